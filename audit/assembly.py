@@ -1,0 +1,82 @@
+"""Every release of a plan, assembled from its trained members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from audit.preparation import Prepared
+from audit.release import Release
+from audit.training import Task
+
+if TYPE_CHECKING:
+    from audit.models.causal import CausalLM
+
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A release under audit: who made it, in which role, from which trainings."""
+
+    name: str
+    label: str
+    parameters: dict[str, Any]
+    reference: bool
+    role: str
+    release: Release
+    keys: tuple[str, ...]
+    train_tokens: int
+
+
+def releases(prepared: Prepared, report: Report) -> list[Audited]:
+    """Every release of the plan, each ensemble followed by its own unprotected mixture."""
+    import torch
+
+    from audit.models.causal import CausalLM
+    from audit.models.loading import load_weights
+
+    plan = prepared.plan
+    torch.set_num_threads(plan.threads)
+    inner = load_weights(plan.model.path, plan.device)
+    public = CausalLM(inner, prepared.tokenizer, plan.model.max_length)
+    audited = []
+    for chosen, tasks in prepared.tasks.items():
+        report(f"loading {chosen.label}", 0.0)
+        models = [_trained(public, task) for task in tasks]
+        release = chosen.plugin.release(public, models)
+        role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
+        one = Audited(
+            name=chosen.name,
+            label=chosen.label,
+            parameters=chosen.parameters,
+            reference=chosen.reference,
+            role=role if chosen.reference else "audited",
+            release=release,
+            keys=tuple(task.key for task in tasks),
+            train_tokens=prepared.train_tokens(chosen),
+        )
+        audited.append(one)
+        bare = release.unprotected()
+        if bare is not None and plan.references:
+            name = f"{chosen.name}_unprotected"
+            label = chosen.label.replace(chosen.name, name, 1)
+            role = f"positive control of {chosen.name}"
+            audited.append(
+                replace(one, name=name, label=label, reference=True, role=role, release=bare)
+            )
+    return audited
+
+
+def _trained(public: CausalLM, task: Task) -> CausalLM:
+    """The model of a task; the public model where it had nothing to train on."""
+    import copy
+
+    from safetensors.torch import load_model
+
+    if not task.training.texts:
+        return public
+    inner = copy.deepcopy(public.inner)
+    load_model(inner, str(task.path), device=task.device)
+    return replace(public, inner=inner)

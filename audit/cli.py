@@ -1,0 +1,207 @@
+"""The command line. Light: nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from audit import __version__
+from audit.errors import RunError, UsageError, did_you_mean
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
+KINDS = ("defenses", "attacks", "corpora", "models", "policies")
+FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+
+
+class Commands(click.Group):
+    """A group that suggests the command that was meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise UsageError(f"unknown command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="audit")
+def cli() -> None:
+    """Trains language models under privacy defenses, attacks them, reports what leaked."""
+    from audit.plugins import check_one_place
+
+    check_one_place()
+
+
+@cli.command()
+@click.option("--defense", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
+@click.option("--attack", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
+@click.option("--corpus", metavar="NAME|FILE|DIR|hf:NAME", help="Private text; default helpdesk.")
+@click.option("--model", metavar="NAME|DIR|hf:NAME", help="Public base model; default embedded.")
+@click.option("--epsilon", type=float, help="ε of every requested defense that has one, in nats.")
+@click.option("--delta", type=float, help="δ; default 1/(10·N) for N private users.")
+@click.option("--policy", help="Which characters are private; default digits.")
+@click.option("--seed", type=int, help="Seed of every random stream; default 0.")
+@click.option("--device", help="auto, cpu or cuda; default auto.")
+@click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="TOML file of settings.")
+@click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
+@click.option("--workers", type=int, help="Training processes; default: one a core.")
+@click.option(
+    "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
+)
+@click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
+@click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
+def run(plan_file: Path | None, formats: str | None, no_references: bool, **flags: Any) -> None:
+    """Trains, attacks and reports; running the same plan again resumes."""
+    from audit.settings import gather
+
+    dry = flags.pop("dry_run")
+    absent = (None, False, ())  # compared by identity: 0 is a value
+    given = {k: v for k, v in flags.items() if not any(v is a for a in absent)}
+    if formats is not None:
+        given["format"] = tuple(part.strip() for part in formats.split(",") if part.strip())
+    if no_references:
+        given["references"] = False
+    plan_file = plan_file or (
+        Path(os.environ["AUDIT_PLAN"]) if "AUDIT_PLAN" in os.environ else None
+    )
+    settings = gather(given, plan_file)
+    _run(settings, dry)
+
+
+def _run(settings: dict[str, Any], dry: bool) -> None:
+    from audit import corpus as corpora
+    from audit.embedded import EMBEDDED_FOLDER
+    from audit.folder import find
+    from audit.models import loading
+    from audit.plan import execution, make_plan
+
+    settings = {"defense": (), "attack": (), "corpus": "helpdesk", "model": "embedded", **settings}
+    how = execution(settings)
+    model = loading.describe(settings["model"], EMBEDDED_FOLDER)
+    plan = make_plan(settings, corpora.load(settings["corpus"], EMBEDDED_FOLDER), model)
+    folder = find(how.output, plan.hash)
+    if dry:
+        from audit.dry_run import describe
+
+        click.echo(describe(plan, folder))
+        return
+    from audit import run as running
+    from audit.progress import Progress
+
+    with Progress() as progress:
+        try:
+            results = running.run(plan, how, folder, progress.report)
+        except KeyboardInterrupt:
+            progress.stop()
+            click.echo(f"interrupted; resume with: audit {_again()}", err=True)
+            raise SystemExit(EXIT_INTERRUPTED) from None
+    click.echo(results.headline)
+    written = [n for n in ("html", "pdf", "json") if n in how.formats]
+    shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
+    click.echo(str(folder.path / shown))
+
+
+def _again() -> str:
+    import shlex
+
+    return shlex.join(sys.argv[1:])
+
+
+@cli.command("list")
+@click.argument("kind", required=False, type=click.Choice(KINDS))
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def list_(kind: str | None, as_json: bool) -> None:
+    """What there is: defenses, attacks, corpora, models, policies."""
+    from audit.listing import entries
+
+    chosen = {k: entries(k) for k in ([kind] if kind else KINDS)}
+    if as_json:
+        import json
+
+        click.echo(json.dumps(chosen[kind] if kind else chosen, indent=1, ensure_ascii=False))
+        return
+    for name, rows in chosen.items():
+        click.echo(f"{name}:")
+        for row in rows:
+            click.echo(f"  {row['name']:<14} {row.get('summary', '')}".rstrip())
+
+
+@cli.command()
+@FOLDER
+@click.option("--format", "formats", default="html,pdf", metavar="html,pdf,csv", show_default=True)
+def report(folder: Path, formats: str) -> None:
+    """Writes reports again, from results.json alone."""
+    from audit import plugins, results
+
+    wanted = [part.strip() for part in formats.split(",") if part.strip()]
+    writers = [plugins.module("reports", name) for name in wanted if name != "json"]
+    loaded = results.load(folder / "results.json")
+    for writer in writers:
+        click.echo(str(writer.write(loaded, folder)))
+
+
+@cli.command()
+@FOLDER
+def clean(folder: Path) -> None:
+    """Removes a run's stages: trained members and other costly results. Reports stay."""
+    from audit.folder import clean as remove_stages
+
+    size = remove_stages(folder)
+    click.echo(f"removed {folder / 'stages'} ({size / 1e6:.1f} MB)")
+
+
+@cli.command()
+def doctor() -> None:
+    """Checks this installation: packages, device, the embedded default."""
+    from audit.checkup import checks
+
+    lines = checks()
+    for name, fine, detail in lines:
+        click.echo(f"{'ok ' if fine else 'BAD'} {name}: {detail}")
+    if not all(fine for _, fine, _ in lines):
+        raise SystemExit(EXIT_FAILED)
+
+
+@cli.command()
+def schema() -> None:
+    """The JSON Schema of results.json."""
+    import json
+
+    from audit import results
+
+    click.echo(json.dumps(results.schema(), indent=1, ensure_ascii=False))
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    if os.environ.get("AUDIT_DEBUG") == "1":
+        raise
+    printable = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    click.echo(f"audit: {printable}", err=True)
+    raise SystemExit(code)
+
+
+def main() -> None:
+    """The entry point: one line per error on stderr, and the contract's exit codes."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        raise SystemExit(done.exit_code) from None
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+    except click.ClickException as error:
+        _fail(error.format_message(), EXIT_USAGE)
+    except UsageError as error:
+        _fail(str(error), EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except RunError as error:
+        _fail(str(error), EXIT_FAILED)
+    except Exception as error:  # whatever it is, the user gets one line
+        _fail(f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where", 3)

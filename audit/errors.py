@@ -1,0 +1,21 @@
+"""Errors a user can act on; each is one line that says what, where and what to do."""
+
+from __future__ import annotations
+
+
+class UsageError(Exception):
+    """Bad input or bad usage. The command line prints it on one line and exits with 2."""
+
+
+class RunError(Exception):
+    """A run that could not be finished for a reason outside the input. Exit code 3."""
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """A suggestion such as `; did you mean 'submix'?`, or the list of what is known."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(sorted(known))}" if known else ""

@@ -1,0 +1,213 @@
+"""The run folder: everything a run writes, so that killed at any instant it can go on.
+
+manifest.json is written first and replaced atomically; ledger.jsonl and samples.jsonl are appended
+and flushed, and a torn last line is dropped; stages/ keeps costly results under the hash of all
+that determines them. The lock is a flock: it dies with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import IO, Any
+
+from audit.errors import UsageError
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that belongs to one plan."""
+
+    path: Path
+    plan_hash: str
+
+    @property
+    def stages(self) -> Path:
+        return self.path / "stages"
+
+    @contextlib.contextmanager
+    def held(self, plan: dict[str, Any]) -> Iterator[None]:
+        """Creates the folder, locks it, and marks it as running until the block ends."""
+        _make(self.stages)
+        with _locked(self.stages):
+            self.mark("running", plan)
+            yield
+
+    def mark(self, status: str, plan: dict[str, Any]) -> None:
+        """Replaces manifest.json: "running", "interrupted", "failed" or "complete"."""
+        manifest = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
+        write_atomically(self.path / "manifest.json", json.dumps(manifest, indent=1) + "\n")
+
+    def stage(self, name: str) -> Path:
+        """The path of a costly result named by the hash of what determines it."""
+        return self.stages / name
+
+    def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The JSON result kept under `key`, made and kept now if it is not there."""
+        path = self.stage(f"{key}.json")
+        if path.exists():
+            with contextlib.suppress(json.JSONDecodeError):
+                document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+                return document
+        document = make()
+        write_atomically(path, json.dumps(document), private=True)
+        return document
+
+    def journal(self, session: str) -> FileJournal:
+        """The ledger rows of one session."""
+        return FileJournal(self.path / "ledger.jsonl", session)
+
+
+@contextlib.contextmanager
+def _locked(stages: Path) -> Iterator[None]:
+    with (stages / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"{stages.parent}: another run is working in this folder") from None
+        yield
+
+
+def clean(folder: Path) -> int:
+    """Removes a run's stages and returns their size in bytes.
+
+    Raises UsageError where this is no run folder, or a run is working in it.
+    """
+    import shutil
+
+    if manifest_of(folder) is None:
+        raise UsageError(f"{folder}: is not a run folder; nothing was removed")
+    stages = folder / "stages"
+    if not stages.exists():
+        return 0
+    with _locked(stages):
+        size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
+        shutil.rmtree(stages)
+    return size
+
+
+def _make(stages: Path) -> None:
+    try:
+        stages.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stages.chmod(0o700)
+        (stages / ".gitignore").write_text("*\n")  # unprotected models are never committed
+    except OSError as error:
+        where = stages.parent
+        raise UsageError(
+            f"{where}: cannot be written ({error.strerror}); choose another --output"
+        ) from None
+
+
+@dataclass(frozen=True)
+class FileJournal:
+    """Ledger rows on disk: one JSON object a line, the session's name in each."""
+
+    path: Path
+    session: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows of this session."""
+        return [row["row"] for row in read_lines(self.path) if row.get("session") == self.session]
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return self.rows()
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        append_lines(self.path, [{"session": self.session, "row": row} for row in rows])
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSONL file; a torn last line is dropped."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Appends rows and waits until they are on disk. A torn last line is cut off first."""
+    if not rows:
+        return
+    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    with _private(path, "ab+") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read() != b"\n":
+                stream.seek(0)
+                stream.truncate(stream.read().rfind(b"\n") + 1)
+        stream.write(text.encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_atomically(path: Path, text: str, private: bool = False) -> None:
+    """Writes a file that is either the old one or the new one, never half of it.
+
+    private: readable by its owner only, from the first byte on.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.unlink(missing_ok=True)
+    with _private(partial, "wb") if private else partial.open("wb") as stream:
+        # a lone surrogate, hostile or not, becomes a valid JSON escape
+        stream.write(text.encode("utf-8", errors="backslashreplace"))
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
+
+
+def _private(path: Path, mode: str) -> IO[bytes]:
+    """Opens a file that is created with mode 0600."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def find(output: Path | None, plan_hash: str) -> RunFolder:
+    """The folder to run in: the one asked for, the newest of this plan, or a new one.
+
+    Raises UsageError where the folder asked for holds another plan or something else.
+    """
+    if output is None:
+        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash)
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output}: is a file; --output needs a folder")
+    held = manifest_of(output)
+    if held is None:
+        # a run killed before its first manifest leaves no more than these
+        names = {p.name for p in output.iterdir()} if output.exists() else set()
+        if any(n != "stages" and not n.startswith(".manifest.json.") for n in names):
+            raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
+    elif held.get("hash") != plan_hash:
+        raise UsageError(f"{output}: holds a run of another plan; choose another --output")
+    return RunFolder(output, plan_hash)
+
+
+def manifest_of(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a run folder, or None where there is none."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ours = isinstance(found, dict) and {"schema_version", "hash", "plan"} <= set(found)
+    return found if ours else None
+
+
+def _newest(plan_hash: str) -> Path | None:
+    folders = [path.parent for path in Path("audits").glob("*/manifest.json")]
+    same = [path for path in folders if (manifest_of(path) or {}).get("hash") == plan_hash]
+    return max(same, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def _fresh(plan_hash: str) -> Path:
+    return Path("audits") / f"{date.today().isoformat()}-{plan_hash[:8]}"
+
+
+def key_of(*parts: Any) -> str:
+    """A short hash of everything that determines a result."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

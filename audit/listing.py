@@ -1,0 +1,45 @@
+"""What `audit list` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from audit import plugins
+from audit.embedded import EMBEDDED_FOLDER
+
+
+def entries(kind: str) -> list[dict[str, Any]]:
+    """Objects with at least `name`, and where it makes sense `summary`, `parameters`, `path`."""
+    if kind in ("defenses", "attacks"):
+        return [_plugin(kind, name) for name in plugins.names(kind)]
+    if kind == "policies":
+        from audit.policies import POLICIES
+
+        return [{"name": n, "summary": _first(p.__doc__)} for n, p in POLICIES.items()]
+    if kind == "corpora":
+        path = EMBEDDED_FOLDER / "helpdesk.jsonl"
+        return [{"name": "helpdesk", "summary": "simulated customer support", "path": str(path)}]
+    return [
+        {
+            "name": "embedded",
+            "summary": "a tiny public GPT-2 that comes with audit",
+            "path": str(EMBEDDED_FOLDER / "public_model"),
+        }
+    ]
+
+
+def _plugin(kind: str, name: str) -> dict[str, Any]:
+    from audit.attack import Attack
+    from audit.defense import Defense
+
+    ancestor: type[Any] = Defense if kind == "defenses" else Attack
+    cls = plugins.plugin(kind, name, ancestor)
+    return {
+        "name": name,
+        "summary": _first(cls.__doc__),
+        "parameters": plugins.parameters(kind, name, ancestor),
+    }
+
+
+def _first(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0].rstrip(".")

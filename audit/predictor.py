@@ -1,0 +1,107 @@
+"""What an attack meets: a tokenizer, a declared access, and answers to queries.
+
+Anything with these few members is a Predictor: a model, a served endpoint, or a dozen-line fake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+from audit.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Tokens = Sequence[int]
+
+
+class Access(IntEnum):
+    """What a release gives away: each level contains the ones before it."""
+
+    GENERATE = 1
+    SCORE = 2
+    DISTRIBUTION = 3
+
+    @property
+    def word(self) -> str:
+        """The level as results.json writes it."""
+        return self.name.lower()
+
+
+class Tokenizer(Protocol):
+    """Text to token ids and back. `start` opens every record; `stop` closes it."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, tokens: Tokens) -> str: ...
+
+
+def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
+    """start + text + stop: a record as models are trained on it."""
+    return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
+
+
+def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
+    """The tokens of `value` as they follow `prefix` in a text.
+
+    Raises UsageError where the tokenizer merges the two or does not give `value` back.
+    """
+    head = tokenizer.encode(prefix)
+    whole = tokenizer.encode(prefix + value)
+    tail = whole[len(head) :]
+    if whole[: len(head)] != head or tokenizer.decode(tail) != value:
+        raise UsageError(
+            f"the tokenizer cannot express {value!r} after {prefix!r}; "
+            "use one that keeps digits, or another planting prefix"
+        )
+    return tail
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one list of consecutive queries.
+
+    tokens: the released tokens, or the continuation that was scored.
+    log_probs: shape (len(tokens),), nats: log-probability of each token under the distribution
+        it was answered from (after STOP: the public model's).
+    top1: shape (len(tokens),), bool: whether the token is the most likely one.
+    answered: how many of the tokens were answered by the release before it stopped.
+    """
+
+    tokens: tuple[int, ...]
+    log_probs: np.ndarray
+    top1: np.ndarray
+    answered: int
+
+
+class Predictor(Protocol):
+    """One open session with a release."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def access(self) -> Access: ...
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of context it can read."""
+
+    @property
+    def remaining(self) -> int | None:
+        """Queries left in the session's public budget; None: unlimited."""
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        """`length` sampled tokens after each prompt; one query a token, in list order."""
+
+    def score(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> list[Answer]:
+        """The log-probabilities of each continuation; only its tokens are queries."""

@@ -1,0 +1,56 @@
+"""Progress on stderr: bars on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+
+class Progress:
+    """A context in which `report(label, share)` shows how far each task is."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._began = self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bars
+
+            columns = (TextColumn("{task.description}", markup=False), BarColumn())
+            self._bars = Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leaves the terminal as it was."""
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+
+    def report(self, label: str, share: float) -> None:
+        """The share of task `label` that is done, 0 to 1; a step without a length reports 0."""
+        if self._bars is not None:
+            if label not in self._tasks:
+                total = 1.0 if share else None
+                self._tasks[label] = self._bars.add_task(label, total=total)
+            self._bars.update(self._tasks[label], completed=share, total=1.0 if share else None)
+            return
+        now = time.monotonic()
+        if share in (0.0, 1.0) or now - self._last > 10:
+            self._last = now
+            done = f" {share:.0%}" if share else ""
+            print(f"[{now - self._began:5.1f} s] {label}{done}", file=sys.stderr, flush=True)

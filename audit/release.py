@@ -1,0 +1,79 @@
+"""What a defense gives to the world, and how a session with it is opened."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from audit.guarantee import Guarantee
+from audit.language_model import LanguageModel, OpenSession
+from audit.predictor import Access, Predictor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Journal(Protocol):
+    """Where a session's ledger rows are kept, so that a killed session still counts as spent."""
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        """The rows an earlier, killed process already wrote for this session."""
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Writes rows and returns only when they are on disk."""
+
+
+@dataclass(frozen=True)
+class NoJournal:
+    """A journal for releases that charge nothing, and for sessions outside a run."""
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return ()
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        return None
+
+
+class Release(ABC):
+    """A defended model, or a defended service that answers queries."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What the release promises."""
+
+    @abstractmethod
+    def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
+        """Starts a session with a full budget. Sampling uses `stream` and nothing else."""
+
+    @abstractmethod
+    def unprotected(self) -> Release | None:
+        """The same trained members without the protection, as a positive control; or None."""
+
+    @abstractmethod
+    def neighbour(self, unit: int) -> Release | None:
+        """For the auditor only: the same release without that unit, where it can be built."""
+
+
+@dataclass(frozen=True)
+class ModelRelease(Release):
+    """A single language model, handed out whole."""
+
+    model: LanguageModel
+    promise: Guarantee
+    access: Access = Access.DISTRIBUTION
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.promise
+
+    def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
+        return OpenSession(self.model, stream, access=self.access)
+
+    def unprotected(self) -> Release | None:
+        return None
+
+    def neighbour(self, unit: int) -> Release | None:
+        return None

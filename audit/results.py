@@ -1,0 +1,257 @@
+"""results.json, schema version 1: the only thing reports and gates ever see.
+
+Floats are rounded to six significant digits when they are written: an interval is wider than
+that, and a long run of digits could be mistaken for somebody's code. Infinity is the string
+"inf"; NaN cannot be written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+SCHEMA_VERSION = "1"
+
+
+def _finite_or_inf(value: object) -> float:
+    if value == "inf":
+        return math.inf
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError("expected a number") from None
+    if math.isnan(number) or number == -math.inf:
+        raise ValueError("a result can be finite or inf, never NaN or -inf")
+    return number
+
+
+def _written(value: float) -> float | str:
+    if math.isinf(value):
+        return "inf"
+    return float(f"{value:.6g}")
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    PlainSerializer(_written),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "inf"}]}),
+]
+Bounds = tuple[Number, Number]
+
+
+def _plain(value: Any) -> Any:
+    """A free-form value as JSON may hold it: infinity as "inf", NaN refused."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return _written(_finite_or_inf(value))
+    return value
+
+
+Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GuaranteeResult(_Strict):
+    """What is claimed. ε in nats, "inf" for no guarantee, null for unknown."""
+
+    epsilon: Number | None
+    delta: Number | None
+    alpha: Number | None
+    unit: str
+    relation: str
+    release: str
+    basis: str
+    theorem: str
+    conditions: list[str]
+    published_epsilon: Number | None
+
+
+class Measure(_Strict):
+    """A measured value with its interval, the number of units behind it, and its method."""
+
+    value: Number
+    ci: Bounds | None
+    n: int
+    confidence: Number = 0.95
+    method: str
+    unit: str
+    answered: int | None = Field(
+        default=None, description="tokens answered by the release before STOP; null: all"
+    )
+
+
+class Control(_Strict):
+    """The same measurement on the twins: secrets drawn alike and never trained on."""
+
+    value: Number
+    ci: Bounds | None
+    k: int | None = None
+    n: int
+
+
+class EpsilonLower(_Strict):
+    """An empirical lower bound on ε (nats) for the planted user with all copies."""
+
+    value: Number
+    method: str
+    hypothesis: str
+    unit: str
+    relation: str
+    delta: Number
+    confidence: Number = 0.95
+    m: int
+    r: int
+    v: int
+
+
+class Power(_Strict):
+    """What so many trials could have shown.
+
+    smallest_rate: the upper limit on the rate if nothing at all is seen (one-sided).
+    detectable_rate: the rate, spread over the planted secrets, that would have been called a leak
+    with this confidence. largest_epsilon: the bound (nats) if every guess were right.
+    """
+
+    smallest_rate: Number | None
+    detectable_rate: Number | None = None
+    largest_epsilon: Number | None
+    n: int
+    confidence: Number = 0.95
+
+
+class FindingResult(_Strict):
+    """One measurement by one attack, with its interval, its control and its verdict."""
+
+    attack: str
+    metric: str
+    access: str
+    unit: str
+    value: Number | None
+    ci: Bounds | None
+    confidence: Number
+    method: str
+    k: int | None
+    n: int
+    chance: Number | None
+    control: Control | None
+    p_value: Number | None = Field(
+        default=None, description="one-sided, of the hypothesis that nothing leaked; unadjusted"
+    )
+    epsilon_lower: EpsilonLower | None
+    power: Power
+    stronger_than_release: bool = False
+    verdict: Literal[
+        "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
+    ]
+    sentence: str
+
+
+class SessionResult(_Strict):
+    """One session with a release: its queries, and what its ledger spent per part (nats)."""
+
+    purpose: str
+    queries: int
+    answered: int
+    budget: int | None = Field(description="queries the session allows; null: unlimited")
+    remaining: int | None
+    stopped_at: int | None
+    epsilon_spent: list[Number] = Field(description="per part, in nats, at most the claimed ε")
+    spent_curve: list[tuple[int, Number]] = Field(
+        default=[], description="(queries so far, largest ε spent by any part)"
+    )
+
+
+class Cost(_Strict):
+    """What a release cost. Only here and in `environment` may two runs of a plan differ."""
+
+    train_tokens: int
+    queries: int
+    seconds: Number
+
+
+class ReleaseResult(_Strict):
+    """One defended model or service: its promise, its use and what attacks found."""
+
+    defense: str
+    parameters: Table
+    seed: int
+    reference: bool
+    role: str = Field(description="null control, positive control, or audited")
+    guarantee: GuaranteeResult
+    utility: dict[str, Measure]
+    cost: Cost
+    sessions: list[SessionResult]
+    findings: list[FindingResult]
+
+
+class CorpusResult(_Strict):
+    """The audited corpus; `users` and `records` count every split."""
+
+    name: str
+    sha256: str
+    records: int
+    users: int
+    near_duplicates: int
+    planted_users: int = Field(description="users decided by a fair coin")
+    trained_users: int
+    twins: int
+
+
+class Results(_Strict):
+    """A whole run."""
+
+    schema_version: Literal["1"] = "1"
+    status: Literal["complete", "partial"]
+    headline: str
+    not_tested: list[str]
+    warnings: list[str]
+    reproduce: str
+    plan: Table
+    environment: Table
+    corpus: CorpusResult
+    releases: list[ReleaseResult]
+
+
+def to_json(results: Results) -> str:
+    """The text of results.json: sorted by contract order, one trailing newline, no NaN."""
+    document = results.model_dump(mode="json")
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load(path: Path) -> Results:
+    """Reads results.json. Raises UsageError if it is missing, broken or of another version."""
+    from pydantic import ValidationError
+
+    from audit.errors import UsageError
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no results here; `audit run` writes them") from None
+    except (ValueError, RecursionError, OSError) as error:
+        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version != SCHEMA_VERSION:
+        raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
+    try:
+        return Results.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json."""
+    return Results.model_json_schema(mode="serialization")

@@ -1,0 +1,238 @@
+"""Secrets: what is planted into a corpus, and the coins that decide it, kept apart.
+
+Every planted user has two candidate values of each drawn kind. One fair coin decides whether the
+user is trained on at all, with all copies of all secrets; a second, independent coin decides which
+of the two values the user's secrets take. Attacks see the candidates; only statistics see coins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.corpus import Corpus, Record
+from audit.errors import UsageError
+from audit.streams import stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+KINDS = ("code", "id", "name", "record")
+DIGITS = "0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where a value was drawn from, uniformly: one symbol of `symbols[i]` at each place i."""
+
+    symbols: tuple[tuple[str, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """|R|, the number of values."""
+        return math.prod(len(place) for place in self.symbols)
+
+    def draw(self, generator: np.random.Generator) -> str:
+        """A uniform value."""
+        return "".join(place[int(generator.integers(len(place)))] for place in self.symbols)
+
+
+def digits(length: int) -> Space:
+    """All codes of `length` decimal digits."""
+    return Space((tuple(DIGITS),) * length)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One candidate value of one owner.
+
+    kind: "code", "id", "name" or "record".
+    text: prefix + value + suffix, as it stands in a record when planted.
+    space: where the value was drawn from; None where it was not drawn by us.
+    copies: how often it stands in the owner's records when planted.
+    owner: the user who holds all copies.
+    slot: 0 or 1, which of the owner's two values this is.
+    """
+
+    kind: str
+    prefix: str
+    value: str
+    suffix: str
+    space: Space | None
+    copies: int
+    owner: str
+    slot: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.prefix}{self.value}{self.suffix}"
+
+
+@dataclass(frozen=True)
+class Coins:
+    """The coins. `present` holds planted users only; everybody else is always trained on."""
+
+    present: dict[str, bool]
+    slot: dict[str, int]
+
+    def planted(self, secret: Secret) -> bool:
+        """True where the secret stands in the training text."""
+        return self.present[secret.owner] and self.slot[secret.owner] == secret.slot
+
+    def twin(self, secret: Secret) -> bool:
+        """True where it would stand there, had the owner's coin come up: the null control."""
+        return not self.present[secret.owner] and self.slot[secret.owner] == secret.slot
+
+
+@dataclass(frozen=True)
+class Planting:
+    """What is planted; a part of the plan, never a choice of attack.
+
+    users: how many private users are decided by coins; the others are always trained on.
+    """
+
+    users: int
+    kinds: tuple[str, ...] = KINDS
+    code_digits: int = 5
+    code_copies: int = 4
+    code_prefix: str = "My code is #"
+    id_digits: int = 6
+    id_copies: tuple[int, ...] = (1, 4, 16)
+    id_prefix: str = "My ID is #"
+    name_copies: int = 4
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.kinds) - set(KINDS))
+        if unknown:
+            raise UsageError(f"planting.kinds: unknown {unknown[0]!r}; known: {', '.join(KINDS)}")
+        if self.users < 2:
+            raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
+        if len(set(self.kinds)) < len(self.kinds):
+            raise UsageError("planting.kinds: a kind is planted once")
+        copies = (self.code_copies, self.name_copies, *(self.id_copies or (0,)))
+        if min(self.code_digits, self.id_digits, *copies) < 1:
+            raise UsageError("planting: digits and copies must be at least 1")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A corpus to train on, the secrets (candidates of every coin), and the coins."""
+
+    corpus: Corpus
+    secrets: tuple[Secret, ...]
+    coins: Coins
+
+    @property
+    def trained_on(self) -> tuple[Record, ...]:
+        """The private records that a defense may read."""
+        return self.corpus.of("private")
+
+
+def plant(
+    corpus: Corpus, planting: Planting, seed: int, count_tokens: Callable[[str], int]
+) -> Planted:
+    """Tosses the coins and returns what a defense will be given.
+
+    count_tokens: tokens of a text; an owner's two values get the same count, so that the second
+        coin moves nothing but the value. Every value stays uniform on its space.
+    """
+    private = corpus.users("private")
+    owners = _owners(private, planting.users, seed)
+    coins = _toss(owners, seed)
+    secrets = tuple(_secrets(corpus, planting, owners, seed, count_tokens))
+    absent = {owner for owner in owners if not coins.present[owner]}
+    kept = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
+    added = tuple(
+        Record(user=secret.owner, text=secret.text, split="private")
+        for secret in secrets
+        if secret.space is not None and coins.planted(secret)
+        for _ in range(secret.copies)
+    )
+    return Planted(Corpus(corpus.name, kept + added), secrets, coins)
+
+
+def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
+    if users > len(private):
+        raise UsageError(
+            f"planting.users is {users}, but the corpus has {len(private)} private users"
+        )
+    chosen = stream(seed, "planting", "owners").permutation(len(private))[:users]
+    return tuple(private[i] for i in sorted(int(i) for i in chosen))
+
+
+def _toss(owners: Sequence[str], seed: int) -> Coins:
+    present = stream(seed, "planting", "coins").integers(2, size=len(owners))
+    slot = stream(seed, "planting", "second coins").integers(2, size=len(owners))
+    return Coins(
+        present={owner: bool(c) for owner, c in zip(owners, present, strict=True)},
+        slot={owner: int(c) for owner, c in zip(owners, slot, strict=True)},
+    )
+
+
+def _secrets(
+    corpus: Corpus,
+    planting: Planting,
+    owners: Sequence[str],
+    seed: int,
+    count_tokens: Callable[[str], int],
+) -> Iterator[Secret]:
+    if "code" in planting.kinds:
+        space, copies = digits(planting.code_digits), (planting.code_copies,)
+        yield from _drawn("code", planting.code_prefix, space, copies, owners, seed, count_tokens)
+    if "id" in planting.kinds:
+        space, tiers = digits(planting.id_digits), planting.id_copies
+        yield from _drawn("id", planting.id_prefix, space, tiers, owners, seed, count_tokens)
+    if "name" in planting.kinds:
+        yield from _names(corpus, planting, owners, seed, count_tokens)
+    if "record" in planting.kinds:
+        first = {r.user: r.text for r in reversed(corpus.of("private"))}
+        for owner in owners:
+            for slot in (0, 1):  # a record is its own; both coins leave it as it is
+                yield Secret("record", "", first[owner], "", None, 1, owner, slot)
+
+
+def _drawn(
+    kind: str,
+    prefix: str,
+    space: Space,
+    copies: Sequence[int],
+    owners: Sequence[str],
+    seed: int,
+    count_tokens: Callable[[str], int],
+) -> Iterator[Secret]:
+    """Two i.i.d. uniform values an owner, of equal token count; copies by the owner's place."""
+    generator = stream(seed, "planting", kind)
+    for place, owner in enumerate(owners):
+        times = copies[place % len(copies)]
+        first = space.draw(generator)
+        second = space.draw(generator)
+        while count_tokens(prefix + second) != count_tokens(prefix + first):
+            second = space.draw(generator)
+        for slot, value in enumerate((first, second)):
+            yield Secret(kind, prefix, value, ".", space, times, owner, slot)
+
+
+def _names(
+    corpus: Corpus,
+    planting: Planting,
+    owners: Sequence[str],
+    seed: int,
+    count_tokens: Callable[[str], int],
+) -> Iterator[Secret]:
+    """The corpus's own names where it has them; otherwise drawn names are planted."""
+    name_of = {r.user: r.name for r in corpus.of("private") if r.name}
+    if all(owner in name_of for owner in owners):
+        for owner in owners:
+            name = name_of[owner]
+            copies = sum(r.text.count(name) for r in corpus.of("private") if r.user == owner)
+            for slot in (0, 1):
+                yield Secret("name", "", name, "", None, copies, owner, slot)
+        return
+    from faker.providers.person.en_US import Provider
+
+    first = tuple(sorted(set(Provider.first_names)))
+    last = tuple(f" {name}" for name in sorted(set(Provider.last_names)))
+    space, tiers = Space((first, last)), (planting.name_copies,)
+    yield from _drawn("name", "My name is ", space, tiers, owners, seed, count_tokens)

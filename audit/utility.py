@@ -1,0 +1,164 @@
+"""What a release is good for: perplexity and next-token accuracy on held-out text.
+
+Every release of a run is measured on the same first held-out tokens, so that their figures can be
+laid side by side; where queries are free, the whole held-out text is measured too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.policies import Policy
+from audit.predictor import Answer, Predictor, Tokenizer, record_tokens
+from audit.results import Measure
+from audit.statistics.bootstrap import bootstrap_ratio
+from audit.statistics.interval import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FULL_TOKENS = 65_536  # at most so many held-out tokens are read for the full figures
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """Held-out text cut into blocks that fit the context: `blocks[i]` opens with a start token."""
+
+    blocks: tuple[tuple[int, ...], ...]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens to be predicted, the queries a full pass asks."""
+        return sum(len(block) - 1 for block in self.blocks)
+
+    def first(self, tokens: int) -> Heldout:
+        """The blocks that hold the first `tokens` predicted tokens; the last may be cut."""
+        kept: list[tuple[int, ...]] = []
+        for block in self.blocks:
+            if tokens <= 0:
+                break
+            kept.append(block[: tokens + 1])
+            tokens -= len(kept[-1]) - 1
+        return Heldout(tuple(kept))
+
+
+def heldout(texts: Sequence[str], tokenizer: Tokenizer, max_length: int) -> Heldout:
+    """Held-out records as blocks of at most `max_length` predicted tokens."""
+    blocks: list[tuple[int, ...]] = []
+    for text in texts:
+        tokens = record_tokens(tokenizer, text)
+        for first in range(0, len(tokens) - 1, max_length):
+            blocks.append(tuple(tokens[first : first + max_length + 1]))
+    return Heldout(tuple(blocks))
+
+
+def measure(
+    predictor: Predictor, text: Heldout, tokens: int, policy: Policy, stream: np.random.Generator
+) -> tuple[dict[str, Measure], int, int]:
+    """(utility by name, queries asked, queries answered before STOP)."""
+    first = text.first(tokens)
+    whole = text.first(FULL_TOKENS) if predictor.remaining is None else first
+    answers = predictor.score([b[:1] for b in whole.blocks], [b[1:] for b in whole.blocks])
+    answered = sum(answer.answered for answer in answers)
+    if not answers:
+        return {}, 0, 0
+    head = _cut(answers, first)
+    utility = _measures(head, predictor.tokenizer, policy, stream)
+    if predictor.remaining is None:
+        utility["perplexity_full"] = _perplexity(answers, stream, None)
+    return utility, sum(len(answer.tokens) for answer in answers), answered
+
+
+def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
+    lengths = [len(block) - 1 for block in text.blocks]
+    return [
+        Answer(a.tokens[:n], a.log_probs[:n], a.top1[:n], min(a.answered, n))
+        for a, n in zip(answers, lengths, strict=False)
+    ]
+
+
+def _measures(
+    answers: Sequence[Answer], tokenizer: Tokenizer, policy: Policy, stream: np.random.Generator
+) -> dict[str, Measure]:
+    answered = sum(answer.answered for answer in answers)
+    tokens = [len(answer.tokens) for answer in answers]
+    nats = [-float(answer.log_probs[_text(answer, tokenizer)].sum()) for answer in answers]
+    bits = [value / math.log(2) for value in nats]
+    size = [_bytes(answer, tokenizer) for answer in answers]
+    right = [float(answer.top1.sum()) for answer in answers]
+    utility = {
+        "perplexity": _perplexity(answers, stream, answered),
+        "bits_per_byte": _of(bootstrap_ratio(bits, size, stream), "bits per byte", answered),
+        "top1_accuracy": _of(bootstrap_ratio(right, tokens, stream), "share of tokens", answered),
+    }
+    private = _private_perplexity(answers, tokenizer, policy, stream)
+    if private is not None:
+        utility["private_token_perplexity"] = private
+    return utility
+
+
+def _text(answer: Answer, tokenizer: Tokenizer) -> list[int]:
+    """Places of the tokens that are text: all but the one that closes a record."""
+    return [i for i, token in enumerate(answer.tokens) if token != tokenizer.stop]
+
+
+def _bytes(answer: Answer, tokenizer: Tokenizer) -> int:
+    text = [answer.tokens[i] for i in _text(answer, tokenizer)]
+    return len(tokenizer.decode(text).encode())
+
+
+def _perplexity(
+    answers: Sequence[Answer], stream: np.random.Generator, answered: int | None
+) -> Measure:
+    """exp(mean token NLL), natural logarithm."""
+    import numpy as np
+
+    nll = [-float(answer.log_probs.sum()) for answer in answers]
+    tokens = [len(answer.tokens) for answer in answers]
+    return _of(bootstrap_ratio(nll, tokens, stream, transform=np.exp), "perplexity", answered)
+
+
+def _private_perplexity(
+    answers: Sequence[Answer], tokenizer: Tokenizer, policy: Policy, stream: np.random.Generator
+) -> Measure | None:
+    """Perplexity of the tokens that touch a private span; None where there are none."""
+    import numpy as np
+
+    nll, counts = [], []
+    for answer in answers:
+        marked = _touched(answer, tokenizer, policy)
+        nll.append(-float(answer.log_probs[marked].sum()))
+        counts.append(len(marked))
+    if not sum(counts):
+        return None
+    interval = bootstrap_ratio(nll, counts, stream, transform=np.exp)
+    return _of(interval, "perplexity of private tokens", None)
+
+
+def _touched(answer: Answer, tokenizer: Tokenizer, policy: Policy) -> list[int]:
+    """Places of the tokens whose characters overlap a private span."""
+    pieces = [tokenizer.decode([token]) for token in answer.tokens]
+    spans = policy("".join(pieces))
+    ends = [0]
+    for piece in pieces:
+        ends.append(ends[-1] + len(piece))
+    return [
+        place
+        for place in range(len(pieces))
+        if any(low < ends[place + 1] and ends[place] < high for low, high in spans)
+    ]
+
+
+def _of(interval: Interval, unit: str, answered: int | None) -> Measure:
+    return Measure(
+        value=interval.value if interval.value is not None else math.inf,
+        ci=interval.ci,
+        n=interval.n,
+        confidence=interval.confidence,
+        method=interval.method,
+        unit=unit,
+        answered=answered,
+    )

@@ -1,0 +1,35 @@
+"""No training: the public model as it is. The null control: it has never seen a planted secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.corpus import Corpus
+from audit.defense import Defense, Training
+from audit.guarantee import Guarantee
+from audit.language_model import LanguageModel
+from audit.models.fine_tuning import Recipe
+from audit.release import ModelRelease, Release
+
+NEVER_READ = Guarantee(
+    epsilon=0.0,
+    unit="user",
+    relation="add_or_remove",
+    release="model",
+    basis="worst case",
+    delta=0.0,
+    theorem="the private text is never read",
+    conditions=("the public model was not trained on the private text",),
+)
+
+
+@dataclass(frozen=True)
+class Public(Defense):
+    """Releases the public model untouched: ε = 0."""
+
+    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+        return ()
+
+    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
+        return ModelRelease(public, NEVER_READ)

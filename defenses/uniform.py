@@ -1,0 +1,72 @@
+"""Every token equally likely, whatever the data: 0-DP by construction. For tests of attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.corpus import Corpus
+from audit.defense import Defense, Training
+from audit.guarantee import Guarantee
+from audit.language_model import Cursor, LanguageModel
+from audit.models.fine_tuning import Recipe
+from audit.predictor import Tokenizer, Tokens
+from audit.release import ModelRelease, Release
+
+if TYPE_CHECKING:
+    import torch
+
+CONSTANT = Guarantee(
+    epsilon=0.0,
+    unit="user",
+    relation="add_or_remove",
+    release="model",
+    basis="worst case",
+    delta=0.0,
+    theorem="the answer does not depend on any data",
+)
+
+
+@dataclass(frozen=True)
+class UniformModel:
+    """1/V for every token after every text."""
+
+    tokenizer: Tokenizer
+    vocabulary: int
+    max_length: int
+
+    def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
+        return _UniformCursor(len(prompts), self.vocabulary)
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return _UniformCursor(sum(map(len, texts)) - sum(starts), self.vocabulary).log_pmf()
+
+
+@dataclass(frozen=True)
+class _UniformCursor:
+    texts: int
+    vocabulary: int
+
+    def log_pmf(self) -> torch.Tensor:
+        import math
+
+        import torch
+
+        shape = (self.texts, self.vocabulary)
+        return torch.full(shape, -math.log(self.vocabulary), dtype=torch.float64)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Uniform(Defense):
+    """Answers every query uniformly at random: ε = 0 and no use at all."""
+
+    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+        return ()
+
+    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
+        model = UniformModel(public.tokenizer, public.vocabulary, public.max_length)
+        return ModelRelease(model, CONSTANT)

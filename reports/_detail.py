@@ -1,0 +1,223 @@
+"""The section of one release: what it is, what it spent, what it is good for, what leaked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from audit.results import EpsilonLower, FindingResult, ReleaseResult, SessionResult
+from reports import _words
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A captioned table; the first cell of each row names the row."""
+
+    caption: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One finding in full: its sentence, its verdict and the facts behind it."""
+
+    title: str
+    sentence: str
+    verdict: str
+    facts: list[Pair]
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Everything known of one release."""
+
+    name: str
+    anchor: str
+    role: str
+    reference: bool
+    claim: str
+    theorem: str
+    conditions: list[str]
+    facts: list[Pair]
+    spent: str
+    sessions: Table
+    utility: Table
+    notes: list[Note]
+
+
+def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
+    """One release, laid out in words."""
+    return Detail(
+        name=name,
+        anchor=anchor,
+        role=release.role,
+        reference=release.reference,
+        claim=_words.claim(release.guarantee),
+        theorem=release.guarantee.theorem,
+        conditions=release.guarantee.conditions,
+        facts=_facts(release),
+        spent=spent(release),
+        sessions=_sessions(release),
+        utility=_utility(release),
+        notes=[_note(finding) for finding in release.findings],
+    )
+
+
+def measurement(finding: FindingResult) -> str:
+    """The attack and what it measured."""
+    name = f"{_words.words(finding.attack)}, {_words.words(finding.metric)}"
+    return f"{name} (stronger than the release)" if finding.stronger_than_release else name
+
+
+def _facts(release: ReleaseResult) -> list[Pair]:
+    guarantee = release.guarantee
+    facts = [
+        ("Seed", str(release.seed)),
+        ("Parameters", _words.setting(release.parameters)),
+    ]
+    if guarantee.published_epsilon is not None:
+        scope = _words.per_unit(guarantee.unit, guarantee.relation)
+        value = _words.epsilon(guarantee.published_epsilon)
+        facts.append(("Published ε", f"{value} nats {scope}, as published; not the claim"))
+    return facts
+
+
+def spent(release: ReleaseResult) -> str:
+    """Budget spent against budget promised, in one sentence; empty where none is kept."""
+    guarantee = release.guarantee
+    ledgers = [(max(s.epsilon_spent), s) for s in release.sessions if s.epsilon_spent]
+    if not ledgers:
+        return ""
+    most, session = max(ledgers, key=lambda pair: pair[0])
+    scope = _words.per_unit(guarantee.unit, guarantee.relation)
+    sentence = f"Most spent in one session: ε = {_words.number(most)} nats {scope}, "
+    sentence += f"by the {_words.words(session.purpose)} session, "
+    if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
+        return sentence + f"where the promise is {_words.epsilon(guarantee.epsilon)}."
+    promised = f"of ε = {_words.epsilon(guarantee.epsilon)} promised"
+    if guarantee.epsilon > 0:
+        promised += f" ({_words.share(most / guarantee.epsilon)})"
+    return f"{sentence}{promised}. Sessions compose: what several spend adds up."
+
+
+def _sessions(release: ReleaseResult) -> Table:
+    unit = release.guarantee.unit
+    head = ["Session", "Queries", "Answered", "Allowed", "Left", "STOP at query"]
+    head.append(f"ε spent in nats, least to most spent {unit}")
+    return Table("Sessions", head, [_session(session) for session in release.sessions])
+
+
+def _session(session: SessionResult) -> list[str]:
+    spent_by = sorted(session.epsilon_spent)
+    ends = [_words.number(value) for value in dict.fromkeys([*spent_by[:1], *spent_by[-1:]])]
+    return [
+        _words.words(session.purpose),
+        _words.count(session.queries),
+        _words.count(session.answered),
+        "unlimited" if session.budget is None else _words.count(session.budget),
+        "unlimited" if session.remaining is None else _words.count(session.remaining),
+        "not reached" if session.stopped_at is None else _words.count(session.stopped_at),
+        " to ".join(ends) or "not kept",
+    ]
+
+
+def _utility(release: ReleaseResult) -> Table:
+    rows, methods = [], []
+    for name, measure in release.utility.items():
+        methods.append(f"{measure.method}, {_words.share(measure.confidence)}")
+        answered = "all" if measure.answered is None else _words.count(measure.answered)
+        rows.append(
+            [
+                _words.words(name),
+                _words.measured(measure.value, measure.ci, measure.unit),
+                measure.unit,
+                _words.count(measure.n),
+                answered,
+            ]
+        )
+    head = ["Measure", "Value [interval]", "Unit", "n", "Tokens answered"]
+    caption = "Utility on held-out text"
+    if len(set(methods)) == 1:
+        caption += f"; intervals: {methods[0]}"
+    elif methods:
+        head.append("Interval")
+        rows = [[*row, method] for row, method in zip(rows, methods, strict=True)]
+    return Table(caption, head, rows)
+
+
+def _note(finding: FindingResult) -> Note:
+    unit = finding.unit
+    facts = [
+        ("Measured", _measured(finding)),
+        ("Twins", _twins(finding)),
+        ("Chance", "unknown" if finding.chance is None else _words.quantity(finding.chance, unit)),
+        ("Access", finding.access),
+        ("p-value", f"{_words.p_value(finding.p_value)} (one-sided, unadjusted)"),
+        ("Power", _power(finding)),
+        ("Empirical ε", _empirical(finding.epsilon_lower)),
+    ]
+    if finding.stronger_than_release:
+        facts.append(("Standing", "reads more than the release gives: no evidence on the claim"))
+    return Note(measurement(finding), finding.sentence, finding.verdict, facts)
+
+
+def _measured(finding: FindingResult) -> str:
+    text = _words.measured(finding.value, finding.ci, finding.unit)
+    if finding.value is None:
+        return text
+    level = _words.share(finding.confidence)
+    trials = f"{_words.count(finding.k)} of " if finding.k is not None else "n = "
+    return f"{text}, {finding.unit}; {trials}{_words.count(finding.n)}; {finding.method}, {level}"
+
+
+def _twins(finding: FindingResult) -> str:
+    control = finding.control
+    if control is None:
+        return "none measured"
+    text = _words.measured(control.value, control.ci, finding.unit)
+    trials = f"{_words.count(control.k)} of " if control.k is not None else "n = "
+    return f"{text}; {trials}{_words.count(control.n)}"
+
+
+def _power(finding: FindingResult) -> str:
+    power = finding.power
+    could = []
+    if power.smallest_rate is not None:
+        could.append(f"a {finding.unit} of {_words.quantity(power.smallest_rate, finding.unit)}")
+    if power.largest_epsilon is not None:
+        could.append(
+            f"an ε of at most {_words.number(power.largest_epsilon)} nats for the planted user"
+        )
+    if not could:
+        return f"not computed for n = {_words.count(power.n)}"
+    level = _words.share(power.confidence)
+    return f"n = {_words.count(power.n)} could have shown {' and '.join(could)} ({level})"
+
+
+def _empirical(bound: EpsilonLower | None) -> str:
+    if bound is None:
+        return "no bound"
+    scope = _words.per_unit(bound.unit, bound.relation)
+    hypothesis = "no hypothesis" if bound.hypothesis == "none" else f"under {bound.hypothesis}"
+    return (
+        f"ε ≥ {_words.number(bound.value)} nats {scope} at δ = {_words.number(bound.delta)}, "
+        f"{_words.share(bound.confidence)} confidence, by {_words.words(bound.method)} "
+        f"({hypothesis}): {bound.v} of {bound.r} guesses right on {bound.m} coins"
+    )
+
+
+def costs(releases: list[ReleaseResult], names: list[str]) -> Table:
+    """What each release cost."""
+    rows = [
+        [
+            name,
+            _words.count(release.cost.train_tokens),
+            _words.count(release.cost.queries),
+            _words.number(release.cost.seconds),
+        ]
+        for release, name in zip(releases, names, strict=True)
+    ]
+    return Table("Cost", ["Release", "Tokens trained on", "Queries", "Seconds"], rows)

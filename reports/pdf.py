@@ -1,0 +1,72 @@
+"""report.pdf: a tagged PDF (PDF/UA-1) by typst, with the fonts its wheel carries and no other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from audit.results import Results
+
+FILENAME = "report.pdf"
+_TEMPLATE = Path(__file__).parent / "_templates" / "report.typ"
+# What the wheel's fonts can show; other characters are named, as ‹U+4E2D›.
+_COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (0x2070, 0x211E),
+            (0x2126, 0x2151), (0x2153, 0x2184), (0x2190, 0x23FF), (0x2500, 0x25FF))  # fmt: skip
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Writes report.pdf into `folder`."""
+    path = folder / FILENAME
+    path.write_bytes(render(results))
+    return path
+
+
+def render(results: Results) -> bytes:
+    """The file's bytes, the same for the same results."""
+    import typst
+
+    from reports import _marks, _page, _svg
+
+    page, figures = _page.content(results)
+    data = {
+        "page": asdict(page),
+        "figures": [{**asdict(figure), "svg": _svg.on_paper(figure.svg)} for figure in figures],
+        "marks": _marks.on_paper(),
+    }
+    compiler = typst.Compiler(
+        font_paths=typst.Fonts(include_system_fonts=False), ignore_system_fonts=True
+    )
+    document = compiler.compile(
+        _TEMPLATE.read_bytes(),
+        format="pdf",
+        sys_inputs={"data": json.dumps(_covered_tree(data), ensure_ascii=False)},
+        pdf_standards="ua-1",
+    )
+    if not isinstance(document, bytes):
+        raise TypeError("typst gave no single document")
+    return document
+
+
+def _covered_tree(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return covered(tree)
+    if isinstance(tree, dict):
+        return {key: _covered_tree(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_covered_tree(value) for value in tree]
+    return tree
+
+
+def covered(text: str) -> str:
+    """The text with every character the embedded fonts lack named by its code point."""
+    from reports._words import named
+
+    if text.isascii():
+        return text
+    return "".join(c if _has(ord(c)) else named(c) for c in text)
+
+
+def _has(code: int) -> bool:
+    return any(low <= code <= high for low, high in _COVERED)

@@ -1,0 +1,279 @@
+import json
+import random
+from hashlib import sha256
+
+import pytest
+
+from audit.corpus import Corpus, Record, load
+from audit.embedded import EMBEDDED_FOLDER
+from audit.errors import UsageError
+
+
+def read(path):
+    return load(str(path), EMBEDDED_FOLDER)
+
+
+def jsonl(path, *entries):
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    return path
+
+
+def people(n):
+    return [{"user": f"u{i}", "text": f"text of {i}"} for i in range(n)]
+
+
+def texts(corpus):
+    return [record.text for record in corpus.records]
+
+
+def test_every_field_of_a_jsonl_record_is_kept(tmp_path):
+    rows = (
+        {"user": "ann", "name": "Ann Lee", "split": "private", "text": " one "},
+        {"user": 7, "split": "heldout", "text": "two"},
+        {"user": "bo", "name": None, "split": "public", "text": "three"},
+    )
+    assert read(jsonl(tmp_path / "c.jsonl", *rows)) == Corpus(
+        "c",
+        (
+            Record("ann", " one ", "Ann Lee", "private"),
+            Record("7", "two", None, "heldout"),
+            Record("bo", "three", None, "public"),
+        ),
+    )
+
+
+def test_a_record_without_a_user_is_a_user_of_its_own(tmp_path):
+    corpus = read(jsonl(tmp_path / "c.jsonl", {"text": "a"}, {"text": "b"}, {"text": "c"}))
+    assert len(corpus.users()) == 3
+
+
+def test_without_users_the_files_of_a_folder_do_not_share_any(tmp_path):
+    jsonl(tmp_path / "a.jsonl", {"text": "one"}, {"text": "two"})
+    jsonl(tmp_path / "b.jsonl", {"text": "three"}, {"text": "four"})
+    assert len(read(tmp_path).users()) == 4
+
+
+def test_the_embedded_corpus_reads_as_it_is_described():
+    corpus = load("helpdesk", EMBEDDED_FOLDER)
+    assert corpus.name == "helpdesk"
+    assert {record.split for record in corpus.records} == {"private", "heldout", "public"}
+    assert len(corpus.users("private")) >= 100
+    assert corpus.sha256 == load("helpdesk", EMBEDDED_FOLDER).sha256
+
+
+LINE = '{"user": "a", "text": "x"}\n'
+BROKEN = {
+    "json": '{"text": "x"',
+    "no text": '{"user": "b"}',
+    "empty text": '{"text": "  "}',
+    "text is a number": '{"text": 3}',
+    "a list": '["x"]',
+    "a string": '"x"',
+    "user is a list": '{"text": "x", "user": ["b"]}',
+    "user is true": '{"text": "x", "user": true}',
+    "user is a fraction": '{"text": "x", "user": 1.5}',
+    "name is a number": '{"text": "x", "name": 4}',
+    "unknown split": '{"text": "x", "split": "test"}',
+    "split is a list": '{"text": "x", "split": []}',
+    "half a character": '{"text": "x \\ud800"}',
+    "half a character in the user": '{"text": "x", "user": "\\ud800"}',
+    "too many digits": '{"text": "x", "n": ' + "9" * 5000 + "}",
+    "too deep": '{"text": "x", "n": ' + "[" * 200_000 + "]" * 200_000 + "}",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_bad_record_is_named_by_file_and_line(tmp_path, what):
+    path = tmp_path / "c.jsonl"
+    path.write_text(LINE + "\n" + LINE + BROKEN[what] + "\n" + LINE, encoding="utf-8")
+    with pytest.raises(UsageError, match=rf"^{path}:4: ") as raised:
+        read(path)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_endings_and_byte_order_marks_change_nothing(tmp_path, ending, mark):
+    lines = [json.dumps(row) for row in people(10)]
+    path = tmp_path / "c.jsonl"
+    path.write_bytes((mark + ending.join(lines) + ending).encode())
+    assert read(path).records == read(jsonl(tmp_path / "d.jsonl", *people(10))).records
+
+    path = tmp_path / "c.txt"
+    path.write_bytes(f"{mark}one{ending}more{ending}{ending}two{ending}".encode())
+    assert texts(read(path)) == ["one\nmore", "two"]
+
+
+def test_line_numbers_count_lines_that_end_in_crlf_once(tmp_path):
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(b'{"text": "x"}\r\n\r\n{"text": 3}\r\n')
+    with pytest.raises(UsageError, match=rf"^{path}:3: "):
+        read(path)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0c", "\x1e"])
+def test_other_separators_belong_to_the_text(tmp_path, separator):
+    text = f"one{separator}two"
+    path = tmp_path / "c.jsonl"
+    path.write_text(
+        LINE + json.dumps({"text": text}, ensure_ascii=ord(separator) < 32) + "\nbroken\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(UsageError, match=rf"^{path}:3: "):
+        read(path)
+    path.write_text(path.read_text(encoding="utf-8").removesuffix("broken\n"), encoding="utf-8")
+    assert texts(read(path)) == ["x", text]
+
+
+def test_blank_lines_and_a_missing_last_newline_are_fine(tmp_path):
+    path = tmp_path / "c.jsonl"
+    path.write_text('\n  \n{"text": "x"}\n\n\n{"text": "y"}', encoding="utf-8")
+    assert texts(read(path)) == ["x", "y"]
+
+
+def test_a_text_file_has_a_record_and_a_user_for_every_block(tmp_path):
+    path = tmp_path / "c.txt"
+    path.write_text("\n\none\n line\n\n \t\n\ntwo\n\n\nthree", encoding="utf-8")
+    corpus = read(path)
+    assert texts(corpus) == ["one\n line", "two", "three"]
+    assert len(corpus.users()) == 3
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.txt"])
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
+def test_a_file_without_records_is_refused(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"{path}.*empty"):
+        read(path)
+
+
+def test_what_cannot_be_a_corpus_is_refused_by_name(tmp_path):
+    (tmp_path / "c.csv").write_text("text\nx\n")
+    (tmp_path / "latin.jsonl").write_bytes('{"text": "é"}'.encode("latin-1"))
+    (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "folder.jsonl").mkdir()
+    for name in ("c.csv", "latin.jsonl", "latin.txt", "bare", "folder.jsonl", "missing.jsonl"):
+        with pytest.raises(UsageError, match=name):
+            read(tmp_path / name)
+
+
+def test_a_user_stands_in_one_split_only(tmp_path):
+    rows = [{"user": "ann", "split": s, "text": "x"} for s in ("private", "heldout")]
+    with pytest.raises(UsageError, match="'ann' is in two splits"):
+        read(jsonl(tmp_path / "c.jsonl", *rows))
+    rows[1]["split"] = ""  # unmarked is private where others are marked
+    assert len(read(jsonl(tmp_path / "c.jsonl", *rows)).of("private")) == 2
+
+
+def test_something_must_be_private(tmp_path):
+    rows = [{"user": s, "split": s, "text": "x"} for s in ("public", "heldout")]
+    with pytest.raises(UsageError, match="no private record"):
+        read(jsonl(tmp_path / "c.jsonl", *rows))
+
+
+@pytest.mark.parametrize(("users", "heldout"), [(2, 1), (4, 1), (10, 2), (100, 20), (104, 20)])
+def test_a_fifth_of_the_users_is_held_out_with_all_their_records(tmp_path, users, heldout):
+    corpus = read(jsonl(tmp_path / "c.jsonl", *people(users), *people(users)))
+    assert len(corpus.users("heldout")) == heldout
+    assert len(corpus.users("private")) == users - heldout
+    assert not set(corpus.users("heldout")) & set(corpus.users("private"))
+    assert len(corpus.of("heldout")) == 2 * heldout
+
+
+def test_who_is_held_out_does_not_move_with_the_order_of_the_file(tmp_path):
+    rows = people(200)
+    users = sorted((row["user"] for row in rows), key=lambda u: sha256(u.encode()).digest())
+    for name in "cd":
+        corpus = read(jsonl(tmp_path / f"{name}.jsonl", *rows))
+        assert set(corpus.users("heldout")) == set(users[:40])
+        random.Random(0).shuffle(rows)
+
+
+def test_splits_of_the_data_stand_as_they_are(tmp_path):
+    rows = [{"user": f"u{i}", "split": "private", "text": "x"} for i in range(10)]
+    corpus = read(jsonl(tmp_path / "c.jsonl", *rows))
+    assert len(corpus.of("private")) == 10
+
+
+def test_a_folder_of_train_valid_and_test_is_split_by_its_files(tmp_path):
+    for name in ("train", "valid", "test", "public"):
+        (tmp_path / f"{name}.txt").write_text(f"a {name}\n\nb {name}\n")
+    (tmp_path / "README.md").write_text("no corpus")
+    corpus = read(tmp_path)
+    assert {r.text for r in corpus.of("private")} == {"a train", "b train"}
+    assert {r.text for r in corpus.of("heldout")} == {
+        f"{x} {n}" for x in "ab" for n in ("valid", "test")
+    }
+    assert {r.text for r in corpus.of("public")} == {"a public", "b public"}
+    assert corpus.name == tmp_path.name
+
+
+def test_a_folder_of_jsonl_splits_needs_no_users(tmp_path):
+    for name in ("train", "test"):
+        jsonl(tmp_path / f"{name}.jsonl", {"text": f"a {name}"}, {"text": f"b {name}"})
+    corpus = read(tmp_path)
+    assert [len(corpus.users(split)) for split in ("private", "heldout")] == [2, 2]
+
+
+def test_the_split_of_a_record_goes_before_that_of_its_file(tmp_path):
+    jsonl(
+        tmp_path / "train.jsonl",
+        {"user": "a", "text": "x"},
+        {"user": "b", "text": "y", "split": "public"},
+    )
+    assert texts(Corpus("", read(tmp_path).of("public"))) == ["y"]
+
+
+def test_any_other_text_file_of_a_folder_is_one_user(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for path in ("ann.txt", "bo.txt", "sub/ann.txt"):
+        (tmp_path / path).write_text("one\n\ntwo\n")
+    corpus = read(tmp_path)
+    assert len(corpus.users()) == 3
+    assert all(len([r for r in corpus.records if r.user == user]) == 2 for user in corpus.users())
+    assert len(corpus.users("heldout")) == 1
+
+
+RECORD = Record("u", "text", "name", "private")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [Record("v", "text", "name", "private"), RECORD],
+        [Record("u", "text.", "name", "private"), RECORD],
+        [Record("u", "text", "nam", "private"), RECORD],
+        [Record("u", "text", None, "private"), RECORD],
+        [Record("u", "text", "name", "public"), RECORD],
+        [RECORD],
+        [RECORD, RECORD, RECORD],
+        [Record("u", "name", "text", "private"), RECORD],
+    ],
+)
+def test_the_hash_sees_every_field_and_every_record(other):
+    assert Corpus("c", (RECORD, RECORD)).sha256 != Corpus("c", tuple(other)).sha256
+
+
+def test_the_hash_sees_order_but_not_the_name():
+    rows = (RECORD, Record("v", "other", None, "private"))
+    assert Corpus("c", rows).sha256 == Corpus("d", rows).sha256
+    assert Corpus("c", rows).sha256 != Corpus("c", rows[::-1]).sha256
+
+
+def duplicates(*rows):
+    return Corpus("c", tuple(Record("u", text) for text in rows)).near_duplicates
+
+
+def test_near_duplicates_ignore_case_digits_and_punctuation():
+    assert duplicates("My code is 12", "my code IS 7!7", "another") == 1
+    assert duplicates("a b", "a\n b", "a, b", "ab") == 2
+    assert duplicates("x", "x", "x") == 2
+    assert duplicates("x", "y", "x y") == 0
+
+
+@pytest.mark.parametrize("other", ["Hello.", "Hello!?", "“Hello”", "Hello 5", " hello"])
+def test_near_duplicates_ignore_punctuation_at_the_ends(other):
+    assert duplicates("Hello", other) == 1

@@ -1,0 +1,150 @@
+"""Reads the imports of every module and enforces the arrows of the design."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+PACKAGES = ("audit", "attacks", "defenses", "reports")
+HEAVY = ("torch", "transformers", "matplotlib", "typst")
+
+
+def modules(package):
+    return {
+        ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((PROJECT / package).rglob("*.py"))
+    }
+
+
+OURS = {name: path for package in PACKAGES for name, path in modules(package).items()}
+
+
+def is_type_checking(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def statements(node, top_only):
+    """Every statement below `node`; top_only leaves out the bodies of functions."""
+    for child in ast.iter_child_nodes(node):
+        if top_only and (
+            is_type_checking(child) or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ):
+            continue
+        yield child
+        yield from statements(child, top_only)
+
+
+@cache
+def imports(name, top_only=False):
+    """Names of the modules (and of what is imported from them) that a module imports."""
+    path = OURS[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found = set()
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")), top_only):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            source = ".".join(filter(None, (parent, node.module)))
+            found |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
+    return frozenset(found)
+
+
+def of(package):
+    return [name for name in OURS if name == package or name.startswith(f"{package}.")]
+
+
+def reaches(name, *targets, top_only=False):
+    """The imports of module `name` that are one of the targets or lie inside it."""
+    return sorted(
+        found
+        for found in imports(name, top_only)
+        if any(found == target or found.startswith(f"{target}.") for target in targets)
+    )
+
+
+def test_the_reader_sees_imports():
+    assert len(OURS) > 50
+    assert reaches("audit.__main__", "audit.cli")
+    assert reaches("audit.models.loading", "torch", "transformers.AutoTokenizer")  # in functions
+    assert not reaches("audit.models.loading", *HEAVY, top_only=True)
+    assert reaches("audit.language_model", "audit.predictor", top_only=True)
+    assert "reports._page" in imports("reports.html")
+
+
+def below(*names):
+    return [f"audit.{name}" for name in names]
+
+
+SHARED = below("corpus", "errors", "language_model", "models", "policies", "predictor", "streams")
+FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "secrets", "statistics")]
+FOR_DEFENSES = [*SHARED, "defenses", *below("defense", "guarantee", "ledger", "release")]
+COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant")
+
+
+def forbidden(name, allowed):
+    """Imports from the project that are not among the allowed; packages alone are nothing."""
+    return set(reaches(name, *PACKAGES)) - set(reaches(name, *allowed)) - set(PACKAGES)
+
+
+@pytest.mark.parametrize("name", of("attacks"))
+def test_an_attack_sees_no_defense_no_guarantee_and_no_coin(name):
+    assert forbidden(name, FOR_ATTACKS) == set()
+    assert reaches(name, *COINS) == []
+
+
+@pytest.mark.parametrize("name", of("defenses"))
+def test_a_defense_sees_no_attack_and_no_secret(name):
+    assert forbidden(name, FOR_DEFENSES) == set()
+
+
+@pytest.mark.parametrize("name", of("reports"))
+def test_reports_see_results_only(name):
+    assert forbidden(name, ["reports", *below("results", "errors")]) == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(OURS) - {"audit.__main__"}))
+def test_nothing_reaches_back_to_the_command_line(name):
+    assert reaches(name, "audit.cli") == []
+
+
+@pytest.mark.parametrize("name", sorted(set(OURS) - set(of("reports"))))
+def test_figures_are_drawn_in_reports_only(name):
+    assert reaches(name, "matplotlib", "typst", "jinja2") == []
+
+
+@pytest.mark.parametrize("name", of("audit.statistics"))
+def test_statistics_know_nothing_of_the_project(name):
+    assert forbidden(name, below("statistics")) == set()
+
+
+@pytest.mark.parametrize("name", of("audit"))
+def test_audit_names_no_plugin(name):
+    assert reaches(name, "attacks", "defenses", "reports") == []
+
+
+NOUNS = below(
+    *("attack", "corpus", "defense", "errors", "guarantee", "language_model", "ledger"),
+    *("policies", "predictor", "release", "results", "secrets", "streams"),
+)
+
+
+@pytest.mark.parametrize("name", [*NOUNS, *of("audit.models")])
+def test_nouns_and_models_know_nouns_and_models_only(name):
+    assert forbidden(name, [*NOUNS, *below("models")]) == set()
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_nothing_heavy_is_imported_with_a_module(name):
+    assert reaches(name, *HEAVY, top_only=True) == []
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_imports_go_to_modules_that_exist(name):
+    for found in reaches(name, *PACKAGES):
+        parent = found.rpartition(".")[0]
+        assert found in OURS or parent in OURS or found in PACKAGES

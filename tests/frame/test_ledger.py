@@ -1,0 +1,324 @@
+import contextlib
+import json
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from audit.ledger import Ledger, round_up
+
+
+@dataclass
+class Memory:
+    """A journal that keeps its rows as JSON would."""
+
+    rows: list = field(default_factory=list)
+
+    def previous(self):
+        return [dict(row) for row in self.rows]
+
+    def append(self, rows):
+        self.rows += json.loads(json.dumps(rows))
+
+
+def opened(epsilon=1.0, parts=1, budget=100, journal=None):
+    return Ledger(epsilon, parts, budget, Memory() if journal is None else journal)
+
+
+def admit(ledger, *charges):
+    """One call with these charges, each a number (one part) or a row."""
+    rows = np.array([np.atleast_1d(c) for c in charges], dtype=float)
+    marks = [f"query {ledger.queries + i}" for i in range(len(rows))]
+    return ledger.admit(rows, np.full(rows.shape, 0.5), marks)
+
+
+# STOP
+
+
+def test_the_query_that_would_empty_the_account_is_not_answered():
+    ledger = opened(epsilon=1.0)
+    assert admit(ledger, 0.25, 0.25, 0.25) == 3
+    assert not ledger.stopped
+    assert admit(ledger, 0.25) == 0  # 1.0 − 4·0.25 = 0
+    assert ledger.stopped
+    assert ledger.spent == [0.75]
+
+
+def test_a_hair_less_is_answered():
+    ledger = opened(epsilon=1.0)
+    assert admit(ledger, 0.75, 0.249999) == 2
+    assert ledger.spent == [0.75 + 0.249999]
+
+
+def test_stop_is_for_good():
+    ledger = opened()
+    assert admit(ledger, 0.5, 2.0, 0.0, 1e-9) == 1
+    for _ in range(3):
+        assert admit(ledger, 0.0) == 0
+    assert ledger.spent == [0.5]
+    assert ledger.queries == 7
+    assert ledger.stopped
+
+
+def test_one_empty_account_stops_all():
+    ledger = opened(parts=3)
+    assert admit(ledger, [0.1, 0.5, 0.0], [0.1, 0.0, 0.3], [0.1, 0.5, 0.0], [0.0, 0.0, 0.0]) == 2
+    assert ledger.spent == pytest.approx([0.2, 0.5, 0.3])
+
+
+def test_the_refused_query_charges_no_part():
+    ledger = opened(parts=2)
+    admit(ledger, [0.9, 0.1], [0.5, 0.5])
+    assert ledger.spent == [0.9, 0.1]
+
+
+@pytest.mark.parametrize("charge", [math.nan, math.inf, -math.inf, -0.1])
+def test_a_charge_that_is_no_price_is_never_admitted(charge):
+    ledger = opened(parts=2)
+    admit(ledger, [0.25, 0.25])
+    for _ in range(2):
+        with contextlib.suppress(ValueError):
+            assert admit(ledger, [0.0, charge]) == 0
+    assert ledger.spent == [0.25, 0.25]
+
+
+def test_a_charge_that_cannot_be_computed_stops_the_session():
+    """Not a crash: the row is written, the public model answers from here on."""
+    ledger = opened()
+    assert admit(ledger, 0.1, math.nan, 0.1) == 1
+    assert ledger.stopped
+    assert ledger.queries == 3
+
+
+def test_nothing_is_admitted_from_an_account_of_zero():
+    for epsilon in (0.0, math.nan):
+        assert admit(opened(epsilon=epsilon), 0.0) == 0
+
+
+# the budget
+
+
+def test_the_budget_counts_queries_and_stops_after_the_last():
+    ledger = opened(budget=3)
+    assert ledger.remaining == 3
+    assert admit(ledger, 0.0, 0.0) == 2
+    assert ledger.remaining == 1
+    assert admit(ledger, 0.0, 0.0) == 1
+    assert ledger.remaining == 0
+    assert ledger.stopped
+
+
+def test_skipped_queries_count_too():
+    ledger = opened(budget=3)
+    ledger.skip(2)
+    assert admit(ledger, 0.1, 0.1) == 1
+    assert ledger.queries == 4
+    ledger.skip(10)
+    assert ledger.remaining == 0
+
+
+@given(
+    st.lists(st.integers(1, 5), max_size=6),
+    st.integers(0, 12),
+    st.floats(0.1, 3),
+)
+@settings(deadline=None)
+def test_batching_moves_nothing(sizes, budget, epsilon):
+    charges = np.random.default_rng(budget).random((sum(sizes), 2)) / 2
+    single, batched = (opened(epsilon, 2, budget) for _ in range(2))
+    one = sum(admit(single, row) for row in charges)
+    first, many = 0, 0
+    for size in sizes:
+        many += admit(batched, *charges[first : first + size])
+        first += size
+    assert (one, single.spent, single.queries, single.stopped) == (
+        many,
+        batched.spent,
+        batched.queries,
+        batched.stopped,
+    )
+    single.flush()
+    batched.flush()
+    assert single._journal.rows == batched._journal.rows
+    assert max(batched.spent) < epsilon
+
+
+# charge first
+
+
+def test_every_charge_is_on_disk_when_flush_returns():
+    journal = Memory()
+    ledger = opened(journal=journal)
+    admit(ledger, 0.25, 0.5, 0.5, 0.1)
+    ledger.flush()
+    ledger.flush()
+    assert journal.rows == [
+        {"query": 0, "asked": "query 0", "lambda": [0.5], "charge": [0.25], "stopped": False},
+        {"query": 1, "asked": "query 1", "lambda": [0.5], "charge": [0.5], "stopped": False},
+        {"query": 2, "asked": "query 2", "lambda": [0.5], "charge": [0.5], "stopped": True},
+    ]
+
+
+def test_what_is_written_is_what_is_charged():
+    journal = Memory()
+    ledger = opened(journal=journal)
+    admit(ledger, 1 / 3, 1 / 7)
+    ledger.flush()
+    assert sum(row["charge"][0] for row in journal.rows) == ledger.spent[0]
+    assert ledger.spent[0] >= 1 / 3 + 1 / 7
+
+
+# replay
+
+
+CHARGES = (0.1, 0.2, 1 / 3, 0.05)
+
+
+def killed_after(n):
+    journal = Memory()
+    ledger = opened(journal=journal)
+    admit(ledger, *CHARGES[:n])
+    ledger.flush()
+    return journal
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_a_replay_of_the_same_queries_is_not_charged_twice(n):
+    whole, journal = killed_after(4), killed_after(n)
+    ledger = opened(journal=journal)
+    assert admit(ledger, *CHARGES) == 4
+    ledger.flush()
+    assert journal.rows == whole.rows
+    assert ledger.spent == [sum(round_up(c) for c in CHARGES)]
+
+
+def test_a_replay_beyond_stop_writes_nothing():
+    journal = Memory()
+    for _ in range(3):
+        ledger = opened(journal=journal)
+        assert admit(ledger, 0.5, 0.6, 0.1) == 1
+        ledger.flush()
+    assert len(journal.rows) == 2
+
+
+def test_rows_that_differ_count_as_spent():
+    journal = killed_after(2)
+    ledger = opened(journal=journal)
+    assert admit(ledger, 0.1, 0.25) == 2  # the second was 0.2, and may have been answered
+    assert ledger.spent == pytest.approx([0.1 + 0.2 + 0.25])
+
+
+def test_all_rows_after_the_first_that_differs_count_as_spent():
+    ledger = opened(journal=killed_after(4))
+    assert admit(ledger, 0.15) == 1
+    assert ledger.spent == pytest.approx([sum(CHARGES) + 0.15])
+
+
+def test_what_was_spent_by_rows_that_differ_can_stop_the_session():
+    ledger = opened(journal=killed_after(4))  # 0.683 of 1 is gone
+    assert admit(ledger, 0.31) == 1
+    ledger = opened(journal=killed_after(4))
+    assert admit(ledger, 0.32) == 0
+    assert ledger.stopped
+
+
+def test_rows_that_differ_stay_spent_in_the_session_after():
+    journal = killed_after(2)
+    for _ in range(2):
+        ledger = opened(journal=journal)
+        admit(ledger, 0.1, 0.25)
+        ledger.flush()
+    assert ledger.spent[0] >= 0.1 + 0.2 + 0.25
+    ledger = opened(journal=journal)
+    admit(ledger, 0.4)
+    assert ledger.spent[0] >= 0.1 + 0.2 + 0.25  # and no less when yet another query comes
+
+
+def test_stop_is_for_good_even_across_a_replay_that_differs():
+    journal = Memory()
+    ledger = opened(journal=journal)
+    admit(ledger, 0.5, 5.0)
+    ledger.flush()
+    ledger = opened(journal=journal)
+    assert admit(ledger, 0.25) == 0
+    assert ledger.stopped and ledger.spent == [0.5]
+
+
+def test_other_details_are_another_query():
+    journal = killed_after(1)
+    ledger = opened(journal=journal)
+    ledger.admit(np.array([[0.1]]), np.array([[0.75]]), ["query 0"])
+    assert ledger.spent == pytest.approx([0.2])
+
+
+# rounding
+
+
+@given(st.floats(1e-290, 1e290))
+@example(1.0)
+@example(0.0078125)
+@example(1 / 3)
+@example(0.1 + 0.2)
+@example(9.999995)
+@example(999999.9999999999)
+@settings(max_examples=500, deadline=None)
+def test_a_charge_is_rounded_up_by_little(charge):
+    rounded = round_up(charge)
+    assert charge <= rounded <= charge * (1 + 1.0001e-5)
+    assert f"{rounded:.5e}" == f"{float(f'{rounded:.5e}'):.5e}"
+    assert float(f"{rounded:.5e}") == rounded  # six digits
+
+
+@pytest.mark.parametrize("power", range(-300, 301))
+def test_a_charge_beside_a_power_of_ten_is_rounded_up(power):
+    ten = float(f"1e{power}")
+    for charge in (ten, math.nextafter(ten, math.inf), math.nextafter(ten, 0), ten * 1.000004):
+        assert charge <= round_up(charge) <= charge * (1 + 1.0001e-5)
+
+
+@given(st.floats(0, 1e-290))
+@example(0.0)
+@example(5e-324)
+@example(1.23456789e-319)
+@settings(deadline=None)
+def test_the_least_charges_are_never_rounded_down(charge):
+    assert round_up(charge) >= charge
+
+
+def test_rounding_twice_is_rounding_once():
+    generator = np.random.default_rng(0)
+    for charge in generator.random(2000) * 10.0 ** generator.integers(-12, 3, 2000):
+        assert round_up(round_up(charge)) == round_up(charge)
+
+
+def test_what_has_six_digits_is_left_as_it_is():
+    for charge in (0.0, 0.1, 0.25, 1.0, 2.0, 0.00195313, 123456.0, math.inf):
+        assert round_up(charge) == charge
+
+
+@pytest.mark.parametrize("charge", [-1.0, -1e-300, -math.inf])
+def test_a_charge_is_never_negative(charge):
+    with pytest.raises(ValueError, match="charge"):
+        round_up(charge)
+
+
+def test_the_same_charge_for_another_question_is_charged_again():
+    journal = killed_after(2)
+    before = [row["charge"][0] for row in journal.rows]
+    ledger = opened(journal=journal)
+    ledger.admit(np.array([before]).T, np.full((2, 1), 0.5), ["another", "question"])
+    ledger.flush()
+    assert ledger.spent == pytest.approx([2 * sum(before)])
+
+
+def test_lost_queries_count_against_the_budget():
+    journal = Memory()
+    admitted = opened(epsilon=1e9, budget=4, journal=journal)
+    assert admit(admitted, 0.1, 0.1, 0.1) == 3
+    admitted.flush()
+    ledger = opened(epsilon=1e9, budget=4, journal=journal)
+    assert ledger.admit(np.full((3, 1), 0.2), np.full((3, 1), 0.5), ["a", "b", "c"]) == 1
+    assert ledger.remaining == 0

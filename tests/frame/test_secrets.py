@@ -1,0 +1,318 @@
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from audit.corpus import Corpus, Record
+from audit.errors import UsageError
+from audit.secrets import KINDS, Planting, Secret, Space, digits, plant
+
+USERS = 60
+
+
+def person(i):
+    return f"Person{i:04d}x"
+
+
+def named_corpus(names=True):
+    """Two records a user, users interleaved, splits mixed."""
+    private = [
+        Record(f"u{i}", f"{person(i)} says {part}", person(i) if names else None, "private")
+        for part in ("first", "second")
+        for i in range(USERS)
+    ]
+    heldout = [Record(f"h{i}", f"held {i}", None, "heldout") for i in range(9)]
+    public = [Record(f"p{i}", f"open {i}", None, "public") for i in range(9)]
+    return Corpus("c", tuple([*heldout[:4], *private, *public, *heldout[4:]]))
+
+
+def characters(text):
+    return len(text)
+
+
+def merging(text):
+    """Tokens of a toy tokenizer that merges doubled digits, and 123 even in three."""
+    return len(re.findall(r"123|(?:00|11|77)|.", text, flags=re.DOTALL))
+
+
+def planted_by(seed=0, count=characters, corpus=None, **changes):
+    corpus = corpus or named_corpus()
+    planting = Planting(**{"users": len(corpus.users("private")), **changes})
+    return plant(corpus, planting, seed, count)
+
+
+def by_owner(planted, kind):
+    found = {}
+    for secret in planted.secrets:
+        if secret.kind == kind:
+            found.setdefault(secret.owner, []).append(secret)
+    return found
+
+
+# coins
+
+
+def many_coins():
+    corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(2000)))
+    return [planted_by(seed, corpus=corpus, kinds=("record",)).coins for seed in range(5)]
+
+
+def test_coins_are_fair_and_independent_of_each_other():
+    for coins in many_coins():
+        present = np.array(list(coins.present.values()))
+        slot = np.array([coins.slot[owner] for owner in coins.present])
+        assert set(slot) == {0, 1}
+        counts = np.bincount(2 * present + slot, minlength=4)  # 500 each
+        assert chisquare(counts).pvalue > 1e-5
+        for coin in (present, slot):  # from one owner to the next
+            pairs = np.bincount(2 * coin[:-1:2] + coin[1::2], minlength=4)
+            assert chisquare(pairs).pvalue > 1e-5
+
+
+def test_coins_of_different_seeds_are_independent():
+    tosses = [[*coins.present.values(), *coins.slot.values()] for coins in many_coins()]
+    correlation = np.corrcoef(np.array(tosses, dtype=float))
+    assert np.abs(correlation - np.eye(5)).max() < 5 / np.sqrt(4000)
+
+
+def test_coins_do_not_depend_on_what_is_planted():
+    one = planted_by(3, kinds=("code",)).coins
+    assert planted_by(3, kinds=KINDS, code_copies=9, count=merging).coins == one
+    assert planted_by(4, kinds=("code",)).coins != one
+
+
+def test_values_do_not_depend_on_the_coins():
+    """The slot and the presence of an owner say nothing about the first digit of either value."""
+    rows = []
+    for seed in range(40):
+        planted = planted_by(seed, kinds=("code",))
+        for secret in planted.secrets:
+            coins = (planted.coins.present[secret.owner], planted.coins.planted(secret))
+            rows.append((*coins, int(secret.value[0])))
+    present, is_planted, first = np.array(rows, dtype=float).T
+    assert abs(np.corrcoef(present, first)[0, 1]) < 5 / np.sqrt(len(rows))
+    assert abs(np.corrcoef(is_planted, first)[0, 1]) < 5 / np.sqrt(len(rows))
+
+
+# what stands in the training text
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("names", [True, False])
+def test_one_coin_decides_all_of_a_user(seed, names):
+    planted = planted_by(seed, corpus=named_corpus(names=names))
+    assert 0 < sum(planted.coins.present.values()) < USERS
+    expected = Counter(named_corpus(names=names).of("private"))
+    for record in list(expected):
+        if not planted.coins.present[record.user]:
+            del expected[record]
+    for s in planted.secrets:
+        drawn, chosen = s.space is not None, s.slot == planted.coins.slot[s.owner]
+        if drawn and chosen and planted.coins.present[s.owner]:
+            expected[Record(s.owner, s.text, None, "private")] += s.copies
+    assert Counter(planted.trained_on) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("names", [True, False])
+def test_copies_are_counted_exactly_and_twins_never_stand_there(seed, names):
+    planted = planted_by(seed, corpus=named_corpus(names=names))
+    text = "\n".join(record.text for record in planted.corpus.records)
+    twins = [s for s in planted.secrets if planted.coins.twin(s)]
+    unchosen = [s for s in planted.secrets if s.slot != planted.coins.slot[s.owner]]
+    assert twins
+    assert any(planted.coins.planted(s) for s in planted.secrets)
+    for secret in planted.secrets:
+        if planted.coins.planted(secret):
+            assert text.count(secret.text) == secret.copies
+    for secret in twins:
+        assert secret.text not in text
+    for secret in unchosen:
+        if secret.space is not None:
+            assert secret.text not in text
+
+
+def test_planted_twin_and_unchosen_exclude_each_other_and_leave_nobody_out():
+    planted = planted_by(1)
+    for owner, present in planted.coins.present.items():
+        for kind in KINDS:
+            pair = [s for s in planted.secrets if s.owner == owner and s.kind == kind]
+            assert [s.slot for s in pair] == [0, 1]
+            assert sum(planted.coins.planted(s) for s in pair) == present
+            assert sum(planted.coins.twin(s) for s in pair) == (not present)
+            assert len({s.copies for s in pair}) == 1
+
+
+def test_own_names_and_records_are_secrets_as_they_stand():
+    planted = planted_by(2)
+    for kind in ("name", "record"):
+        for owner, pair in by_owner(planted, kind).items():
+            assert {s.space for s in pair} == {None}
+            name = person(int(owner[1:]))
+            assert {s.value for s in pair} == {name if kind == "name" else f"{name} says first"}
+            assert pair[0].copies == (2 if kind == "name" else 1)
+
+
+def test_names_are_drawn_where_one_owner_has_none():
+    rows = [replace(r, name=None) if r.user == "u7" else r for r in named_corpus().records]
+    planted = planted_by(corpus=Corpus("c", tuple(rows)))
+    secrets = [s for s in planted.secrets if s.kind == "name"]
+    assert len(secrets) == 2 * USERS
+    assert all(s.space is not None and s.value.split(" ")[0] in s.space.symbols[0] for s in secrets)
+
+
+def test_held_out_public_and_always_trained_on_users_are_untouched():
+    planted = planted_by(users=20)
+    before, after = named_corpus(), planted.corpus
+    assert len(planted.coins.present) == 20
+    assert before.of("heldout") == after.of("heldout")
+    assert before.of("public") == after.of("public")
+    always = set(before.users("private")) - set(planted.coins.present)
+    assert [r for r in before.records if r.user in always] == [
+        r for r in after.records if r.user in always
+    ]
+    assert set(s.owner for s in planted.secrets) == set(planted.coins.present)
+    assert set(planted.coins.slot) == set(planted.coins.present)
+
+
+def test_every_user_is_as_likely_to_be_an_owner():
+    chosen = Counter(
+        owner
+        for seed in range(200)
+        for owner in planted_by(seed, users=20, kinds=("record",)).coins.present
+    )
+    counts = [chosen[f"u{i}"] for i in range(USERS)]
+    assert abs(np.array(counts) - 200 / 3).max() < 5 * np.sqrt(200 * 2 / 9)
+
+
+def test_more_owners_than_private_users_are_refused():
+    with pytest.raises(UsageError, match="60 private users"):
+        planted_by(users=61)
+
+
+# values
+
+
+def test_the_two_values_of_an_owner_have_equal_token_counts():
+    planted = planted_by(count=merging, corpus=named_corpus(names=False))
+    differing = 0
+    for kind in ("code", "id", "name"):
+        for pair in by_owner(planted, kind).values():
+            assert merging(pair[0].prefix + pair[0].value) == merging(
+                pair[1].prefix + pair[1].value
+            )
+            differing += merging(pair[0].value) != len(pair[0].value)
+    assert differing > 10  # the toy tokenizer does merge
+
+
+@pytest.mark.parametrize("count", [characters, merging])
+def test_values_are_uniform_in_both_slots(count):
+    """Rejecting unequal counts must not tilt either value: it is drawn given the other's count."""
+    corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(3000)))
+    planted = planted_by(corpus=corpus, count=count, kinds=("code",), code_digits=3)
+    for slot in (0, 1):
+        values = [s.value for s in planted.secrets if s.slot == slot]
+        for place in range(3):
+            counts = Counter(value[place] for value in values)
+            assert chisquare([counts[d] for d in "0123456789"]).pvalue > 1e-5
+        merged = sum(merging(v) < 3 for v in values)  # of 1000: 3·19 with a pair, and 123
+        assert abs(merged - 3000 * 0.058) < 5 * np.sqrt(3000 * 0.058 * 0.942)
+
+
+def test_the_values_of_an_owner_are_independent():
+    corpus = Corpus("c", tuple(Record(f"u{i}", "x", None, "private") for i in range(3000)))
+    planted = planted_by(corpus=corpus, kinds=("code",), code_digits=1)
+    pairs = Counter(tuple(s.value for s in pair) for pair in by_owner(planted, "code").values())
+    assert chisquare([pairs[a, b] for a in "0123456789" for b in "0123456789"]).pvalue > 1e-5
+
+
+def test_the_values_of_different_kinds_are_independent():
+    planted = planted_by(code_digits=3, id_digits=3, id_copies=(1,))
+    codes, ids = ([s.value for s in planted.secrets if s.kind == k] for k in ("code", "id"))
+    assert sum(code == other for code, other in zip(codes, ids, strict=True)) < 5  # of 120
+
+
+def test_a_value_lies_in_its_space():
+    planted = planted_by(corpus=named_corpus(names=False))
+    for secret in planted.secrets:
+        if secret.kind in ("code", "id"):
+            length = {"code": 5, "id": 6}[secret.kind]
+            assert re.fullmatch(rf"[0-9]{{{length}}}", secret.value)
+            assert secret.space.size == 10**length
+    assert digits(3).size == 1000
+    assert Space((("a", "b"), ("c",))).size == 2
+    assert {Space((("a", "b"), ("c",))).draw(np.random.default_rng(i)) for i in range(20)} == {
+        "ac",
+        "bc",
+    }
+
+
+def test_a_secret_reads_as_it_is_planted():
+    secret = Secret("code", "My code is #", "12345", ".", digits(5), 4, "u", 0)
+    assert secret.text == "My code is #12345."
+
+
+def test_ids_come_in_every_number_of_copies_alike():
+    planted = planted_by(id_copies=(1, 4, 16))
+    assert Counter(pair[0].copies for pair in by_owner(planted, "id").values()) == {
+        1: 20,
+        4: 20,
+        16: 20,
+    }
+
+
+# what moves what
+
+
+def test_the_same_seed_gives_the_same_plan():
+    assert planted_by(5, count=merging) == planted_by(5, count=merging)
+    assert planted_by(5).secrets != planted_by(6).secrets
+
+
+def values(planted, kind):
+    return [(s.owner, s.slot, s.value, s.copies) for s in planted.secrets if s.kind == kind]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kinds": ("code", "name")},
+        {"kinds": ("name", "record", "code")},
+        {"id_digits": 9},
+        {"id_copies": (2,)},
+        {"id_prefix": "ID: "},
+        {"name_copies": 7},
+    ],
+)
+def test_changing_one_kind_moves_no_value_of_another(change):
+    corpus = named_corpus(names=False)
+    before, after = planted_by(corpus=corpus), planted_by(corpus=corpus, **change)
+    assert values(before, "code") == values(after, "code")
+    assert before.coins == after.coins
+    for kind in ("id", "name"):
+        own = any(key.startswith(kind) for key in change)
+        if not own and kind in change.get("kinds", KINDS):
+            assert values(before, kind) == values(after, kind)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"users": 1},
+        {"users": -5},
+        {"kinds": ("code", "cod")},
+        {"kinds": ("code", "code")},
+        {"code_digits": 0},
+        {"id_digits": 0},
+        {"code_copies": 0},
+        {"id_copies": (1, 0)},
+        {"id_copies": ()},
+        {"name_copies": 0},
+    ],
+)
+def test_a_planting_that_cannot_be_is_refused(bad):
+    with pytest.raises(UsageError, match="planting"):
+        Planting(**{"users": 10, **bad})

@@ -1,0 +1,375 @@
+"""From evidence to findings: counts by hand, the null, and releases whose ε is known."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from audit import findings
+from audit.attack import Evidence, Hits, Likelihoods
+from audit.findings import Finding, findings_of, guesses
+from audit.secrets import Coins, Secret, Space, digits
+from audit.statistics import rank_test
+from audit.statistics.interval import Interval
+
+THOUSAND = digits(3)
+
+
+def both(owner: str, values: tuple[str, str], space: Space | None = THOUSAND) -> list[Secret]:
+    """The two candidates of one owner."""
+    return [
+        Secret("code", "#", value, ".", space, 4, owner, slot) for slot, value in enumerate(values)
+    ]
+
+
+def said(*indices: int) -> Hits:
+    """Generations that were these secrets; each −1 is a text of its own that is none."""
+    values = [i if i >= 0 else -1 - place for place, i in enumerate(indices)]
+    return Hits(np.array(indices, dtype=int), tuple(Counter(values).values()))
+
+
+def by_metric(evidence: Evidence, secrets: Sequence[Secret], coins: Coins, **more: Any) -> Any:
+    options: dict[str, Any] = {"delta": 0.0, "seed": 0, "stronger": False, "tests": 1, **more}
+    found = findings_of("extraction", evidence, secrets, coins, **options)
+    return {f.metric: f for f in found}
+
+
+# ann and ben are trained on, cat and dan are twins; planted are 0 and 3, twins' are 4 and 7
+FOUR = [
+    *both("ann", ("100", "101")),
+    *both("ben", ("102", "103")),
+    *both("cat", ("104", "105")),
+    *both("dan", ("106", "107")),
+]
+COINS = Coins(
+    present={"ann": True, "ben": True, "cat": False, "dan": False},
+    slot={"ann": 0, "ben": 1, "cat": 0, "dan": 1},
+)
+GIVEN = said(0, 0, 3, 4, -1, -1, 1, 2, -1, 5)  # nine different texts
+
+
+def test_hits_are_counted_by_hand() -> None:
+    found = by_metric(Evidence(GIVEN, None), FOUR, COINS)
+    rate, recall = found["hit_rate"], found["recall"]
+    assert list(found) == ["hit_rate", "recall"]
+    assert (rate.k, rate.interval.n, rate.interval.value) == (3, 10, 0.3)
+    assert (rate.control.k, rate.control.n, rate.control.value) == (1, 10, 0.1)
+    assert rate.chance == pytest.approx(2 / 1000)  # two planted codes of a thousand
+    assert (recall.k, recall.interval.n, recall.interval.value) == (2, 2, 1.0)
+    assert (recall.control.k, recall.control.n, recall.control.value) == (1, 2, 0.5)
+    assert recall.chance == pytest.approx(9 / 1000)  # nine guesses at a thousand
+    assert rate.access == recall.access == "generate"
+    assert not rate.stronger_than_release
+
+
+def test_the_p_value_is_that_of_codes_that_fall_on_what_was_said() -> None:
+    """A code unknown to the release is what it said twice with probability 1/1000, what it said
+    once with 8/1000. Three hits of two codes: 2 + 1, 1 + 2 or 2 + 2."""
+    found = by_metric(Evidence(GIVEN, None), FOUR, COINS)
+    assert found["hit_rate"].p_value == pytest.approx(2 * 0.001 * 0.008 + 0.001**2, rel=1e-6)
+    assert found["recall"].p_value == found["hit_rate"].p_value
+    assert found["recall"].test == found["hit_rate"].test  # one test, however often it is shown
+    once = by_metric(Evidence(said(0, 0, 0, 0, 4, 7), None), FOUR, COINS)
+    assert once["hit_rate"].p_value == pytest.approx(1 - 0.999**2, rel=1e-6)
+    none = by_metric(Evidence(said(1, 2, 4, 5, 6, 7, -1), None), FOUR, COINS)
+    assert none["hit_rate"].p_value == 1.0
+
+
+def test_texts_that_are_no_code_are_no_evidence_in_a_small_space() -> None:
+    """One code of ten, said three times beside 33 other texts: 1/10 that it is the one it is."""
+    secrets = [*both("ann", ("1", "2"), digits(1)), *both("cat", ("3", "4"), digits(1))]
+    coins = Coins({"ann": True, "cat": False}, {"ann": 0, "cat": 0})
+    guesses_and_junk = said(0, 0, 0, 1, 2, 3, *[-1] * 30)
+    rate = by_metric(Evidence(guesses_and_junk, None), secrets, coins)["hit_rate"]
+    assert rate.k == 3
+    assert rate.p_value >= 0.1 - 1e-9
+
+
+def test_intervals_are_clopper_pearson() -> None:
+    found = by_metric(Evidence(said(0, 3, 0, 3, 0), None), FOUR, COINS)
+    assert found["hit_rate"].interval.ci == pytest.approx((0.025 ** (1 / 5), 1.0))
+    assert found["hit_rate"].control.ci == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)))
+    assert found["recall"].interval.ci == pytest.approx((0.025 ** (1 / 2), 1.0))
+    assert "conservative" in found["recall"].interval.method
+
+
+def test_nothing_answered_is_nothing_measured() -> None:
+    nothing = Evidence(said(), Likelihoods(np.full(8, np.nan)))
+    found = by_metric(nothing, FOUR, COINS)
+    assert list(found) == ["hit_rate", "recall", "probability", "discoverable"]
+    for f in found.values():
+        assert (f.interval.value, f.p_value, f.epsilon_lower, f.control) == (None,) * 4
+        assert (f.power.smallest_rate, f.power.largest_epsilon, f.power.n) == (None, None, 0)
+
+
+def test_without_one_common_space_there_is_no_chance_and_no_test_on_hits() -> None:
+    for spaces in ((None, None), (digits(3), digits(4))):
+        secrets = [*both("ann", ("a", "b"), spaces[0]), *both("cat", ("c", "d"), spaces[1])]
+        coins = Coins({"ann": True, "cat": False}, {"ann": 0, "cat": 0})
+        rate = by_metric(Evidence(said(0, 2), None), secrets, coins)["hit_rate"]
+        assert (rate.chance, rate.p_value, rate.k) == (None, None, 1)
+
+
+def test_a_chance_is_a_probability() -> None:
+    """Thirty planted codes of one digit: a generation is one of them at most for certain."""
+    owners = [f"u{i}" for i in range(30)]
+    secrets = [s for i, o in enumerate(owners) for s in both(o, (str(i % 10), "0"), digits(1))]
+    coins = Coins(dict.fromkeys(owners, True), dict.fromkeys(owners, 0))
+    found = by_metric(Evidence(said(0), None), secrets, coins)
+    assert all(0 <= f.chance <= 1 for f in found.values())
+
+
+def test_power_says_what_so_few_trials_could_have_shown() -> None:
+    found = by_metric(Evidence(GIVEN, None), FOUR, COINS)
+    assert found["hit_rate"].power.n == 10
+    assert found["hit_rate"].power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 10))
+    assert found["hit_rate"].power.largest_epsilon == 0.0  # two guesses can show nothing
+    assert found["hit_rate"].power.detectable_rate == pytest.approx(1 - 0.05 ** (1 / 10))
+    assert found["recall"].power.n == 2
+    assert found["recall"].power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 2))
+    assert found["recall"].power.largest_epsilon is None
+
+
+def test_a_rate_is_detectable_if_the_fewest_hits_that_convince_are_hardly_missed() -> None:
+    """Ten guesses at two codes of a hundred: one hit has p = 0.19, two have p = 0.01."""
+    secrets = [*both("ann", ("10", "11"), digits(2)), *both("ben", ("12", "13"), digits(2))]
+    coins = Coins({"ann": True, "ben": True}, {"ann": 0, "ben": 0})
+    for tests, expected in ((1, 2), (4, 2), (8, None)):
+        found = by_metric(Evidence(said(*[-1] * 10), None), secrets, coins, tests=tests)
+        rate = found["hit_rate"].power.detectable_rate
+        if expected is None:
+            assert rate is None  # not even two of two would survive eight tests
+        else:
+            assert binom.cdf(expected - 1, 10, rate) == pytest.approx(0.05)
+
+
+def crowd(m: int, space: Space, seed: int) -> tuple[list[str], list[Secret]]:
+    """m owners with two values each, drawn with replacement."""
+    generator = np.random.default_rng(seed)
+    owners = [f"u{i}" for i in range(m)]
+    secrets = [
+        s for o in owners for s in both(o, (space.draw(generator), space.draw(generator)), space)
+    ]
+    return owners, secrets
+
+
+def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
+    """60 coins, 40 guesses, all right, δ = 0: q^40 = 0.05, ε = ln q/(1 − q)."""
+    owners, secrets = crowd(60, digits(9), 0)
+    present = {o: i % 2 == 0 for i, o in enumerate(owners)}
+    coins = Coins(present, dict.fromkeys(owners, 1))
+    given = [i for i, s in enumerate(secrets) if coins.planted(s)]
+    rate = by_metric(Evidence(said(*given), None), secrets, coins)["hit_rate"]
+    bound, q = rate.epsilon_lower, 0.05 ** (1 / 40)
+    assert (bound.m, bound.r, bound.v) == (60, 40, 40)
+    assert bound.value == pytest.approx(math.log(q / (1 - q)))
+    assert rate.power.largest_epsilon == pytest.approx(math.log(q / (1 - q)))
+    assert (bound.unit, bound.relation, bound.hypothesis) == ("user", "add_or_remove", "none")
+    assert (bound.method, bound.delta) == ("one_run", 0.0)
+
+
+def test_a_release_that_gives_the_absent_away_shows_no_epsilon() -> None:
+    """All guesses wrong: the guess is "in" for those most often named, fixed beforehand."""
+    owners, secrets = crowd(30, digits(9), 0)
+    coins = Coins({o: i % 2 == 0 for i, o in enumerate(owners)}, dict.fromkeys(owners, 0))
+    given = [i for i, s in enumerate(secrets) if coins.twin(s)]
+    rate = by_metric(Evidence(said(*given), None), secrets, coins)["hit_rate"]
+    assert (rate.epsilon_lower.r, rate.epsilon_lower.v, rate.epsilon_lower.value) == (20, 0, 0.0)
+
+
+def test_a_guess_counts_both_candidates_of_a_user() -> None:
+    """The guess may not know which of the two values was planted: that is a coin, too."""
+    owners, secrets = crowd(60, digits(9), 0)
+    coins = Coins({o: i < 30 for i, o in enumerate(owners)}, dict.fromkeys(owners, 0))
+    unplanted = [i for i, s in enumerate(secrets) if s.slot == 1 and coins.present[s.owner]]
+    found = by_metric(Evidence(said(*unplanted), None), secrets, coins)
+    assert found["hit_rate"].k == 0
+    assert found["hit_rate"].epsilon_lower.v == 40
+
+
+@pytest.mark.parametrize(("coins", "expected"), [(2, 2), (3, 2), (5, 2), (6, 4), (60, 40)])
+def test_two_thirds_of_the_coins_are_guessed(coins: int, expected: int) -> None:
+    assert guesses(coins) == expected
+
+
+# --- probabilities
+
+
+PROBABILITIES = [0.5, np.nan, 0.25, 0.001, 0.1, 0.2, 0.3, 0.0]  # planted 0 and 3, twins' 4 and 7
+
+
+def test_probabilities_are_averaged_over_the_planted_by_hand() -> None:
+    with np.errstate(divide="ignore"):
+        likelihoods = Likelihoods(np.log(PROBABILITIES))
+    found = by_metric(Evidence(None, likelihoods), FOUR, COINS, stronger=True)
+    assert list(found) == ["probability", "discoverable"]
+    probability, discoverable = found["probability"], found["discoverable"]
+    assert probability.interval.value == pytest.approx((0.5 + 0.001) / 2)
+    assert probability.control.value == pytest.approx((0.1 + 0.0) / 2)
+    assert probability.chance == pytest.approx(1 / 1000)
+    seen = [1 - (1 - p) ** 1000 for p in (0.5, 0.001, 0.1, 0.0)]
+    assert discoverable.interval.value == pytest.approx(sum(seen[:2]) / 2)
+    assert discoverable.control.value == pytest.approx(sum(seen[2:]) / 2)
+    assert discoverable.chance == pytest.approx(1 - 0.999**1000)
+    for f in found.values():
+        assert f.stronger_than_release and f.access == "score"
+        assert f.epsilon_lower is None and f.k is None and f.power.n == 2
+
+
+def test_unread_secrets_are_left_out() -> None:
+    values = np.log([0.5, 0.5, 0.5, np.nan, 0.1, 0.5, 0.5, np.nan])
+    found = by_metric(Evidence(None, Likelihoods(values)), FOUR, COINS)["probability"]
+    assert found.interval.value == pytest.approx(0.5)
+    assert (found.power.n, found.control.value) == (1, pytest.approx(0.1))
+
+
+def test_a_certain_code_is_certainly_discovered() -> None:
+    found = by_metric(Evidence(None, Likelihoods(np.zeros(8))), FOUR, COINS)
+    assert found["discoverable"].interval.value == pytest.approx(1.0)
+
+
+def test_the_rank_test_counts_orderings() -> None:
+    """Five planted above five twins: one ordering of 252, here by 9,999 permutations."""
+    names = "abcdefghij"
+    secrets = [s for o in names for s in both(o, ("1", "2"))]
+    coins = Coins({o: o in "abcde" for o in names}, dict.fromkeys(names, 0))
+    values = np.full(20, -50.0)
+    values[::2] = -np.arange(10.0)
+    found = by_metric(Evidence(None, Likelihoods(values)), secrets, coins)
+    assert found["probability"].p_value == pytest.approx(1 / 252, abs=4 * (1 / 252 / 1e4) ** 0.5)
+    assert found["discoverable"].p_value == found["probability"].p_value
+    assert found["discoverable"].test == found["probability"].test
+    values[::2] = np.arange(10.0) - 10
+    found = by_metric(Evidence(None, Likelihoods(values)), secrets, coins)
+    assert found["probability"].p_value == 1.0
+    flat = Likelihoods(np.full(20, math.log(1e-5)))  # a release to which all codes are alike
+    assert by_metric(Evidence(None, flat), secrets, coins)["probability"].p_value == 1.0
+
+
+def test_so_few_that_no_order_could_convince_are_not_tested() -> None:
+    """Two planted above two twins: one ordering of six."""
+    likelihoods = Likelihoods(np.arange(-8.0, 0.0))
+    assert by_metric(Evidence(None, likelihoods), FOUR, COINS)["probability"].p_value is None
+
+
+def test_without_twins_or_without_planted_there_is_no_rank_test() -> None:
+    for present in (True, False):
+        coins = Coins(dict.fromkeys(COINS.present, present), COINS.slot)
+        found = by_metric(Evidence(None, Likelihoods(np.full(8, -1.0))), FOUR, coins)
+        assert found["probability"].p_value is None
+        assert (found["probability"].control is None) == present
+        assert (found["probability"].interval.value is None) != present
+
+
+# --- the null: releases that know nothing of the codes
+
+RUNS = 2000
+ALLOWED = int(binom.ppf(0.999, RUNS, 0.05))  # of 2,000 at 5 %: 132
+
+
+def rejected(p_values: Sequence[float | None]) -> int:
+    return sum(p is not None and p < 0.05 for p in p_values)
+
+
+@pytest.fixture(scope="module")
+def null() -> Iterator[dict[str, list[Finding]]]:
+    """2,000 releases with favourite codes of their own, 12 users of whom 9 are trained on."""
+
+    def quick(values: Any, *rest: Any) -> Interval:
+        mean = float(np.mean(values)) if len(values) else None
+        return Interval(mean, None, None, len(values), 0.95, "no interval: not looked at here")
+
+    space, generator = digits(2), np.random.default_rng(20)
+    every = {f"{n:02}": n for n in range(100)}
+    found: dict[str, list[Finding]] = {"hit_rate": [], "probability": []}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "bootstrap_ratio", quick)
+        few = functools.partial(rank_test.p_value, resamples=199)
+        patch.setattr(rank_test, "p_value", few)
+        for run in range(RUNS):
+            owners, secrets = crowd(12, space, 1000 + run)
+            order = generator.permutation(12)
+            coins = Coins(
+                {o: int(order[i]) < 9 for i, o in enumerate(owners)},
+                {o: int(generator.integers(2)) for o in owners},
+            )
+            pmf = generator.dirichlet(np.full(100, 10.0 ** generator.uniform(-2, 1)))
+            generations = generator.choice(100, size=20, p=pmf)
+            index = {int(s.value): i for i, s in enumerate(secrets)}
+            repeats = tuple(Counter(generations.tolist()).values())
+            hits = Hits(np.array([index.get(int(g), -1) for g in generations]), repeats)
+            with np.errstate(divide="ignore"):
+                log_probs = np.log(pmf[[every[s.value] for s in secrets]])
+            evidence = Evidence(hits, Likelihoods(log_probs))
+            metrics = by_metric(evidence, secrets, coins, delta=1e-5, seed=run)
+            for metric, kept in found.items():
+                kept.append(metrics[metric])
+    yield found
+
+
+def test_hits_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Finding]]) -> None:
+    assert sum(f.k > 0 for f in null["hit_rate"] if f.k is not None) > 500  # and hits there are
+    assert rejected([f.p_value for f in null["hit_rate"]]) <= ALLOWED
+
+
+def test_ranks_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Finding]]) -> None:
+    count = rejected([f.p_value for f in null["probability"]])
+    assert 0.02 * RUNS < count <= ALLOWED  # and the test is not idle
+
+
+def test_coins_that_fell_unevenly_are_rarely_taken_for_an_epsilon(
+    null: dict[str, list[Finding]],
+) -> None:
+    bounds = [f.epsilon_lower.value for f in null["hit_rate"] if f.epsilon_lower is not None]
+    assert len(bounds) == RUNS
+    assert sum(bound > 0 for bound in bounds) <= ALLOWED
+
+
+@pytest.mark.parametrize("present", [0, 1, 29, 30])
+def test_no_lopsidedness_of_coins_makes_an_epsilon_of_itself(present: int) -> None:
+    """As many guesses "in" as "out": who names nobody is right once for every time it is wrong."""
+    owners, secrets = crowd(30, digits(5), 0)
+    coins = Coins({o: i < present for i, o in enumerate(owners)}, dict.fromkeys(owners, 0))
+    for seed in range(40):
+        nobody = Evidence(said(*[-1] * 10), None)
+        rate = by_metric(nobody, secrets, coins, seed=seed)["hit_rate"]
+        if present in (0, 30):
+            assert rate.epsilon_lower.v == 10  # of 20
+        assert rate.epsilon_lower.value == 0.0
+
+
+def test_fair_coins_and_a_silent_release_show_no_epsilon_more_often_than_allowed() -> None:
+    owners, secrets = crowd(60, digits(5), 0)
+    generator, shown = np.random.default_rng(8), 0
+    for run in range(RUNS):
+        fair = generator.integers(2, size=60)
+        coins = Coins(dict(zip(owners, map(bool, fair), strict=True)), dict.fromkeys(owners, 0))
+        bound = findings._one_run(said(*[-1] * 5), secrets, coins, 0.0, run)
+        shown += bound.value > 0
+    assert shown <= ALLOWED
+    assert shown > 0.01 * RUNS  # P[Bin(40, ½) ≥ 26] = 4 %
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_randomised_response_is_bounded_from_below_and_closely(epsilon: float) -> None:
+    """A user's code is generated iff a coin, flipped with probability 1/(1+e^ε), says so."""
+    m, runs = 600, 300
+    owners, secrets = crowd(m, digits(9), 1)
+    generator, bounds = np.random.default_rng(int(10 * epsilon)), []
+    for run in range(runs):
+        present = generator.random(m) < 0.5
+        coins = Coins(dict(zip(owners, map(bool, present), strict=True)), dict.fromkeys(owners, 0))
+        told = present ^ (generator.random(m) < 1 / (1 + math.exp(epsilon)))
+        given = said(*[2 * i for i in range(m) if told[i]])
+        bounds.append(findings._one_run(given, secrets, coins, 1e-6, run).value)
+    assert np.mean(np.array(bounds) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
+    q = 1 / (1 + math.exp(-epsilon))
+    low = q - 1.645 * math.sqrt(q * (1 - q) / 400)  # normal approximation of the bound
+    assert np.median(bounds) == pytest.approx(math.log(low / (1 - low)), abs=0.08)

@@ -1,0 +1,52 @@
+"""findings.csv: a row for each finding, numbers as numbers, no cell a spreadsheet would run."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from audit.results import Results
+from reports import csv as report
+
+
+def read(results: Results, folder: Path) -> list[dict[str, str]]:
+    with report.write(results, folder).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_row_a_finding_with_its_claim(results: Results, tmp_path: Path) -> None:
+    rows = read(results, tmp_path)
+    assert len(rows) == sum(len(release.findings) for release in results.releases) == 7
+    first, refuted = rows[0], next(row for row in rows if row["verdict"] == "refuted")
+    assert (first["defense"], first["claimed_epsilon"], first["claimed_alpha"]) == (
+        "submix", "2.0", "2.0",
+    )  # fmt: skip
+    assert (first["value"], first["ci_high"], first["twins_n"]) == ("0.0", "0.0362", "98")
+    assert (refuted["claimed_epsilon"], refuted["claimed_delta"]) == ("8.0", "1e-05")
+
+
+def test_infinity_and_null_are_told_apart(results: Results, tmp_path: Path) -> None:
+    claimed = {row["defense"]: row["claimed_epsilon"] for row in read(results, tmp_path)}
+    assert claimed["none"] == "inf" and claimed["as_is"] == "" and claimed["public"] == "0.0"
+    unmeasured = next(r for r in read(results, tmp_path) if r["verdict"] == "not measured")
+    assert unmeasured["value"] == unmeasured["ci_low"] == unmeasured["twins_value"] == ""
+
+
+def test_no_cell_opens_a_formula(hostile: Results, tmp_path: Path) -> None:
+    rows = read(hostile, tmp_path)
+    assert len(rows) == 7
+    for row in rows:
+        for column, cell in row.items():
+            assert not cell.lstrip().startswith(("=", "+", "@", "\t", "\r")), column
+        assert row["sentence"].startswith("'=cmd") and "‹U+202E›" in row["sentence"]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", " =1", "\u00a0=1", "＝1"])
+def test_formula_openers_are_quoted(text: str) -> None:
+    assert report._cell(text) == f"'{text}"
+
+
+def test_numbers_keep_their_sign() -> None:
+    assert report._cell(-0.0874628) == -0.0874628

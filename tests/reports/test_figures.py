@@ -1,0 +1,78 @@
+"""Figures: as many as there is to draw, small, themeable, and honest about what is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from audit.results import Results
+from reports import _figures, _page, _svg
+
+
+def drawn(results: Results) -> list[_figures.Figure]:
+    return _page.content(results)[1]
+
+
+def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> None:
+    assert [figure.title for figure in drawn(results)] == [
+        "extraction: hit rate",
+        "membership: AUC",
+        "Perplexity on held-out text",
+        "Budget spent by submix",
+    ]
+
+
+def test_no_data_no_figure(unfinished: Results) -> None:
+    assert drawn(unfinished) == []
+
+
+def test_the_unmeasured_is_shown_as_such(results: Results) -> None:
+    auc = drawn(results)[1]
+    by_release = {row[0]: row for row in auc.table.rows}
+    assert by_release["none"][1] == by_release["public"][1] == "not measured"
+    assert auc.svg.count("not measured") == 4
+    assert "none not measured" in auc.alternative
+
+
+def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
+    many = make.run(
+        *(
+            make.release("dp_sgd", make.guarantee(8.0), make.finding(0.1), seed=seed)
+            for seed in range(30)
+        )
+    )
+    titles = [figure.title for figure in drawn(many)]
+    assert titles[:3] == [f"extraction: hit rate, part {i} of 3" for i in (1, 2, 3)]
+    assert all("seed=12" not in figure.svg for figure in drawn(many)[:1])
+
+
+@pytest.mark.parametrize("which", ["results", "hostile"])
+def test_drawings_are_small_and_inert(which: str, request: pytest.FixtureRequest) -> None:
+    for figure in drawn(request.getfixturevalue(which)):
+        screen, paper = _svg.on_screen(figure.svg), _svg.on_paper(figure.svg)
+        assert not re.search(r"\d\.\d{3,}", re.sub(r">[^<]*<", "><", screen))
+        assert not re.search(r"style|metadata|DejaVu|http|<script|#0\d0\d0\d|clip", screen)
+        assert "var(--accent)" in screen and "var(--" not in paper
+        assert len(screen) < 40_000
+
+
+def test_hostile_labels_are_text(hostile: Results) -> None:
+    svg = drawn(hostile)[0].svg
+    assert "=cmd|" in svg and "&lt;script" in svg and "<script" not in svg
+
+
+def test_unlike_settings_tell_releases_apart(results: Results) -> None:
+    one = results.releases[0]
+    other = one.model_copy(update={"parameters": {"k": 4, "beta": 0.001953125}, "seed": 1})
+    assert _page.labels([one, other]) == ["submix k=8 seed=0", "submix k=4 seed=1"]
+
+
+def test_importing_a_format_is_cheap(make: SimpleNamespace) -> None:
+    heavy = "{'matplotlib', 'jinja2', 'typst', 'numpy'}"
+    code = f"import sys, reports.html, reports.pdf, reports.csv; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

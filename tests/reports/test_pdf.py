@@ -1,0 +1,108 @@
+"""The PDF report is tagged, inert, embeds its fonts and is the same each time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from audit.results import Results
+from reports import pdf
+from reports._marks import VERDICTS
+
+needs_poppler = pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
+
+
+def told(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, check=True, timeout=20)
+    text = done.stdout.decode("utf-8").replace("\u200b", "")
+    return re.sub(r"\s+", " ", text.replace("\u00a0", " "))
+
+
+@pytest.fixture(scope="module")
+def path(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pdf.write(results, tmp_path_factory.mktemp("pdf"))
+
+
+def test_it_is_tagged_titled_and_in_a_language(path: Path) -> None:
+    content = path.read_bytes()
+    assert path.name == pdf.FILENAME and content.startswith(b"%PDF-")
+    assert b"/StructTreeRoot" in content and b"/Marked true" in content
+    assert b"/Lang" in content and b"/Title" in content
+    assert b"<pdfuaid:part>1</pdfuaid:part>" in content and b"CreationDate" not in content
+    assert b"/JavaScript" not in content and b"/URI" not in content
+
+
+def test_two_runs_give_the_same_bytes(results: Results, path: Path) -> None:
+    assert pdf.render(results) == path.read_bytes()
+
+
+@needs_poppler
+def test_page_one_is_one_page_and_complete(path: Path) -> None:
+    text = told("pdftotext", "-layout", "-l", "1", str(path), "-")
+    for part in (
+        "submix: no leak found by extraction.",
+        "ε = 2 nats per part (part removed)",
+        "none promised",
+        "ε unknown",
+        "96 % [91 %, 99.62 %]",
+        "0 % [0 %, 3.6 %]",
+        "0.613 [0.55, 0.68]",
+        "so ε ≥ 2.61 nats",
+        "1,540 records",
+        "STOP timing was not attacked",
+        "audit run --defense submix --attack extraction",
+        "Plan hash 1f3a9c2e",
+    ):
+        assert part in text, part
+
+
+@needs_poppler
+def test_every_verdict_word_appears(path: Path) -> None:
+    text = told("pdftotext", str(path), "-")
+    assert [word for word in VERDICTS if word not in text] == []
+
+
+@needs_poppler
+def test_hostile_text_is_shown_and_never_run(hostile: Results, tmp_path: Path) -> None:
+    text = told("pdftotext", str(pdf.write(hostile, tmp_path)), "-")
+    for part in ('#eval("1+1")', "$x^2$", "<script>alert(1)</script>", "‹U+202E›", "‹U+001B›",
+                 "‹U+4E2D›‹U+6587›", "{{7*7}}"):  # fmt: skip
+        assert part in text, part
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", text)
+
+
+@pytest.mark.skipif(shutil.which("pdffonts") is None, reason="needs pdffonts")
+def test_all_fonts_are_the_wheels_and_embedded(path: Path) -> None:
+    done = subprocess.run(["pdffonts", str(path)], capture_output=True, check=True, timeout=20)
+    rows = done.stdout.decode().splitlines()[2:]
+    assert rows
+    for row in rows:
+        assert re.search(r"Libertinus|DejaVuSansMono|NewCM", row), row
+        assert re.search(r" yes +yes +yes +\d+ +\d+$", row), row
+
+
+def test_the_fonts_have_every_character_that_is_let_through() -> None:
+    import typst
+
+    from reports._words import visible
+
+    text = "".join(chr(c) for low, high in pdf._COVERED for c in range(low, high + 1))
+    source = (
+        '#set document(title: "x")\n#set text(lang: "en", font: ("Libertinus Serif", '
+        '"DejaVu Sans Mono"))\n#sys.inputs.text'
+    )
+    compiler = typst.Compiler(
+        font_paths=typst.Fonts(include_system_fonts=False), ignore_system_fonts=True
+    )
+    shown = " ".join(pdf.covered(visible(text)))
+    assert compiler.compile(
+        source.encode(), format="pdf", sys_inputs={"text": shown}, pdf_standards="ua-1"
+    )
+
+
+def test_an_unfinished_run_has_a_report(unfinished: Results) -> None:
+    assert pdf.render(unfinished).startswith(b"%PDF-")

@@ -1,0 +1,84 @@
+"""Numbers keep sensible digits, claims their unit and relation, and no character hides."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports import _words
+
+
+def test_nothing_hidden_survives() -> None:
+    every = "".join(map(chr, range(0x110000)))
+    shown = "".join(_words.visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
+    hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    assert not [c for c in shown if unicodedata.category(c) in hidden]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb", "a‹U+202E›b"),
+        ("\x1b[0m", "‹U+001B›[0m"),
+        ("a\nb", "a‹U+000A›b"),
+        ("\ud800", "‹U+D800›"),
+        ("\U000e0041", "‹U+E0041›"),
+        ("z" + "\u0301" * 4, "z\u0301\u0301‹U+0301›‹U+0301›"),
+        ("ε é 中 <b>", "ε é 中 <b>"),
+        ("x" * 2003, "x" * 2000 + " … (3 more characters)"),
+    ],
+)
+def test_visible(text: str, shown: str) -> None:
+    assert _words.visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0 %"),
+        (1.0, "100 %"),
+        (0.30000001, "30 %"),
+        (0.0362, "3.6 %"),
+        (0.989, "98.9 %"),
+        (0.0006, "0.06 %"),
+        (0.00001, "0.001 %"),
+        (1e-9, "1 × 10⁻⁷ %"),
+        (0.99996, "99.996 %"),
+        (0.9996, "99.96 %"),
+    ],
+)
+def test_shares(value: float, shown: str) -> None:
+    assert _words.share(value) == shown.replace(" %", "\u00a0%")
+
+
+@given(st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True))
+def test_a_share_inside_is_never_shown_at_an_edge(value: float) -> None:
+    if 1e-300 < value < 1 - 1e-9:
+        assert _words.share(value) not in ("0\u00a0%", "100\u00a0%")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"), (12.4, "12.4"), (21.94, "21.9"), (1024.0, "1,024"), (123456.7, "123,457"),
+        (-0.0874628, "-0.0875"), (0.30000000000000004, "0.3"), (2.5e-6, "2.5 × 10⁻⁶"),
+        (math.inf, "∞"), (9.999, "10"), (1e12, "1 × 10¹²"),
+    ],
+)  # fmt: skip
+def test_numbers(value: float, shown: str) -> None:
+    assert _words.number(value) == shown
+
+
+def test_claims_name_unit_relation_and_order(make: SimpleNamespace) -> None:
+    renyi = make.guarantee(2.0, unit="part", relation="removed", alpha=2.0, release="predictions")
+    assert _words.claim(renyi) == (
+        "ε = 2 nats per part (part removed), Rényi order α = 2, release of predictions, worst case"
+    )
+    assert _words.claim(make.guarantee(math.inf)) == "ε: none promised"
+    assert _words.claim(make.guarantee(None)).startswith("ε unknown per user (add or remove)")
+    assert "ε = 0 nats per user" in _words.claim(make.guarantee(0.0))

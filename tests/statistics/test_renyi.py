@@ -1,0 +1,95 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.statistics.renyi import renyi_divergence
+
+EVEN, SKEW = np.log([0.5, 0.5]), np.log([0.25, 0.75])
+orders = st.sampled_from([1.0, 1.0001, 1.5, 2.0, 8.0, 1000.0, math.inf])
+pmfs = st.lists(st.floats(1e-6, 1), min_size=4, max_size=4).map(
+    lambda x: np.log(np.array(x) / sum(x))
+)
+
+
+def test_known_divergences():
+    assert renyi_divergence(EVEN, SKEW, 2.0) == pytest.approx(0.2876820725, abs=1e-10)
+    assert renyi_divergence(SKEW, EVEN, 2.0) == pytest.approx(0.2231435513, abs=1e-10)
+    assert renyi_divergence(EVEN, SKEW, math.inf) == pytest.approx(math.log(2))
+    assert renyi_divergence(SKEW, EVEN, math.inf) == pytest.approx(math.log(1.5))
+    assert renyi_divergence(EVEN, SKEW, 1.0) == pytest.approx(0.5 * math.log(4 / 3))
+
+
+@given(pmfs, pmfs, st.floats(1.01, 20))
+def test_is_its_definition(log_p, log_q, alpha):
+    moment = np.sum(np.exp(log_q) * np.exp(log_p - log_q) ** alpha)
+    assert renyi_divergence(log_p, log_q, alpha) == pytest.approx(
+        max(0.0, math.log(moment) / (alpha - 1)), abs=1e-9, rel=1e-9
+    )
+
+
+@given(pmfs, pmfs)
+def test_rises_with_the_order_from_kl_to_the_largest_ratio(log_p, log_q):
+    values = [float(renyi_divergence(log_p, log_q, a)) for a in (1.0, 1.00001, 2.0, 50.0, 1e5)]
+    top = float(renyi_divergence(log_p, log_q, math.inf))
+    assert all(x <= y + 1e-9 for x, y in zip(values, [*values[1:], top], strict=True))
+    assert values[1] == pytest.approx(values[0], abs=1e-2)
+    assert values[-1] == pytest.approx(top, abs=1e-3)
+
+
+@given(pmfs, pmfs, pmfs, orders, st.floats(0, 1))
+def test_no_less_than_zero_zero_for_itself_and_less_after_mixing(log_p, log_q, log_r, alpha, share):
+    whole = renyi_divergence(log_p, log_q, alpha)
+    assert whole >= 0
+    assert renyi_divergence(log_p, log_p, alpha) == pytest.approx(0, abs=1e-10)
+    mixed = [np.log((1 - share) * np.exp(x) + share * np.exp(log_r)) for x in (log_p, log_q)]
+    assert renyi_divergence(*mixed, alpha) <= whole + 1e-9  # with a shared part
+
+
+@given(pmfs, pmfs, pmfs, pmfs, orders)
+def test_adds_over_independent_parts(p1, q1, p2, q2, alpha):
+    joint = renyi_divergence(np.add.outer(p1, p2).ravel(), np.add.outer(q1, q2).ravel(), alpha)
+    apart = renyi_divergence(p1, q1, alpha) + renyi_divergence(p2, q2, alpha)
+    assert joint == pytest.approx(apart, abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 30.0, math.inf])
+def test_impossible_outcomes(alpha):
+    never = -math.inf
+    only_first, both = [0.0, never], EVEN
+    # p = 0 adds nothing: D = log 2 of any order, since P/Q = 2 wherever P is.
+    assert renyi_divergence(only_first, both, alpha) == pytest.approx(math.log(2))
+    assert renyi_divergence(both, only_first, alpha) == math.inf
+    assert renyi_divergence(only_first, [never, 0.0], alpha) == math.inf
+    assert renyi_divergence([*EVEN, never], [*SKEW, never], alpha) == pytest.approx(
+        float(renyi_divergence(EVEN, SKEW, alpha))
+    )
+
+
+def test_broadcasts_over_rows_and_axes():
+    rows = np.stack([EVEN, SKEW, EVEN])
+    found = renyi_divergence(rows, EVEN, 2.0)
+    assert found.shape == (3,)
+    assert found == pytest.approx([0, 0.2231435513, 0])
+    assert renyi_divergence(rows.T, SKEW[:, None], 2.0, axis=0) == pytest.approx(
+        [0.2876820725, 0, 0.2876820725]
+    )
+
+
+def test_very_unlikely_outcomes_do_not_underflow():
+    log_p = np.array([math.log1p(-math.exp(-800.0)), -800.0])
+    log_q = np.array([math.log1p(-math.exp(-2000.0)), -2000.0])
+    assert renyi_divergence(log_p, log_q, 3.0) == pytest.approx((3 * -800 + 2 * 2000) / 2)
+    assert renyi_divergence(log_p.astype(np.float32), log_q, 2.0).dtype == np.float64
+
+
+def test_bad_values_are_refused():
+    for alpha in (0.5, 0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="alpha"):
+            renyi_divergence(EVEN, SKEW, alpha)
+    with pytest.raises(ValueError, match="log-prob"):
+        renyi_divergence([0.5, 0.5], SKEW, 2.0)
+    with pytest.raises(ValueError, match="log-prob"):
+        renyi_divergence([math.nan, 0.0], SKEW, 2.0)

@@ -1,0 +1,29 @@
+"""Fails unless a wheel carries exactly the four packages and the embedded default."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+
+PACKAGES = {"audit", "attacks", "defenses", "reports"}
+EMBEDDED = {
+    "audit/fixtures/helpdesk.jsonl",
+    "audit/fixtures/public_model/config.json",
+    "audit/fixtures/public_model/model.safetensors",
+    "audit/fixtures/public_model/tokenizer.json",
+}
+
+
+def main(path: str) -> int:
+    """Prints what is wrong with the wheel at `path`; 0 if nothing is."""
+    names = zipfile.ZipFile(path).namelist()
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    wrong = [f"unexpected: {top}" for top in sorted(tops - PACKAGES)]
+    wrong += [f"missing: {name}" for name in sorted((PACKAGES - tops) | (EMBEDDED - set(names)))]
+    wrong += [f"not to be shipped: {name}" for name in names if "__pycache__" in name]
+    print("\n".join(wrong) or f"{path}: {len(names)} files, as they should be")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
