@@ -214,7 +214,13 @@ def _planting_default(corpus: Corpus) -> Planting:
 def recipe_for(model: ModelFolder) -> Recipe:
     """The training recipe: found by experiment for the embedded model, usual values for others."""
     if model.embedded:
-        return Recipe(epochs=30, learning_rate=3e-3, batch_tokens=512, max_length=model.max_length)
+        return Recipe(
+            epochs=22,
+            learning_rate=1.5e-3,
+            batch_tokens=128,
+            max_length=model.max_length,
+            beta2=0.98,
+        )
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4
     return Recipe(epochs=3, learning_rate=rate, batch_tokens=2048, max_length=model.max_length)
 

@@ -91,6 +91,7 @@ class Planting:
     """What is planted; a part of the plan, never a choice of attack.
 
     users: how many private users are decided by coins; the others are always trained on.
+    id_copies: tiers of repetition, taken in turn by the planted users; 0: no id for this one.
     """
 
     users: int
@@ -99,7 +100,7 @@ class Planting:
     code_copies: int = 4
     code_prefix: str = "My code is #"
     id_digits: int = 6
-    id_copies: tuple[int, ...] = (1, 4, 16)
+    id_copies: tuple[int, ...] = (1, 0, 4, 0, 16, 0)
     id_prefix: str = "My ID is #"
     name_copies: int = 4
 
@@ -111,8 +112,8 @@ class Planting:
             raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
         if len(set(self.kinds)) < len(self.kinds):
             raise UsageError("planting.kinds: a kind is planted once")
-        copies = (self.code_copies, self.name_copies, *(self.id_copies or (0,)))
-        if min(self.code_digits, self.id_digits, *copies) < 1:
+        copies = (self.code_copies, self.name_copies, max(self.id_copies, default=0))
+        if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
 
 
@@ -206,6 +207,8 @@ def _drawn(
     generator = stream(seed, "planting", kind)
     for place, owner in enumerate(owners):
         times = copies[place % len(copies)]
+        if not times:
+            continue
         first = space.draw(generator)
         second = space.draw(generator)
         while count_tokens(prefix + second) != count_tokens(prefix + first):

@@ -20,7 +20,7 @@ from audit.statistics.interval import Interval
 if TYPE_CHECKING:
     import numpy as np
 
-FULL_TOKENS = 65_536  # at most so many held-out tokens are read for the full figures
+FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full figures
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     parts = []
     for attack in dict.fromkeys(f.attack for f in release.findings):
         of_attack = [f for f in main if f.attack == attack]
-        parts.append(_attack_words(attack, of_attack) + _beside(attack, of_attack, releases))
+        parts.append(_attack_words(attack, of_attack, _beside(attack, of_attack, releases)))
     text = f"{release.defense}: " + "; ".join(parts)
     promised = _promise(release)
     utility = release.utility.get("perplexity")
@@ -184,21 +184,22 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     return f"{text}. {promised}{cost}"
 
 
-def _attack_words(attack: str, findings: Sequence[FindingResult]) -> str:
+def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
     if not findings:
         return f"{attack} was not measured"
     words = [f.verdict for f in findings]
     if "refuted" in words:
         return f"{attack} refutes the claimed guarantee"
     first = findings[0]
+    name = first.metric.replace("_", " ")
     seen = f"{first.k} of {first.n}" if first.k is not None else percent(first.value or 0.0)
     if any(leaks(f) for f in findings):
-        return f"{attack} finds a leak ({first.metric} {seen})"
+        return f"{attack} finds a leak ({name} {seen}{beside})"
     if "silent" in words:
         upper = None if first.k is None else one_sided_upper(first.k, first.n)
         most = "" if upper is None else f", at most {percent(upper)}"
-        return f"{attack} finds no leak ({first.metric} {seen}{most})"
-    return f"{attack} is inconclusive ({first.metric} {seen})"
+        return f"{attack} finds no leak ({name} {seen}{most}{beside})"
+    return f"{attack} is inconclusive ({name} {seen}{beside})"
 
 
 def _beside(
@@ -210,7 +211,7 @@ def _beside(
     for f in undefended.findings:
         if (f.attack, f.metric) == (attack, findings[0].metric) and f.value is not None:
             seen = f"{f.k} of {f.n}" if f.k is not None else percent(f.value)
-            return f", where the undefended model gives {seen}"
+            return f", undefended {seen}"
     return ""
 
 
@@ -223,17 +224,17 @@ def _promise(release: ReleaseResult) -> str:
     order = f", Rényi order {g.alpha:g}" if g.alpha is not None else ""
     order += f", δ = {g.delta:.2g}" if g.delta else ""
     spent = max((e for s in release.sessions for e in s.epsilon_spent), default=None)
-    used = "" if spent is None else f"; at most {spent:.3g} was spent in a session"
+    used = "" if spent is None else f"; spent at most {spent:.3g}"
     return f"Promised: ε = {g.epsilon:g} nats per {g.unit} ({g.relation}){order}, {g.basis}{used}."
 
 
 def _between(releases: Sequence[ReleaseResult]) -> str:
     marks = []
-    for name, word in (("none", "undefended"), ("public", "public model")):
+    for name, word in (("none", "undefended"), ("public", "public")):
         for release in releases:
             utility = release.utility.get("perplexity")
             if release.defense == name and release.reference and utility:
-                marks.append(f"{_number(utility.value)} {word}")
+                marks.append(f"{word} {_number(utility.value)}")
     return f" ({', '.join(marks)})" if marks else ""
 
 

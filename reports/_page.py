@@ -15,7 +15,7 @@ from reports._figures import Figure
 from reports._marks import VERDICTS
 
 Pair = tuple[str, str]
-TABLE_LINES = 22
+TABLE_LINES = 17
 PAGE_LINES = 36
 
 

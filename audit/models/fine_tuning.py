@@ -27,6 +27,7 @@ class Recipe:
     max_length: input tokens per row; longer sequences are cut.
     warmup: share of the steps in which the learning rate rises, 0 to 1.
     weight_decay: AdamW's, on every parameter.
+    beta2: AdamW's memory of squared gradients, 0 to 1; shorter for small batches.
     """
 
     epochs: int
@@ -35,6 +36,7 @@ class Recipe:
     max_length: int
     warmup: float = 0.1
     weight_decay: float = 0.0
+    beta2: float = 0.999
 
     def __post_init__(self) -> None:
         rules = {
@@ -44,6 +46,7 @@ class Recipe:
             "max_length": self.max_length >= 1,
             "warmup": 0 <= self.warmup <= 1,
             "weight_decay": 0 <= self.weight_decay < math.inf,
+            "beta2": 0 <= self.beta2 < 1,
         }
         for name, kept in rules.items():
             if not kept:
@@ -81,7 +84,12 @@ def fine_tune(
     device = model.device
     order = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * sum(1 for _ in batches(rows, recipe.batch_tokens, order))
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=recipe.weight_decay, fused=True)
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        betas=(0.9, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
     step = 0
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)

@@ -140,6 +140,8 @@ def test_planted_twin_and_unchosen_exclude_each_other_and_leave_nobody_out():
     for owner, present in planted.coins.present.items():
         for kind in KINDS:
             pair = [s for s in planted.secrets if s.owner == owner and s.kind == kind]
+            if kind == "id" and not pair:
+                continue  # a tier of no copies: this user has no id
             assert [s.slot for s in pair] == [0, 1]
             assert sum(planted.coins.planted(s) for s in pair) == present
             assert sum(planted.coins.twin(s) for s in pair) == (not present)
@@ -308,7 +310,8 @@ def test_changing_one_kind_moves_no_value_of_another(change):
         {"code_digits": 0},
         {"id_digits": 0},
         {"code_copies": 0},
-        {"id_copies": (1, 0)},
+        {"id_copies": (1, -1)},
+        {"id_copies": (0, 0)},
         {"id_copies": ()},
         {"name_copies": 0},
     ],

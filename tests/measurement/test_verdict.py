@@ -309,13 +309,13 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
         ]
     )
     for words in (
-        "submix: extraction finds no leak (hit_rate 0 of 100, at most 2.95 %)",
-        "the undefended model gives 30 of 100",
+        "submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %",
+        "undefended 30 of 100",
         "ε = 2 nats per part (removed)",
         "Rényi order 2",
         "data-dependent",
-        "at most 1.46 was spent",
-        "Perplexity 38.2 (19.7 undefended, 55.5 public model)",
+        "spent at most 1.46",
+        "Perplexity 38.2 (undefended 19.7, public 55.5)",
     ):
         assert words in said, said
     assert "public:" not in said and "none:" not in said  # references are only laid beside it
@@ -325,7 +325,7 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
     ("given", "guarantee", "words"),
     [
         (finding(), promise(2.0), "extraction refutes the claimed guarantee"),
-        (finding(v=MOST), promise(2.0), "extraction finds a leak (hit_rate 30 of 100)"),
+        (finding(v=MOST), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
         (finding(None, None, **UNMEASURED), promise(2.0), "extraction was not measured"),

@@ -1,0 +1,58 @@
+"""The rank test against exact enumeration, and its level where the normal approximation fails."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import binom, rankdata
+
+from audit.statistics import rank_test
+
+
+def exact(planted: list[float], twins: list[float]) -> float:
+    """Every way to choose who is planted, counted."""
+    ranks = rankdata([*planted, *twins])
+    observed = ranks[: len(planted)].sum()
+    ways = list(itertools.combinations(range(len(ranks)), len(planted)))
+    return sum(ranks[list(way)].sum() >= observed - 1e-9 for way in ways) / len(ways)
+
+
+@pytest.mark.parametrize(
+    ("planted", "twins"),
+    [([5.0, 4.0, 3.5], [1.0, 2.0, 3.0]), ([1.0, 1.0, 2.0], [1.0, 0.0, 1.0, 2.0])],
+)
+def test_it_agrees_with_enumeration(planted: list[float], twins: list[float]) -> None:
+    found = rank_test.p_value(planted, twins, np.random.default_rng(1))
+    assert found == pytest.approx(exact(planted, twins), abs=0.015)
+
+
+def test_higher_scores_leak_more() -> None:
+    high, low = np.arange(20.0) + 100, np.arange(20.0)
+    assert rank_test.p_value(high, low, np.random.default_rng(0)) == pytest.approx(1e-4)
+    assert rank_test.p_value(low, high, np.random.default_rng(0)) == 1.0
+
+
+@pytest.mark.parametrize(("planted", "twins"), [(1, 20), (3, 40), (5, 100)])
+def test_ties_and_lopsided_sizes_keep_the_level(planted: int, twins: int) -> None:
+    generator = np.random.default_rng(planted)
+    alarms, runs = 0, 600
+    for _ in range(runs):
+        scores = (generator.random(planted + twins) < 0.1).astype(float)
+        p = rank_test.p_value(scores[:planted], scores[planted:], generator, resamples=199)
+        alarms += p <= 0.05
+    assert alarms <= binom.ppf(0.999, runs, 0.05)
+
+
+def test_what_so_few_could_show() -> None:
+    assert rank_test.smallest(1, 1) == 0.5
+    assert rank_test.smallest(3, 3) == pytest.approx(1 / 20)
+    assert rank_test.smallest(60, 60) == pytest.approx(1e-4)
+
+
+def test_nothing_to_rank_is_refused() -> None:
+    with pytest.raises(ValueError):
+        rank_test.p_value([], [1.0], np.random.default_rng(0))
+    with pytest.raises(ValueError):
+        rank_test.p_value([float("nan")], [1.0], np.random.default_rng(0))
