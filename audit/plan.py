@@ -215,11 +215,7 @@ def recipe_for(model: ModelFolder) -> Recipe:
     """The training recipe: found by experiment for the embedded model, usual values for others."""
     if model.embedded:
         return Recipe(
-            epochs=22,
-            learning_rate=1.5e-3,
-            batch_tokens=128,
-            max_length=model.max_length,
-            beta2=0.98,
+            epochs=24, learning_rate=1.5e-3, batch_tokens=128, max_length=model.max_length
         )
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4
     return Recipe(epochs=3, learning_rate=rate, batch_tokens=2048, max_length=model.max_length)
