@@ -14,6 +14,7 @@ class Progress:
     def __init__(self) -> None:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
+        self._step: str | None = None
         self._began = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -44,13 +45,19 @@ class Progress:
     def report(self, label: str, share: float) -> None:
         """The share of task `label` that is done, 0 to 1; a step without a length reports 0."""
         if self._bars is not None:
-            if label not in self._tasks:
-                total = 1.0 if share else None
-                self._tasks[label] = self._bars.add_task(label, total=total)
-            self._bars.update(self._tasks[label], completed=share, total=1.0 if share else None)
+            self._show(label, share)
             return
         now = time.monotonic()
         if share in (0.0, 1.0) or now - self._last > 10:
             self._last = now
             done = f" {share:.0%}" if share else ""
             print(f"[{now - self._began:5.1f} s] {label}{done}", file=sys.stderr, flush=True)
+
+    def _show(self, label: str, share: float) -> None:
+        if label not in self._tasks:
+            if self._step is not None:  # a step without a length ends where the next begins
+                self._bars.update(self._tasks[self._step], completed=1.0, total=1.0)
+            self._step = None if share else label
+            self._tasks[label] = self._bars.add_task(label, total=1.0 if share else None)
+        if share:
+            self._bars.update(self._tasks[label], completed=share, total=1.0)
