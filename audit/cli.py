@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from audit import __version__
-from audit.errors import RunError, UsageError, did_you_mean
+from audit.errors import UsageError, did_you_mean
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 KINDS = ("defenses", "attacks", "corpora", "models", "policies")
@@ -201,7 +201,8 @@ def main() -> None:
         _fail(str(error), EXIT_USAGE)
     except (KeyboardInterrupt, click.Abort):
         raise SystemExit(EXIT_INTERRUPTED) from None
-    except RunError as error:
-        _fail(str(error), EXIT_FAILED)
     except Exception as error:  # whatever it is, the user gets one line
-        _fail(f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where", 3)
+        _fail(
+            f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where",
+            EXIT_FAILED,
+        )

@@ -7,10 +7,6 @@ class UsageError(Exception):
     """Bad input or bad usage. The command line prints it on one line and exits with 2."""
 
 
-class RunError(Exception):
-    """A run that could not be finished for a reason outside the input. Exit code 3."""
-
-
 def did_you_mean(word: str, known: list[str]) -> str:
     """A suggestion such as `; did you mean 'submix'?`, or the list of what is known."""
     import difflib

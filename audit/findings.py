@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from audit.attack import Evidence, Hits, Likelihoods
 from audit.results import Control, EpsilonLower, Power
 from audit.secrets import Coins, Secret
+from audit.statistics import discoverable, one_run, power, rank_test
 from audit.statistics import hits as hits_test
-from audit.statistics import one_run, power, rank_test
 from audit.statistics.bootstrap import bootstrap_ratio
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
 from audit.streams import stream
@@ -172,19 +172,19 @@ def _likelihoods(
     import numpy as np
 
     read = ~np.isnan(likelihoods.log_probs)
-    p = np.exp(likelihoods.log_probs)
+    # not read: 0, and left out of `planted` and `twins`; rounding may pass 1 by a hair
+    p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
     planted = np.array([coins.planted(s) for s in secrets]) & read
     twins = np.array([coins.twin(s) for s in secrets]) & read
     chance = _chance(secrets)
     p_value = _rank_test(likelihoods.log_probs[planted], likelihoods.log_probs[twins], seed, tests)
-    discovered = -np.expm1(DRAWS * np.log1p(-np.minimum(p, 1 - 1e-16)))
     found = []
     for metric, values, by_chance, unit in (
         ("probability", p, chance, "probability of a planted secret per generation"),
         (
             "discoverable",
-            discovered,
-            None if chance is None else 1 - (1 - chance) ** DRAWS,
+            discoverable.discovered(p, DRAWS),
+            None if chance is None else float(discoverable.discovered(chance, DRAWS)),
             f"share of planted secrets expected in {DRAWS} generations",
         ),
     ):

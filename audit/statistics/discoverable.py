@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 
-def expected_distinct(probabilities: ArrayLike, n: int) -> float:
-    """The expected number of distinct secrets seen in n draws: the sum of 1 - (1-p_z)^n.
+def discovered(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
+    """The probability that each secret is seen in n draws: 1 - (1-p_z)^n, same shape.
 
     probabilities: (secrets,), p_z = probability that one draw is z; the draws are independent of
     each other. Precise for tiny p_z. Raises ValueError for n < 0 or a probability outside [0, 1].
@@ -23,9 +23,15 @@ def expected_distinct(probabilities: ArrayLike, n: int) -> float:
     if n < 0:
         raise ValueError(f"the number of draws cannot be negative; got {n}")
     if n == 0:
-        return 0.0
+        return np.zeros_like(p)
     with np.errstate(divide="ignore"):  # log of 0 where p = 1: seen for certain
-        return float(np.sum(-np.expm1(n * np.log1p(-p))))
+        seen: NDArray[np.float64] = -np.expm1(n * np.log1p(-p))
+    return seen
+
+
+def expected_distinct(probabilities: ArrayLike, n: int) -> float:
+    """The expected number of distinct secrets seen in n draws: the sum of `discovered`."""
+    return float(np.sum(discovered(probabilities, n)))
 
 
 def queries_needed(p_z: float, p: float) -> float:
