@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from audit.language_model import LanguageModel
+from audit.plan import Chosen
 from audit.preparation import Prepared
 from audit.release import Release
 from audit.training import Task
@@ -18,7 +21,10 @@ Report = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Audited:
-    """A release under audit: who made it, in which role, from which trainings."""
+    """A release under audit: who made it, in which role, from which trainings.
+
+    public: the model it started from. shadows: loads the same release on other coins.
+    """
 
     name: str
     label: str
@@ -28,6 +34,8 @@ class Audited:
     release: Release
     keys: tuple[str, ...]
     train_tokens: int
+    public: LanguageModel
+    shadows: Callable[[], list[Release]]
 
 
 def releases(prepared: Prepared, report: Report) -> list[Audited]:
@@ -56,6 +64,8 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
             release=release,
             keys=tuple(task.key for task in tasks),
             train_tokens=prepared.train_tokens(chosen),
+            public=public,
+            shadows=partial(_shadows, prepared, chosen, public),
         )
         audited.append(one)
         bare = release.unprotected()
@@ -64,9 +74,28 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
             label = chosen.label.replace(chosen.name, name, 1)
             role = f"positive control of {chosen.name}"
             audited.append(
-                replace(one, name=name, label=label, reference=True, role=role, release=bare)
+                replace(
+                    one,
+                    name=name,
+                    label=label,
+                    reference=True,
+                    role=role,
+                    release=bare,
+                    shadows=partial(_unprotected, one.shadows),
+                )
             )
     return audited
+
+
+def _shadows(prepared: Prepared, chosen: Chosen, public: CausalLM) -> list[Release]:
+    return [
+        chosen.plugin.release(public, [_trained(public, task) for task in tasks])
+        for tasks in prepared.shadows[chosen]
+    ]
+
+
+def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
+    return [bare for shadow in shadows() if (bare := shadow.unprotected()) is not None]
 
 
 def _trained(public: CausalLM, task: Task) -> CausalLM:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from audit.evidence import Evidence
 from audit.predictor import Access, Predictor, Tokenizer
 from audit.secrets import Secret
 
@@ -14,57 +15,58 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """Generations, each compared with every secret.
+@dataclass(frozen=True)
+class Shadow:
+    """The same defense on other tosses of the same coins, made by the attacker.
 
-    found: shape (n,), int: index of the secret that generation i gave exactly; −1: none.
-    repeats: how often each different generation came; sums to n.
-    texts: the n generations, as text; not kept once they are written, masked, to samples.jsonl.
-    stronger: whether they rest on probabilities that the release does not give.
+    present: shape (s,), bool: the secrets it was trained on.
     """
 
-    found: np.ndarray
-    repeats: tuple[int, ...]
-    texts: tuple[str, ...] = ()
-    access: Access = Access.GENERATE
-    stronger: bool = False
+    predictor: Predictor
+    present: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihoods:
-    """The probability that one generation is exactly this secret.
+@dataclass(frozen=True)
+class Knowledge:
+    """What the attacker has besides the release.
 
-    log_probs: shape (s,), nats, ≤ 0, one for each secret; higher = more likely to be given away.
-        NaN where the session's budget did not reach (chosen before any query, blind to coins).
+    public: the public model, open without end. texts: held-out texts of the same kind, never
+    trained on. names: the names of held-out people, the same. shadows: as many as were asked for.
+    stream: the attack's own randomness.
     """
 
-    log_probs: np.ndarray
-    access: Access = Access.SCORE
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What one attack saw in one session, before any coin is joined."""
-
-    hits: Hits | None
-    likelihoods: Likelihoods | None
+    public: Predictor
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+    shadows: tuple[Shadow, ...]
+    stream: np.random.Generator
 
 
 class Attack(ABC):
-    """A frozen dataclass: its fields are its parameters. `kinds` are the secrets it goes for."""
+    """A frozen dataclass: its fields are its parameters.
+
+    kinds: the secrets it goes for. access: the least a release must give for it to say anything.
+    shadows: how many shadow models it needs; the run trains them.
+    """
 
     kinds: tuple[str, ...]
     access: Access
+    shadows: int = 0
 
     @abstractmethod
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """How many queries a full run asks; for the dry run and the cost."""
+        """How many queries a full run asks, at most; for the dry run and the cost."""
 
     @abstractmethod
     def trials(self) -> int:
         """How many trials its main rate has when every query is answered; for the power."""
 
     @abstractmethod
-    def run(self, predictor: Predictor, secrets: Sequence[Secret]) -> Evidence:
+    def tests(self, secrets: Sequence[Secret]) -> int:
+        """How many tests its findings make, at most: what verdicts are adjusted for."""
+
+    @abstractmethod
+    def run(
+        self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
+    ) -> Sequence[Evidence]:
         """Attacks one session. Asks no more than `predictor.remaining`."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from audit.errors import UsageError
@@ -24,12 +24,14 @@ _SPLIT_OF_FILE = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One text of one user. `split` is "" until the corpus has been split."""
+    """One text of one user. `split` is "" until the corpus has been split; `where` is its place
+    in the files it came from, for messages only."""
 
     user: str
     text: str
     name: str | None = None
     split: str = ""
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def _record_of(line: str, where: str, default_user: str) -> Record:
         raise UsageError(f"{where}: 'split' is {split!r}; it can be {', '.join(SPLITS)}")
     if any("\ud800" <= c <= "\udfff" for c in f"{user}{name}{text}"):
         raise UsageError(f"{where}: half of a surrogate pair; write the whole character")
-    return Record(user=str(user), text=text, name=name, split=split)
+    return Record(user=str(user), text=text, name=name, split=split, where=where)
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, str]]:
@@ -159,7 +161,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, str]]:
 
 def _read_text(path: Path, split: str = "") -> Iterator[Record]:
     for number, text in _blocks(path):
-        yield Record(user=f"{path.stem}-{number}", text=text, split=split)
+        where = f"{path}:{number}"
+        yield Record(user=f"{path.stem}-{number}", text=text, split=split, where=where)
 
 
 def _read_folder(folder: Path) -> Iterator[Record]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from audit.findings import guesses, rate_power, tests_of
+from audit.findings import Case, bounds
+from audit.findings.finding import percent
+from audit.findings.hits import rate_power
 from audit.folder import RunFolder
-from audit.plan import Plan
+from audit.plan import Chosen, Plan
+from audit.predictor import Access
 from audit.preparation import Prepared, prepare
 from audit.run import reproduce
-from audit.statistics import power
-from audit.verdict import percent
 
 
 def describe(plan: Plan, folder: RunFolder) -> str:
@@ -38,7 +39,10 @@ def _training_lines(prepared: Prepared) -> list[str]:
         tokens = prepared.train_tokens(chosen)
         total += tokens
         lines.append(f"  {chosen.label}: {_count(len(tasks), 'training')}, {tokens:,} tokens")
-    return [*lines, f"  in all: {total:,} tokens"]
+    count = len(prepared.tosses)
+    if count:
+        lines.append(f"  and as many again for each of {_count(count, 'shadow')} of each defense")
+    return [*lines, f"  in all: {total * (1 + count):,} tokens"]
 
 
 def _count(number: int, noun: str) -> str:
@@ -52,15 +56,25 @@ def _query_lines(prepared: Prepared) -> list[str]:
         f"  utility: {min(plan.utility_tokens, prepared.text.tokens)}",
     ]
     for chosen in plan.attacks:
-        secrets = prepared.secrets_for(chosen.plugin)
-        queries = chosen.plugin.queries(secrets, prepared.tokenizer)
-        coins, tests = prepared.planted.coins, tests_of(plan.attacks)
-        shown = rate_power(chosen.plugin.trials(), secrets, coins, plan.delta, tests)
-        rate = shown.detectable_rate or shown.smallest_rate or 1.0
+        queries = chosen.plugin.queries(prepared.secrets_for(chosen.plugin), prepared.tokenizer)
         lines.append(
-            f"  {chosen.label}: {queries} (a session's own budget may allow fewer); the smallest "
-            f"leak this can show is a rate of {percent(rate)} (95 %)"
+            f"  {chosen.label}: {queries:,} at most (a session's own budget may allow fewer)"
+            f"{_shown(prepared, chosen)}"
         )
     m = len(prepared.planted.coins.present)
-    largest = power.largest_epsilon(m, plan.delta, r=guesses(m))
+    largest = bounds.largest(m, plan.delta) or 0.0
     return [*lines, f"largest empirical ε that {m} coins can show: {largest:.3g} nats (95 %)"]
+
+
+def _shown(prepared: Prepared, chosen: Chosen) -> str:
+    """The smallest rate that an attack which counts generations can show."""
+    n = chosen.plugin.trials()
+    if n < 2:
+        return ""
+    plan, coins, access = prepared.plan, prepared.planted.coins, Access.GENERATE
+    kind, tests = chosen.plugin.kinds[0], prepared.tests  # what it generates comes first
+    secrets = tuple(s for s in prepared.secrets_for(chosen.plugin) if s.kind == kind)
+    case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
+    shown = rate_power(n, case)
+    rate = shown.detectable_rate or shown.smallest_rate or 1.0
+    return f"; the smallest leak this can show is a rate of {percent(rate)} (95 %)"

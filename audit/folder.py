@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets as random_bytes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -62,7 +63,21 @@ class RunFolder:
 
     def journal(self, session: str) -> FileJournal:
         """The ledger rows of one session."""
-        return FileJournal(self.path / "ledger.jsonl", session)
+        return FileJournal(self.path / "ledger.jsonl", session, self.key)
+
+    @property
+    def key(self) -> bytes:
+        """The folder's own key, made when first asked for: a five-digit code under an unkeyed hash
+        is no secret."""
+        path = self.stage("mask.key")
+        if not path.exists():
+            write_atomically(path, random_bytes.token_hex(32), private=True)
+        key = path.read_bytes()
+        if len(key) != 64:
+            raise UsageError(
+                f"{path}: is damaged; remove it, and samples.jsonl and ledger.jsonl with it"
+            )
+        return key
 
 
 @contextlib.contextmanager
@@ -111,6 +126,7 @@ class FileJournal:
 
     path: Path
     session: str
+    key: bytes
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows of this session."""

@@ -35,6 +35,10 @@ class Ledger:
         self._previous = list(journal.previous())
         self._new: list[dict[str, Any]] = []
 
+    def mark(self, asked: Sequence[int | float]) -> str:
+        """The fingerprint of a query under this session's key."""
+        return mark(asked, self._journal.key)
+
     @property
     def remaining(self) -> int:
         """Queries left in the public budget."""
@@ -106,12 +110,14 @@ class Ledger:
         self._previous = []
 
 
-def mark(asked: Sequence[int | float]) -> str:
+def mark(asked: Sequence[int | float], key: bytes) -> str:
     """A fingerprint of a query: its context, and the uniform or the token it is answered with.
 
-    In letters, so that a ledger holds no digits of anybody's code.
+    Keyed, so that nobody who reads a ledger can try out what was asked; in letters, so that it
+    holds no digits of anybody's code.
     """
-    digest = hashlib.blake2b(json.dumps([*asked]).encode(), digest_size=8).hexdigest()
+    text = json.dumps([*asked]).encode()
+    digest = hashlib.blake2b(text, digest_size=8, key=key[:64]).hexdigest()
     return digest.translate(LETTERS)
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from audit import policies, samples
 from audit.assembly import Audited
-from audit.attack import Attack, Evidence, Hits, Likelihoods
-from audit.findings import Finding, findings_of, tests_of
+from audit.attack import Knowledge, Shadow
+from audit.evidence import Hits, Mentions, from_json, to_json
+from audit.findings import Case, Finding, findings_of
 from audit.folder import RunFolder
+from audit.language_model import OpenSession
+from audit.plan import Chosen
 from audit.predictor import Access, Predictor
 from audit.preparation import Prepared
+from audit.release import NoJournal
 from audit.results import Cost, GuaranteeResult, Measure, ReleaseResult, SessionResult
-from audit.secrets import Secret
 from audit.session import Session
 from audit.streams import stream
 from audit.utility import measure
@@ -33,6 +35,7 @@ class Measured:
     findings: tuple[Finding, ...]
     seconds: float
     seed: int
+    tests: int
 
     def result(self, sensitive: dict[tuple[str, str], bool], references: bool) -> ReleaseResult:
         """The release as results.json shows it."""
@@ -53,7 +56,7 @@ class Measured:
                 seconds=self.seconds,
             ),
             sessions=list(self.sessions),
-            findings=judge(self.findings, guarantee, sensitive if references else None),
+            findings=judge(self.findings, guarantee, sensitive if references else None, self.tests),
         )
 
 
@@ -69,21 +72,23 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     for chosen in plan.attacks:
         session = Session(prepared, one, folder, chosen.label, [chosen.name, chosen.parameters])
         secrets = prepared.secrets_for(chosen.plugin)
-        looked = partial(_attack, chosen.plugin, secrets, folder, session.name, reveal)
+        looked = partial(_attack, prepared, one, chosen, folder, reveal)
         stored = session.stored(looked)
         sessions.append(SessionResult.model_validate(stored["session"]))
-        findings += findings_of(
-            chosen.label,
-            _evidence(stored["seen"]),
-            secrets,
-            prepared.planted.coins,
-            plan.delta,
-            plan.seed,
-            stronger=stored["access"] < Access.SCORE,
-            tests=tests_of(plan.attacks),
+        case = Case(
+            attack=chosen.label,
+            secrets=secrets,
+            coins=prepared.planted.coins,
+            delta=plan.delta,
+            seed=plan.seed,
+            access=Access(stored["access"]),
+            tainted=stored["seen"]["tainted"],
+            tests=prepared.tests,
         )
+        findings += findings_of(map(from_json, stored["seen"]["evidence"]), case)
     seconds = time.monotonic() - began
-    return Measured(one, utility, tuple(sessions), tuple(findings), seconds, plan.seed)
+    found, held = tuple(findings), tuple(sessions)
+    return Measured(one, utility, held, found, seconds, plan.seed, prepared.tests)
 
 
 def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
@@ -99,40 +104,44 @@ def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], 
 
 
 def _attack(
-    attack: Attack,
-    secrets: Sequence[Secret],
+    prepared: Prepared,
+    one: Audited,
+    chosen: Chosen,
     folder: RunFolder,
-    name: str,
     reveal: bool,
     predictor: Predictor,
 ) -> tuple[dict[str, Any], int, int]:
     """Evidence without any text: generations go to samples.jsonl, masked."""
     counted = samples.Counted(predictor)
-    evidence = attack.run(counted, secrets)
-    if evidence.hits is not None:
-        samples.write(folder, name, evidence.hits.texts, reveal)
-    seen: dict[str, Any] = {"hits": None, "likelihoods": None}
-    if evidence.hits is not None:
-        found = [int(i) for i in evidence.hits.found]
-        stronger = counted.generated_after_reading
-        seen["hits"] = {"found": found, "repeats": evidence.hits.repeats, "stronger": stronger}
-    if evidence.likelihoods is not None:
-        log_probs = [float(x) for x in evidence.likelihoods.log_probs]
-        seen["likelihoods"] = [None if x != x else x for x in log_probs]
+    name = f"{one.label}/{chosen.label}"
+    secrets = prepared.secrets_for(chosen.plugin)
+    evidence = chosen.plugin.run(counted, secrets, _knowledge(prepared, one, chosen, name))
+    texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
+    samples.write(folder, name, texts, reveal)
+    seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
     return seen, counted.queries, counted.answered
 
 
-def _evidence(seen: dict[str, Any]) -> Evidence:
+def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> Knowledge:
+    seed, heldout = prepared.plan.seed, prepared.plan.corpus.of("heldout")
+    return Knowledge(
+        public=OpenSession(one.public, stream(seed, name, "public")),
+        texts=tuple(record.text for record in heldout),
+        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
+        shadows=_shadows(prepared, one, chosen, name) if chosen.plugin.shadows else (),
+        stream=stream(seed, name, "attacker"),
+    )
+
+
+def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
     import numpy as np
 
-    hits, likelihoods = seen["hits"], seen["likelihoods"]
-    return Evidence(
-        hits=None
-        if hits is None
-        else Hits(
-            np.array(hits["found"], dtype=int), tuple(hits["repeats"]), stronger=hits["stronger"]
-        ),
-        likelihoods=None
-        if likelihoods is None
-        else Likelihoods(np.array([np.nan if x is None else x for x in likelihoods])),
+    secrets = prepared.secrets_for(chosen.plugin)
+    releases = one.shadows()[: chosen.plugin.shadows]
+    return tuple(
+        Shadow(
+            release.open(stream(prepared.plan.seed, name, "shadow", j), NoJournal()),
+            np.array([coins.planted(secret) for secret in secrets]),
+        )
+        for j, (release, coins) in enumerate(zip(releases, prepared.tosses, strict=False))
     )

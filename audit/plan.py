@@ -41,7 +41,7 @@ class Chosen:
     def label(self) -> str:
         """`submix:k=4`: the name with what differs from the defaults."""
         default = {f.name: f.default for f in dataclasses.fields(self.plugin)}
-        changed = [f"{k}={_word(v)}" for k, v in self.parameters.items() if v != default[k]]
+        changed = [f"{k}={_word(_named(v))}" for k, v in self.parameters.items() if v != default[k]]
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
@@ -77,7 +77,10 @@ class Plan:
                 {"name": c.name, "parameters": c.parameters, "reference": c.reference}
                 for c in self.defenses
             ],
-            "attacks": [{"name": c.name, "parameters": c.parameters} for c in self.attacks],
+            "attacks": [
+                {"name": c.name, "parameters": {k: _named(v) for k, v in c.parameters.items()}}
+                for c in self.attacks
+            ],
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
             "model": {"name": self.model.name, "sha256": self.model.sha256},
             "planting": dataclasses.asdict(self.planting),
@@ -236,6 +239,11 @@ def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
         text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
         values[key] = plugins.convert(text, hints[key], f"{name}: {key}")
     return dataclasses.replace(default, **values)
+
+
+def _named(value: Any) -> Any:
+    """A folder by its name: where things lie on this machine is no part of a result."""
+    return Path(value).name if isinstance(value, str) and "/" in value else value
 
 
 def _word(value: Any) -> str:

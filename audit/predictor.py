@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from audit.errors import UsageError
@@ -66,6 +67,13 @@ def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
     return tail
 
 
+def affordable(lengths: Sequence[int], budget: int | None) -> int:
+    """How many of the first texts of so many queries fit into a budget; None: unlimited."""
+    if budget is None:
+        return len(lengths)
+    return sum(total <= budget for total in accumulate(lengths))
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to one list of consecutive queries.
@@ -75,12 +83,15 @@ class Answer:
         it was answered from (after STOP: the public model's).
     top1: shape (len(tokens),), bool: whether the token is the most likely one.
     answered: how many of the tokens were answered by the release before it stopped.
+    moments: shape (2, len(tokens)), or None where not asked for: mean and standard deviation of
+        the next token's log-probability under the distribution itself, nats.
     """
 
     tokens: tuple[int, ...]
     log_probs: np.ndarray
     top1: np.ndarray
     answered: int
+    moments: np.ndarray | None = None
 
 
 class Predictor(Protocol):
@@ -90,7 +101,13 @@ class Predictor(Protocol):
     def tokenizer(self) -> Tokenizer: ...
 
     @property
-    def access(self) -> Access: ...
+    def access(self) -> Access:
+        """What the release gives away."""
+
+    @property
+    def readable(self) -> Access:
+        """What its auditor can read of it: `access`, or more. Beyond `access` is beyond the
+        release: such a reading is no evidence on its guarantee."""
 
     @property
     def max_length(self) -> int:
@@ -103,5 +120,16 @@ class Predictor(Protocol):
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """`length` sampled tokens after each prompt; one query a token, in list order."""
 
-    def score(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> list[Answer]:
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
         """The log-probabilities of each continuation; only its tokens are queries."""
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        """(log-probability of each of `choices` as the next token after each context, answered).
+
+        Shape (len(contexts), len(choices)), nats; one query a context, in list order. answered:
+        how many contexts, from the first on, were answered before STOP.
+        """

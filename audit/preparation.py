@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audit import shadows
 from audit.attack import Attack
+from audit.corpus import Corpus
 from audit.errors import UsageError
 from audit.plan import Chosen, Plan
 from audit.predictor import continuation, record_tokens
-from audit.secrets import Planted, Secret, plant
+from audit.secrets import Coins, Planted, Secret, plant, trained_on
 from audit.training import Task
 from audit.utility import Heldout, heldout
 
@@ -23,6 +25,7 @@ class Prepared:
     """What a run works on, and what a dry run describes.
 
     text: the held-out text. tasks: the trainings of each defense, in its own order.
+    tosses: the coins of each shadow model. shadows: the trainings of each defense's shadows.
     """
 
     plan: Plan
@@ -30,6 +33,19 @@ class Prepared:
     tokenizer: TextTokenizer
     text: Heldout
     tasks: dict[Chosen, tuple[Task, ...]]
+    tosses: tuple[Coins, ...]
+    shadows: dict[Chosen, tuple[tuple[Task, ...], ...]]
+
+    @property
+    def tests(self) -> int:
+        """How many tests the verdicts on a release are adjusted for, at most."""
+        return sum(c.plugin.tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
+
+    @property
+    def trainings(self) -> list[Task]:
+        """Every training of the run."""
+        shadows = [task for sets in self.shadows.values() for tasks in sets for task in tasks]
+        return [task for tasks in self.tasks.values() for task in tasks] + shadows
 
     def secrets_for(self, attack: Attack) -> tuple[Secret, ...]:
         """The candidates of the kinds the attack goes for."""
@@ -59,12 +75,21 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
         if not any(secret.kind in chosen.plugin.kinds for secret in planted.secrets):
             kinds = ", ".join(chosen.plugin.kinds)
             raise UsageError(f"{chosen.label} goes for {kinds}; add it to planting.kinds")
-    tasks = {}
-    for chosen in plan.defenses:
-        trainings = chosen.plugin.trainings(planted.corpus, plan.training, plan.seed)
-        tasks[chosen] = tuple(
-            Task(training, plan.model, plan.device, plan.threads, stages) for training in trainings
-        )
+    count = max(chosen.plugin.shadows for chosen in plan.attacks)
+    tosses = shadows.tosses(planted.coins, count, plan.seed)
     texts = [record.text for record in plan.corpus.of("heldout")]
     text = heldout(texts, tokenizer, plan.model.max_length - 1)
-    return Prepared(plan, planted, tokenizer, text, tasks)
+    tasks = {c: _tasks(plan, c, planted.corpus, plan.seed, stages) for c in plan.defenses}
+    others = {
+        c: tuple(
+            _tasks(plan, c, trained_on(plan.corpus, planted.secrets, coins), seed, stages)
+            for seed, coins in shadows.seeded(tosses, plan.seed)
+        )
+        for c in plan.defenses
+    }
+    return Prepared(plan, planted, tokenizer, text, tasks, tosses, others)
+
+
+def _tasks(plan: Plan, chosen: Chosen, corpus: Corpus, seed: int, stages: Path) -> tuple[Task, ...]:
+    trainings = chosen.plugin.trainings(corpus, plan.training, seed)
+    return tuple(Task(t, plan.model, plan.device, plan.threads, stages) for t in trainings)

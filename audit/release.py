@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 class Journal(Protocol):
     """Where a session's ledger rows are kept, so that a killed session still counts as spent."""
 
+    @property
+    def key(self) -> bytes:
+        """What the rows' fingerprints are keyed with; the same when a session is replayed."""
+
     def previous(self) -> Sequence[dict[str, Any]]:
         """The rows an earlier, killed process already wrote for this session."""
 
@@ -28,6 +32,8 @@ class Journal(Protocol):
 @dataclass(frozen=True)
 class NoJournal:
     """A journal for releases that charge nothing, and for sessions outside a run."""
+
+    key: bytes = b""
 
     def previous(self) -> Sequence[dict[str, Any]]:
         return ()

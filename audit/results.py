@@ -98,21 +98,29 @@ class Control(_Strict):
     ci: Bounds | None
     k: int | None = None
     n: int
+    confidence: Number = 0.95
 
 
 class EpsilonLower(_Strict):
-    """An empirical lower bound on ε (nats) for the planted user with all copies."""
+    """An empirical lower bound on ε (nats) for the planted user with all copies.
+
+    Its evidence, by method: one_run has m coins, r guesses and v right ones; rank has the rank
+    (ties against the secret, lower median) of n secrets among `space` candidates.
+    """
 
     value: Number
-    method: str
+    method: Literal["one_run", "rank"]
     hypothesis: str
     unit: str
     relation: str
     delta: Number
     confidence: Number = 0.95
-    m: int
-    r: int
-    v: int
+    m: int | None = None
+    r: int | None = None
+    v: int | None = None
+    rank: Number | None = None
+    space: Number | None = None
+    n: int | None = None
 
 
 class Power(_Strict):
@@ -130,6 +138,18 @@ class Power(_Strict):
     confidence: Number = 0.95
 
 
+class Exposures(_Strict):
+    """Exposure in bits of every secret of one finding, each side sorted; for the histogram.
+
+    space: candidates of each secret. null: mean exposure of a secret never seen, in bits.
+    """
+
+    planted: list[Number]
+    twins: list[Number]
+    space: Number
+    null: Number
+
+
 class FindingResult(_Strict):
     """One measurement by one attack, with its interval, its control and its verdict."""
 
@@ -145,12 +165,21 @@ class FindingResult(_Strict):
     n: int
     chance: Number | None
     control: Control | None
-    p_value: Number | None = Field(
-        default=None, description="one-sided, of the hypothesis that nothing leaked; unadjusted"
+    blind: Control | None = Field(
+        default=None,
+        description="the same measure for a classifier that reads the candidates and no model",
     )
+    p_value: Number | None = Field(
+        default=None, description="of the hypothesis that nothing leaked; unadjusted"
+    )
+    sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
     epsilon_lower: EpsilonLower | None
     power: Power
     stronger_than_release: bool = False
+    roc: list[Bounds] | None = Field(
+        default=None, description="(false positive rate, true positive rate), strictest first"
+    )
+    exposures: Exposures | None = None
     verdict: Literal[
         "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
     ]

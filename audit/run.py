@@ -11,12 +11,13 @@ from typing import Any
 from audit import plugins, samples
 from audit.assembly import releases
 from audit.folder import RunFolder, write_atomically
+from audit.headline import headline
 from audit.measurement import Measured, measure_release
 from audit.plan import Execution, Plan, make_plan
 from audit.preparation import Prepared, prepare
 from audit.results import CorpusResult, ReleaseResult, Results, to_json
 from audit.training import train_all
-from audit.verdict import headline, judge, leaks
+from audit.verdict import judge, leaks
 
 _TABLES = ("planting", "training", "utility_tokens", "threads")
 
@@ -29,7 +30,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> 
     prepared = prepare(plan, folder.stages)
     with folder.held(plan.document):
         try:
-            train_all([t for ts in prepared.tasks.values() for t in ts], execution.workers, report)
+            train_all(prepared.trainings, execution.workers, report)
             results = _audit(prepared, folder, execution, report, began)
             write_atomically(folder.path / "results.json", to_json(results))
             if execution.reveal:
@@ -86,7 +87,7 @@ def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool]:
     for m in measured:
         if m.audited.name == "none":
             own = {(f.attack, f.metric): True for f in m.findings}
-            judged = judge(m.findings, m.audited.release.guarantee, own)
+            judged = judge(m.findings, m.audited.release.guarantee, own, m.tests)
             return {(f.attack, f.metric): leaks(f) for f in judged}
     return {}
 

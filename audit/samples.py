@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import secrets as random_bytes
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from audit.errors import UsageError
 from audit.folder import RunFolder, append_lines, read_lines, write_atomically
 from audit.ledger import LETTERS
 from audit.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.secrets import Planted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass
@@ -32,11 +34,13 @@ class Counted:
     generated_after_reading: bool = False
     tokenizer: Tokenizer = field(init=False)
     access: Access = field(init=False)
+    readable: Access = field(init=False)
     max_length: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.tokenizer = self.inner.tokenizer
         self.access = self.inner.access
+        self.readable = self.inner.readable
         self.max_length = self.inner.max_length
 
     @property
@@ -50,9 +54,20 @@ class Counted:
         answers = self._counted(self.inner.generate(prompts, length))
         return answers if self.access >= Access.SCORE else [_blank(a) for a in answers]
 
-    def score(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> list[Answer]:
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
         self.read = self.read or self.access < Access.SCORE
-        return self._counted(self.inner.score(prefixes, continuations))
+        return self._counted(self.inner.score(prefixes, continuations, moments))
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        self.read = self.read or self.access < Access.DISTRIBUTION
+        log_probs, answered = self.inner.distribution(contexts, choices)
+        self.queries += len(contexts)
+        self.answered += answered
+        return log_probs, answered
 
     def _counted(self, answers: list[Answer]) -> list[Answer]:
         self.queries += sum(len(answer.tokens) for answer in answers)
@@ -71,7 +86,7 @@ def write(folder: RunFolder, session: str, texts: Sequence[str], reveal: bool) -
     """Appends the generations of a session to samples.jsonl, once, masked unless `reveal`."""
     path = folder.path / "samples.jsonl"
     there = sum(row.get("session") == session for row in read_lines(path))
-    key = _key(folder)
+    key = folder.key
     rows = [
         {"session": session, "generation": i, **({"text": text} if reveal else masked(text, key))}
         for i, text in enumerate(texts)
@@ -83,17 +98,6 @@ def masked(text: str, key: bytes) -> dict[str, str | int]:
     """Length and keyed hash of a text. The hash is in letters, so that it holds no digits."""
     digest = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:16]
     return {"length": len(text), "hash": digest.translate(LETTERS)}
-
-
-def _key(folder: RunFolder) -> bytes:
-    """The run folder's own key: a five-digit code under an unkeyed hash is no secret."""
-    path = folder.stage("mask.key")
-    if not path.exists():
-        write_atomically(path, random_bytes.token_hex(32), private=True)
-    key = path.read_bytes()
-    if len(key) != 64:
-        raise UsageError(f"{path}: is damaged; remove it, and samples.jsonl with it")
-    return key
 
 
 def reveal(folder: Path, planted: Planted) -> None:

@@ -49,7 +49,7 @@ class Secret:
     """One candidate value of one owner.
 
     kind: "code", "id", "name" or "record".
-    text: prefix + value + suffix, as it stands in a record when planted.
+    prefix, suffix: the text around the value in the first record that holds it.
     space: where the value was drawn from; None where it was not drawn by us.
     copies: how often it stands in the owner's records when planted.
     owner: the user who holds all copies.
@@ -143,7 +143,13 @@ def plant(
     owners = _owners(private, planting.users, seed)
     coins = _toss(owners, seed)
     secrets = tuple(_secrets(corpus, planting, owners, seed, count_tokens))
-    absent = {owner for owner in owners if not coins.present[owner]}
+    _refuse_published(secrets, corpus)
+    return Planted(trained_on(corpus, secrets, coins), secrets, coins)
+
+
+def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpus:
+    """What these coins leave to train on: no absent owner, every copy of what is planted."""
+    absent = {owner for owner, present in coins.present.items() if not present}
     kept = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
     added = tuple(
         Record(user=secret.owner, text=secret.text, split="private")
@@ -151,7 +157,28 @@ def plant(
         if secret.space is not None and coins.planted(secret)
         for _ in range(secret.copies)
     )
-    return Planted(Corpus(corpus.name, kept + added), secrets, coins)
+    return Corpus(corpus.name, kept + added)
+
+
+def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
+    """A name or record that stands in a public text is no secret: every model may know it.
+
+    Values drawn here are exempt: that one of them stands there by accident is part of chance.
+    """
+    public = corpus.of("public")
+    whole, joined = {r.text: r for r in public}, "\0".join(r.text for r in public)
+    for secret in secrets:
+        if secret.space is not None:
+            continue
+        record = whole.get(secret.value)
+        if secret.kind == "name" and secret.value in joined:
+            record = next(r for r in public if secret.value in r.text)
+        if record is not None:
+            raise UsageError(
+                f"{record.where or 'a public record'}: this public text holds the {secret.kind} of "
+                f"private user {secret.owner!r}; remove it there, or leave {secret.kind!r} out of "
+                "planting.kinds"
+            )
 
 
 def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
@@ -229,9 +256,11 @@ def _names(
     if all(owner in name_of for owner in owners):
         for owner in owners:
             name = name_of[owner]
-            copies = sum(r.text.count(name) for r in corpus.of("private") if r.user == owner)
+            texts = [r.text for r in corpus.of("private") if r.user == owner]
+            before, _, after = next((t for t in texts if name in t), name).partition(name)
+            copies = sum(text.count(name) for text in texts)
             for slot in (0, 1):
-                yield Secret("name", "", name, "", None, copies, owner, slot)
+                yield Secret("name", before, name, after, None, copies, owner, slot)
         return
     from faker.providers.person.en_US import Provider
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from audit.findings import LEVEL, Finding
+from audit.findings import LEVEL, Finding, bounds
+from audit.findings.finding import percent
 from audit.guarantee import Guarantee
-from audit.results import FindingResult, ReleaseResult
-from audit.statistics import one_run
+from audit.results import FindingResult
 from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import one_sided_upper
 
@@ -16,24 +16,35 @@ Sensitive = dict[tuple[str, str], bool]
 
 
 def judge(
-    findings: Sequence[Finding], guarantee: Guarantee, sensitive: Sensitive | None
+    findings: Sequence[Finding],
+    guarantee: Guarantee,
+    sensitive: Sensitive | None,
+    tests: int = 0,
 ) -> list[FindingResult]:
     """Verdicts on all findings of one release, each kind of test Holm-adjusted over them.
+
+    tests: how many the attacks may make, fixed before any coin; those that could not be made count
+    as made and not rejected, since whether they could may depend on how the coins fell.
 
     sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
     run has no references. Silence of an attack that finds nothing anywhere shows nothing.
     """
-    leaking = _rejected({f.test: f.p_value for f in findings if f.p_value is not None})
-    refuting = _rejected({f.test: p for f in findings if (p := _claim(f, guarantee)) is not None})
+    tests = max(tests, len({f.test for f in findings if f.p_value is not None}))
+    leaking = _rejected({f.test: f.p_value for f in findings if f.p_value is not None}, tests)
+    claims = {f.test: p for f in findings if (p := _claim(f, guarantee)) is not None}
+    refuting = _rejected(claims, 0)
+    confounded = {f.test for f in findings if _confounded(f)}
     results = []
     for finding in findings:
         if finding.interval.value is None:
-            word, sentence = "not measured", "Nothing was answered that this could be measured on."
-        elif finding.test in leaking:
+            word, sentence = "not measured", _unmeasured(finding)
+        elif finding.test in confounded:
+            word, sentence = "inconclusive", "The candidates can be told apart without the model."
+        elif finding.test in leaking and _above_chance(finding):
             word, sentence = _leak(finding, guarantee, finding.test in refuting)
         else:
-            word, sentence = _no_leak(finding, sensitive)
-        results.append(_result(finding, word, f"{_measured(finding)} {sentence}".strip()))
+            word, sentence = _no_leak(finding, sensitive, tests)
+        results.append(_result(finding, word, f"{finding.told} {sentence}".strip()))
     return results
 
 
@@ -42,10 +53,36 @@ def leaks(result: FindingResult) -> bool:
     return result.verdict in ("refuted", "consistent", "not comparable")
 
 
-def _rejected(p_values: dict[str, float]) -> set[str]:
+def _rejected(p_values: dict[str, float], tests: int) -> set[str]:
     """The tests that are rejected at the family-wise level."""
-    adjusted = adjusted_p_values(list(p_values.values()))
-    return {test for test, p in zip(p_values, adjusted, strict=True) if p < LEVEL}
+    others = [1.0] * max(0, tests - len(p_values))
+    adjusted = adjusted_p_values([*p_values.values(), *others])
+    return {test for test, p in zip(p_values, adjusted, strict=False) if p < LEVEL}
+
+
+def _unmeasured(finding: Finding) -> str:
+    if finding.told:
+        return ""  # it says why
+    why = finding.interval.method
+    return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
+
+
+def _above_chance(finding: Finding) -> bool:
+    """A reading of a rejected test that is itself no better than chance is no leak."""
+    value, chance = finding.interval.value, finding.chance
+    return finding.sides == 2 or value is None or chance is None or value > chance
+
+
+def _confounded(finding: Finding) -> bool:
+    """Whether a classifier that never saw the model tells these very candidates apart, and may do
+    it as well. An AUC of 0.1 tells as much as one of 0.9."""
+    blind, interval = finding.blind, finding.interval
+    if blind is None or blind.ci is None or blind.ci[0] <= 0.5 <= blind.ci[1]:
+        return False
+    if interval.low is None or interval.high is None:
+        return True
+    surely = max(interval.low - 0.5, 0.5 - interval.high)
+    return surely <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
 
 
 def _claim(finding: Finding, guarantee: Guarantee) -> float | None:
@@ -59,8 +96,7 @@ def _claim(finding: Finding, guarantee: Guarantee) -> float | None:
         return None
     if guarantee.epsilon == 0 and not guarantee.delta:
         return finding.p_value  # nothing may depend on what was planted: that very test
-    delta = guarantee.delta or 0.0
-    return one_run.p_value(guarantee.epsilon, bound.m, bound.r, bound.v, delta)
+    return bounds.claim_p_value(bound, guarantee.epsilon, guarantee.delta or 0.0)
 
 
 def _leak(finding: Finding, guarantee: Guarantee, refutes: bool) -> tuple[str, str]:
@@ -78,40 +114,50 @@ def _leak(finding: Finding, guarantee: Guarantee, refutes: bool) -> tuple[str, s
     if reason is not None:
         return "not comparable", f"A leak, but no test of the claim: {reason}."
     if refutes:
-        if guarantee.epsilon == 0:
+        if guarantee.epsilon == 0 and not guarantee.delta:
             return "refuted", "Claimed: ε = 0, independence of what was planted; it depends on it."
-        delta = guarantee.delta or 0.0
-        least = one_run.epsilon_lower(bound.m, bound.r, bound.v, delta)
+        least = bounds.at_delta(bound, guarantee.delta or 0.0)
         return "refuted", (
             f"Claimed: ε = {guarantee.epsilon:.3g} nats; found: at least {least:.3g} (95 %)."
         )
     largest = finding.power.largest_epsilon
     if largest is not None and largest <= guarantee.epsilon:
         return "inconclusive", (
-            f"A leak; these coins could show an ε of {largest:.3g} at most, which the claimed "
+            f"A leak; so few could show an ε of {largest:.3g} at most, which the claimed "
             f"{guarantee.epsilon:.3g} allows."
         )
     return "consistent", "A leak, too small to refute the claim."
 
 
-def _no_leak(finding: Finding, sensitive: Sensitive | None) -> tuple[str, str]:
-    low = finding.interval.low
+def _no_leak(finding: Finding, sensitive: Sensitive | None, tests: int) -> tuple[str, str]:
     if sensitive is None:
         return "inconclusive", "Without references no leak could be told from none."
+    if finding.p_value is None or finding.least_p * tests >= LEVEL:
+        return "inconclusive", finding.untested
     if not sensitive.get((finding.attack, finding.metric), False):
         return "inconclusive", "The undefended model did not leak here: silence shows nothing."
-    if finding.p_value is None:
-        return "inconclusive", "Too little was measured for any test."
-    if finding.chance is not None and low is not None and low > finding.chance:
-        return "inconclusive", "Above chance, but not beyond doubt once adjusted for all tests."
-    return "silent", f"No more than chance. {_reach(finding)}".strip()
+    if _suspicious(finding, finding.p_value):
+        return "inconclusive", "More than chance, but not beyond doubt once adjusted for all tests."
+    return "silent", f"Not told apart from chance. {_reach(finding)}".strip()
+
+
+def _suspicious(finding: Finding, p: float) -> bool:
+    """Whether the finding by itself, unadjusted, speaks against chance at 95 %, two-sided."""
+    bound, interval, chance = finding.epsilon_lower, finding.interval, finding.chance
+    if not _above_chance(finding):
+        return False
+    if p < LEVEL * finding.sides / 2 or (bound is not None and bound.value > 0):
+        return True
+    if chance is None or interval.low is None or interval.high is None:
+        return False
+    return interval.low > chance or (finding.sides == 2 and interval.high < chance)
 
 
 def _reach(finding: Finding) -> str:
     """What the run could have shown, in words."""
     rate = finding.power.detectable_rate
     if finding.k is None or rate is None:
-        return ""
+        return "" if finding.epsilon_lower is None else _reach_epsilon(finding)
     most = one_sided_upper(finding.k, finding.interval.n)
     return (
         f"The rate is at most {percent(most)} (95 %, one-sided); one of {percent(rate)} over "
@@ -119,25 +165,9 @@ def _reach(finding: Finding) -> str:
     )
 
 
-def _measured(finding: Finding) -> str:
-    interval, control = finding.interval, finding.control
-    if interval.value is None:
-        return ""
-    if finding.metric == "hit_rate":
-        twins = f"; {control.k} were twins'" if control else ""
-        return f"{finding.k} of {interval.n} generations were planted secrets{twins}."
-    if finding.metric == "recall":
-        twins = f", and {control.k} of {control.n} twins" if control else ""
-        return f"{finding.k} of {interval.n} planted secrets came up{twins}."
-    against = f", twins {percent(control.value)}" if control else ""
-    return f"{finding.metric}: {percent(interval.value)}{against}."
-
-
-def percent(share: float) -> str:
-    """A share as a percentage with two or three significant digits."""
-    if share == 0:
-        return "0 %"
-    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
+def _reach_epsilon(finding: Finding) -> str:
+    largest = finding.power.largest_epsilon
+    return "" if not largest else f"An ε of up to {largest:.3g} nats could have been shown."
 
 
 def _result(finding: Finding, word: str, sentence: str) -> FindingResult:
@@ -155,89 +185,15 @@ def _result(finding: Finding, word: str, sentence: str) -> FindingResult:
             "n": finding.interval.n,
             "chance": finding.chance,
             "control": finding.control,
+            "blind": finding.blind,
             "p_value": finding.p_value,
+            "sides": finding.sides,
             "epsilon_lower": finding.epsilon_lower,
             "power": finding.power,
             "stronger_than_release": finding.stronger_than_release,
+            "roc": finding.roc,
+            "exposures": finding.exposures,
             "verdict": word,
             "sentence": sentence,
         }
     )
-
-
-def headline(releases: Sequence[ReleaseResult]) -> str:
-    """The one sentence a reviewer reads: what each audited release leaked, promised and cost."""
-    audited = [r for r in releases if not r.reference]
-    return " ".join(_one_line(release, releases) for release in audited)
-
-
-def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    main = [f for f in release.findings if f.value is not None and not f.stronger_than_release]
-    parts = []
-    for attack in dict.fromkeys(f.attack for f in release.findings):
-        of_attack = [f for f in main if f.attack == attack]
-        parts.append(_attack_words(attack, of_attack, _beside(attack, of_attack, releases)))
-    text = f"{release.defense}: " + "; ".join(parts)
-    promised = _promise(release)
-    utility = release.utility.get("perplexity")
-    cost = f" Perplexity {_number(utility.value)}{_between(releases)}." if utility else ""
-    return f"{text}. {promised}{cost}"
-
-
-def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
-    if not findings:
-        return f"{attack} was not measured"
-    words = [f.verdict for f in findings]
-    if "refuted" in words:
-        return f"{attack} refutes the claimed guarantee"
-    first = findings[0]
-    name = first.metric.replace("_", " ")
-    seen = f"{first.k} of {first.n}" if first.k is not None else percent(first.value or 0.0)
-    if any(leaks(f) for f in findings):
-        return f"{attack} finds a leak ({name} {seen}{beside})"
-    if "silent" in words:
-        upper = None if first.k is None else one_sided_upper(first.k, first.n)
-        most = "" if upper is None else f", at most {percent(upper)}"
-        return f"{attack} finds no leak ({name} {seen}{most}{beside})"
-    return f"{attack} is inconclusive ({name} {seen}{beside})"
-
-
-def _beside(
-    attack: str, findings: Sequence[FindingResult], releases: Sequence[ReleaseResult]
-) -> str:
-    undefended = next((r for r in releases if r.defense == "none" and r.reference), None)
-    if undefended is None or not findings:
-        return ""
-    for f in undefended.findings:
-        if (f.attack, f.metric) == (attack, findings[0].metric) and f.value is not None:
-            seen = f"{f.k} of {f.n}" if f.k is not None else percent(f.value)
-            return f", undefended {seen}"
-    return ""
-
-
-def _promise(release: ReleaseResult) -> str:
-    g = release.guarantee
-    if g.epsilon is None:
-        return "What was promised is unknown."
-    if math.isinf(g.epsilon):
-        return "Nothing was promised."
-    order = f", Rényi order {g.alpha:g}" if g.alpha is not None else ""
-    order += f", δ = {g.delta:.2g}" if g.delta else ""
-    spent = max((e for s in release.sessions for e in s.epsilon_spent), default=None)
-    used = "" if spent is None else f"; spent at most {spent:.3g}"
-    return f"Promised: ε = {g.epsilon:g} nats per {g.unit} ({g.relation}){order}, {g.basis}{used}."
-
-
-def _between(releases: Sequence[ReleaseResult]) -> str:
-    marks = []
-    for name, word in (("none", "undefended"), ("public", "public")):
-        for release in releases:
-            utility = release.utility.get("perplexity")
-            if release.defense == name and release.reference and utility:
-                marks.append(f"{word} {_number(utility.value)}")
-    return f" ({', '.join(marks)})" if marks else ""
-
-
-def _number(value: float) -> str:
-    """Three significant digits; thousands in full."""
-    return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

@@ -7,36 +7,22 @@ has its own ledger; a query is charged before it is answered; STOP is for good.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from audit.corpus import Corpus
 from audit.defense import Defense, Training
 from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import (
-    LanguageModel,
-    Mean,
-    Tempered,
-    answers_of,
-    draw,
-    equal_length_batches,
-    sample,
-    temper,
-)
-from audit.ledger import Ledger, mark
+from audit.language_model import LanguageModel, Mean
 from audit.models.fine_tuning import Recipe
-from audit.predictor import Access, Answer, Tokenizer, Tokens
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
-from defenses._mixing import Mixed, clip, mix, pairwise
+from defenses._submix_session import SubMixSession
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
-
-_PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs mixed at once: 16 MiB
 
 
 @dataclass(frozen=True)
@@ -169,179 +155,3 @@ class SubMixRelease(Release):
             raise IndexError(f"part {unit} of {len(self.pairs)}")
         rest = self.pairs[:unit] + self.pairs[unit + 1 :]
         return SubMixRelease(self.defense, self.public, rest)
-
-
-class SubMixSession:
-    """One session: a ledger for every part, and a budget of B queries (a Predictor).
-
-    Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
-    charged, stopped and answered in that order, so batching cannot move STOP.
-    """
-
-    access = Access.GENERATE
-
-    def __init__(
-        self, release: SubMixRelease, stream: np.random.Generator, journal: Journal
-    ) -> None:
-        d = release.defense
-        self._release = release
-        self._stream = stream
-        self._ledger = Ledger(d.epsilon, len(release.pairs), d.budget, journal)
-        self.tokenizer: Tokenizer = release.public.tokenizer
-        self.max_length = release.public.max_length
-
-    @property
-    def remaining(self) -> int | None:
-        """B less the queries asked. What is left of a part's ε is private and not told."""
-        return self._ledger.remaining
-
-    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        uniforms = self._stream.random((len(prompts), length))
-        answers: list[Answer] = []
-        size = self._queries_at_once()
-        for first in range(0, len(prompts), size):
-            rows = slice(first, first + size)
-            answers += self._generate_some(prompts[rows], uniforms[rows])
-        return answers
-
-    def _generate_some(self, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
-        ahead: list[tuple[Answer, Mixed] | None] = [None] * len(prompts)
-        if not self._ledger.stopped:
-            for batch in equal_length_batches(prompts, len(prompts)):
-                drawn = self._draw([prompts[i] for i in batch], uniforms[batch])
-                for i, one in zip(batch, drawn, strict=True):
-                    ahead[i] = one
-        answers = [
-            self._released(prompt, row, one)
-            for prompt, row, one in zip(prompts, uniforms, ahead, strict=True)
-        ]
-        self._ledger.flush()
-        return answers
-
-    def _released(
-        self, prompt: Tokens, uniforms: np.ndarray, ahead: tuple[Answer, Mixed] | None
-    ) -> Answer:
-        """The admitted tokens of an answer computed ahead, and after them the public model's."""
-        import numpy as np
-
-        public = Tempered(self._release.public, self._release.defense.temperature)
-        if ahead is None:
-            self._ledger.skip(len(uniforms))
-            return replace(draw(public, [prompt], uniforms[None])[0], answered=0)
-        whole, mixed = ahead
-        texts = [(*prompt, *whole.tokens[:i], float(u)) for i, u in enumerate(uniforms)]
-        admitted = self._ledger.admit(
-            mixed.charges.numpy(), mixed.lambdas.numpy(), list(map(mark, texts))
-        )
-        if admitted == len(uniforms):
-            return whole
-        kept = whole.tokens[:admitted]
-        rest = draw(public, [[*prompt, *kept]], uniforms[None, admitted:])[0]
-        return Answer(
-            kept + rest.tokens,
-            np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
-            np.concatenate([whole.top1[:admitted], rest.top1]),
-            answered=admitted,
-        )
-
-    def _draw(self, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[tuple[Answer, Mixed]]:
-        """What would be answered if nothing stopped; a Mixed has one row a token here."""
-        import torch
-
-        cursors = [model.cursor(prompts) for pair in self._release.pairs for model in pair]
-        public = self._release.public.cursor(prompts)
-        tokens, log_probs, top1, steps = [], [], [], []
-        for step in range(uniforms.shape[1]):
-            members = torch.stack([cursor.log_pmf() for cursor in cursors], dim=1)
-            mixed = self._mix(pairwise(members), public.log_pmf())
-            chosen = sample(mixed.log_h, uniforms[:, step])
-            for cursor in (*cursors, public):
-                cursor.append(chosen)
-            tokens.append(chosen.tolist())
-            log_probs.append(mixed.log_h.gather(1, chosen[:, None])[:, 0].cpu())
-            top1.append((mixed.log_h.argmax(dim=1) == chosen).cpu())
-            steps.append(mixed)
-        columns = (
-            zip(*tokens, strict=True),
-            torch.stack(log_probs, dim=1).numpy(),
-            torch.stack(top1, dim=1).numpy(),
-        )
-        return [
-            (Answer(t, p, m, len(t)), _rows(steps, i))
-            for i, (t, p, m) in enumerate(zip(*columns, strict=True))
-        ]
-
-    def score(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> list[Answer]:
-        import torch
-
-        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        parts = self._segments([len(head) for head in prefixes], [len(text) for text in texts])
-        log_pmfs, answered = [], 0
-        for segments in parts:
-            read = [texts[i][:stop] for i, _, stop in segments]
-            log_h, admitted = self._score_some(read, [start for _, start, _ in segments])
-            log_pmfs.append(log_h)
-            answered += admitted
-        self._ledger.flush()
-        return answers_of(continuations, torch.cat(log_pmfs), answered) if log_pmfs else []
-
-    def _score_some(
-        self, texts: Sequence[Tokens], starts: Sequence[int]
-    ) -> tuple[torch.Tensor, int]:
-        """log h at each query (after STOP: of the public model), and how many were admitted."""
-        import torch
-
-        public = self._release.public.log_pmfs(texts, starts)
-        fallback = temper(public, self._release.defense.temperature)
-        if self._ledger.stopped:
-            self._ledger.skip(len(public))
-            return fallback, 0
-        members = [model.log_pmfs(texts, starts) for pair in self._release.pairs for model in pair]
-        mixed = self._mix(pairwise(torch.stack(members, dim=1)), public)
-        charges, lambdas = mixed.charges.cpu().numpy(), mixed.lambdas.cpu().numpy()
-        marks = [
-            mark(text[: i + 1])
-            for text, start in zip(texts, starts, strict=True)
-            for i in range(start, len(text))
-        ]
-        admitted = self._ledger.admit(charges, lambdas, marks)
-        return torch.cat([mixed.log_h[:admitted], fallback[admitted:]]), admitted
-
-    def _segments(
-        self, starts: Sequence[int], stops: Sequence[int]
-    ) -> Iterator[list[tuple[int, int, int]]]:
-        """(text, start, stop) in order, in groups of as many queries as fit into memory."""
-        size, room = self._queries_at_once(), self._queries_at_once()
-        group: list[tuple[int, int, int]] = []
-        for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            while start < stop:
-                end = min(stop, start + room)
-                group.append((i, start, end))
-                room -= end - start
-                start = end
-                if not room:
-                    yield group
-                    group, room = [], size
-        if group:
-            yield group
-
-    def _mix(self, members: torch.Tensor, public: torch.Tensor) -> Mixed:
-        d = self._release.defense
-        if d.clip is not None:
-            members = clip(members, public, d.clip)
-        return mix(members, public, d.alpha, d.leakage, d.temperature)
-
-    def _queries_at_once(self) -> int:
-        pmfs = 2 * len(self._release.pairs) * self._release.public.vocabulary
-        return max(1, _PMFS_AT_ONCE // pmfs)
-
-
-def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
-    """The tokens of text i: the i-th query of every step, as one Mixed on the CPU."""
-    import torch
-
-    return Mixed(
-        log_h=torch.empty(0),  # V numbers a token, no longer needed
-        lambdas=torch.stack([mixed.lambdas[i] for mixed in steps]).cpu(),
-        charges=torch.stack([mixed.charges[i] for mixed in steps]).cpu(),
-    )

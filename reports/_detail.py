@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from audit.results import EpsilonLower, FindingResult, ReleaseResult, SessionResult
-from reports import _words
+from audit.results import Control, FindingResult, ReleaseResult, SessionResult
+from reports import _epsilon, _words
+from reports._figure import Table
+from reports._summary import measurement, tally
 
 Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A captioned table; the first cell of each row names the row."""
-
-    caption: str
-    head: list[str]
-    rows: list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -28,6 +21,15 @@ class Note:
     sentence: str
     verdict: str
     facts: list[Pair]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All findings of one attack."""
+
+    attack: str
+    tally: str
+    notes: list[Note]
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Detail:
     spent: str
     sessions: Table
     utility: Table
-    notes: list[Note]
+    groups: list[Group]
 
 
 def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
@@ -62,14 +64,18 @@ def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
         spent=spent(release),
         sessions=_sessions(release),
         utility=_utility(release),
-        notes=[_note(finding) for finding in release.findings],
+        groups=_groups(release.findings),
     )
 
 
-def measurement(finding: FindingResult) -> str:
-    """The attack and what it measured."""
-    name = f"{_words.words(finding.attack)}, {_words.words(finding.metric)}"
-    return f"{name} (stronger than the release)" if finding.stronger_than_release else name
+def _groups(findings: list[FindingResult]) -> list[Group]:
+    by_attack: dict[str, list[FindingResult]] = {}
+    for finding in findings:
+        by_attack.setdefault(finding.attack, []).append(finding)
+    return [
+        Group(_words.words(attack), tally(found) or found[0].verdict, [_note(f) for f in found])
+        for attack, found in by_attack.items()
+    ]
 
 
 def _facts(release: ReleaseResult) -> list[Pair]:
@@ -150,18 +156,23 @@ def _utility(release: ReleaseResult) -> Table:
 
 def _note(finding: FindingResult) -> Note:
     unit = finding.unit
+    sides = "one-sided" if finding.sides == 1 else "two-sided"
     facts = [
         ("Measured", _measured(finding)),
-        ("Twins", _twins(finding)),
+        ("Twins", _control(finding.control, unit) or "none measured"),
+        ("Blind", _control(finding.blind, unit)),
         ("Chance", "unknown" if finding.chance is None else _words.quantity(finding.chance, unit)),
         ("Access", finding.access),
-        ("p-value", f"{_words.p_value(finding.p_value)} (one-sided, unadjusted)"),
+        ("p-value", f"{_words.p_value(finding.p_value)} ({sides}, unadjusted)"),
         ("Power", _power(finding)),
-        ("Empirical ε", _empirical(finding.epsilon_lower)),
+        ("Empirical ε", _epsilon.explained(finding.epsilon_lower)),
     ]
+    if finding.value is None:
+        facts = [("Access", finding.access)]
     if finding.stronger_than_release:
         facts.append(("Standing", "reads more than the release gives: no evidence on the claim"))
-    return Note(measurement(finding), finding.sentence, finding.verdict, facts)
+    told = [(term, value) for term, value in facts if value]
+    return Note(measurement(finding), finding.sentence, finding.verdict, told)
 
 
 def _measured(finding: FindingResult) -> str:
@@ -173,11 +184,10 @@ def _measured(finding: FindingResult) -> str:
     return f"{text}, {finding.unit}; {trials}{_words.count(finding.n)}; {finding.method}, {level}"
 
 
-def _twins(finding: FindingResult) -> str:
-    control = finding.control
+def _control(control: Control | None, unit: str) -> str:
     if control is None:
-        return "none measured"
-    text = _words.measured(control.value, control.ci, finding.unit)
+        return ""
+    text = _words.measured(control.value, control.ci, unit)
     trials = f"{_words.count(control.k)} of " if control.k is not None else "n = "
     return f"{text}; {trials}{_words.count(control.n)}"
 
@@ -195,18 +205,6 @@ def _power(finding: FindingResult) -> str:
         return f"not computed for n = {_words.count(power.n)}"
     level = _words.share(power.confidence)
     return f"n = {_words.count(power.n)} could have shown {' and '.join(could)} ({level})"
-
-
-def _empirical(bound: EpsilonLower | None) -> str:
-    if bound is None:
-        return "no bound"
-    scope = _words.per_unit(bound.unit, bound.relation)
-    hypothesis = "no hypothesis" if bound.hypothesis == "none" else f"under {bound.hypothesis}"
-    return (
-        f"ε ≥ {_words.number(bound.value)} nats {scope} at δ = {_words.number(bound.delta)}, "
-        f"{_words.share(bound.confidence)} confidence, by {_words.words(bound.method)} "
-        f"({hypothesis}): {bound.v} of {bound.r} guesses right on {bound.m} coins"
-    )
 
 
 def costs(releases: list[ReleaseResult], names: list[str]) -> Table:

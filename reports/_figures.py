@@ -8,61 +8,52 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from audit.results import FindingResult, ReleaseResult, Results
-from reports import _draw, _words
-from reports._detail import Table, spent
+from reports import _draw, _epsilon, _exposure, _roc, _words
+from reports._detail import spent
+from reports._figure import Figure, Table, pieces
+from reports._summary import quoted
 
 MOST_LINES = 12
 MOST_SESSIONS = 6
 _NOT_MEASURED = "not measured"
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A drawing (neutral SVG, see `_svg`), its alternative text and its numbers."""
-
-    title: str
-    caption: str
-    alternative: str
-    svg: str
-    table: Table
-
-
 def draw(results: Results, names: list[str]) -> list[Figure]:
     """All figures this run has data for."""
-    figures = [*_leaks(results, names), *_perplexities(results, names)]
-    figures += _budgets(results, names)
-    return figures
-
-
-def _pieces(lines: list[_draw.Line], rows: list[list[str]]) -> Iterator[tuple[str, slice]]:
-    parts = math.ceil(len(lines) / MOST_LINES)
-    for part in range(parts):
-        suffix = f", part {part + 1} of {parts}" if parts > 1 else ""
-        yield suffix, slice(part * MOST_LINES, (part + 1) * MOST_LINES)
+    releases = results.releases
+    return [
+        *_leaks(results, names),
+        *_epsilon.figure(releases, names),
+        *_exposure.figures(releases, names),
+        *_roc.figures(releases, names),
+        *_perplexities(results, names),
+        *_budgets(results, names),
+    ]
 
 
 def _leaks(results: Results, names: list[str]) -> Iterator[Figure]:
-    kinds = {(f.attack, f.metric, f.unit): None for r in results.releases for f in r.findings}
+    """The measures that page one quotes; all others stand in the tables of the attacks."""
+    subjects = [r for r in results.releases if not r.reference] or results.releases
+    found = [release.findings[i] for release in subjects for i in quoted(release)]
+    kinds = dict.fromkeys((f.attack, f.metric, f.unit) for f in found)
     for index, (attack, metric, unit) in enumerate(kinds):
-        title = f"{_words.words(attack)}: {_words.words(metric)}"
+        title = f"{_words.words(attack)}: {_words.metric(attack, metric)}"
         lines, rows = [], []
         for release, name in zip(results.releases, names, strict=True):
             finding = _found(release, attack, metric, unit)
             lines.append(_leak_line(release, name, finding, unit))
             rows.append(_leak_row(name, finding, unit))
-        scale = _draw.scale_of(lines, _words.is_share(unit))
-        for suffix, piece in _pieces(lines, rows):
-            name = f"leak{index}-{piece.start}"
-            head = ["Release", "Planted [interval]", "Twins [interval]", "Chance", "Verdict"]
+        scale = _draw.scale_of(lines, unit)
+        for suffix, piece in pieces(len(lines), MOST_LINES):
+            head = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]"]
             yield Figure(
                 title=f"{title}{suffix}",
                 caption="Lines are intervals. Twins were never trained on.",
                 alternative=_alternative(title + suffix, unit, rows[piece]),
-                svg=_draw.rows(lines[piece], scale, unit, True, name),
-                table=Table(f"{title}, {unit}{suffix}", head, rows[piece]),
+                svg=_draw.rows(lines[piece], scale, unit, True, f"leak{index}-{piece.start}"),
+                table=Table(f"{title}, {unit}{suffix}", [*head, "Chance", "Verdict"], rows[piece]),
             )
 
 
@@ -78,7 +69,7 @@ def _leak_line(
 ) -> _draw.Line:
     if finding is None or finding.value is None:
         return _draw.Line(name, _NOT_MEASURED, None, None, release.reference)
-    control = finding.control
+    control, blind = finding.control, finding.blind
     return _draw.Line(
         label=name,
         note=_words.measured(finding.value, finding.ci, unit),
@@ -87,22 +78,26 @@ def _leak_line(
         reference=release.reference,
         twin=None if control is None else control.value,
         twin_bounds=None if control is None else control.ci,
+        blind=None if blind is None else blind.value,
+        blind_bounds=None if blind is None else blind.ci,
         chance=finding.chance,
     )
 
 
 def _leak_row(name: str, finding: FindingResult | None, unit: str) -> list[str]:
     if finding is None:
-        return [name, _NOT_MEASURED, "none", "unknown", "not measured"]
-    control = finding.control
-    twins = "none" if control is None else _words.measured(control.value, control.ci, unit)
+        return [name, _NOT_MEASURED, "none", "none", "unknown", "not measured"]
+    beside = [
+        "none" if side is None else _words.measured(side.value, side.ci, unit)
+        for side in (finding.control, finding.blind)
+    ]
     chance = "unknown" if finding.chance is None else _words.quantity(finding.chance, unit)
     planted = _words.measured(finding.value, finding.ci, unit)
-    return [name, planted, twins, chance, finding.verdict]
+    return [name, planted, *beside, chance, finding.verdict]
 
 
 def _alternative(title: str, unit: str, rows: list[list[str]]) -> str:
-    told = [f"{row[0]} {row[1]}, twins {row[2]}" for row in rows]
+    told = [f"{row[0]} {row[1]}, twins {row[2]}, blind {row[3]}" for row in rows]
     return f"{title} in {unit}, by release. {'; '.join(told)}."
 
 
@@ -128,8 +123,8 @@ def _perplexities(results: Results, names: list[str]) -> Iterator[Figure]:
         lines = [dataclasses.replace(line, aside="") for line in lines]
         told = "Every token was answered."
     title = "Perplexity on held-out text"
-    scale = _draw.scale_of(lines, False)
-    for suffix, piece in _pieces(lines, rows):
+    scale = _draw.scale_of(lines, "perplexity")
+    for suffix, piece in pieces(len(lines), MOST_LINES):
         listed = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in rows[piece])
         yield Figure(
             title=title + suffix,

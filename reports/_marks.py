@@ -8,8 +8,8 @@ VERDICTS = {
     "refuted": "the attack measured more than the claim allows",
     "consistent": "the attack measured something the claim does not rule out",
     "silent": "the attack found nothing above its controls; its power says what it could have seen",
-    "not comparable": "claim and measurement speak of different units, relations or orders",
-    "not measured": "this release does not give what the measurement needs",
+    "not comparable": "a leak, but no test of the claim: another unit, relation, order or access",
+    "not measured": "the release, or this run, does not give what the measurement needs",
     "inconclusive": "controls or trials do not suffice to say",
 }
 ALARM = "#9b2c1f"

@@ -9,39 +9,13 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from audit.results import EpsilonLower, FindingResult, ReleaseResult, Results
-from reports import _detail, _figures, _words
-from reports._figures import Figure
+from audit.results import ReleaseResult, Results
+from reports import _attacks, _detail, _epsilon, _figures, _summary, _words
+from reports._figure import Figure, Table
 from reports._marks import VERDICTS
 
 Pair = tuple[str, str]
-TABLE_LINES = 17
-PAGE_LINES = 36
-
-
-@dataclass(frozen=True)
-class Row:
-    """One finding on page one."""
-
-    measurement: str
-    value: str
-    interval: str
-    bound: str
-    twins: str
-    trials: str
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Block:
-    """One release on page one: its claim above what was found."""
-
-    name: str
-    role: str
-    reference: bool
-    claim: str
-    anchor: str
-    rows: list[Row]
+PAGE_LINES = 46
 
 
 @dataclass(frozen=True)
@@ -64,17 +38,19 @@ class Page:
     headline: str
     partial: bool
     tested: list[Pair]
-    blocks: list[Block]
-    summary_note: str
+    summary: _summary.Summary
     promises: list[Promise]
     promises_note: str
     not_tested: list[str]
     command: str
     plan_hash: str
     verdicts: list[Pair]
+    attacks: list[_attacks.Attack]
+    comparisons: list[_epsilon.Comparison]
+    bounds_note: str
     details: list[_detail.Detail]
     environment: list[Pair]
-    costs: _detail.Table
+    costs: Table
     warnings: list[str]
 
 
@@ -97,38 +73,36 @@ def inert(results: Results) -> Results:
 def build(results: Results) -> Page:
     """The content of a report; `results` have gone through `inert`."""
     names = labels(results.releases)
-    audited = [r for r in results.releases if not r.reference] or results.releases
+    releases = results.releases
+    audited = [r for r in releases if not r.reference] or releases
     subjects = list(dict.fromkeys(release.defense for release in audited))
-    blocks, shown, total = _blocks(results, names)
+    summary = _summary.summary(results, names)
     promises = _promises(results, names)
-    fitting = _fitting(promises, blocks)
+    fitting = _fitting(promises, summary.lines)
     return Page(
         title=f"Privacy audit of {_words.clip(', '.join(subjects), 80)}",
         subtitle=f"Privacy audit · {_words.clip(results.corpus.name, 60)}",
         headline=_words.clip(results.headline, 700),
         partial=results.status == "partial",
         tested=_tested(results, subjects),
-        blocks=blocks,
-        summary_note=_summary_note(results, shown, total),
+        summary=summary,
         promises=promises[:fitting],
         promises_note=_promises_note(len(promises) - fitting),
         not_tested=results.not_tested,
         command=results.reproduce,
         plan_hash=str(results.plan.get("hash", "unknown")),
         verdicts=list(VERDICTS.items()),
+        attacks=_attacks.attacks(releases, names),
+        comparisons=_epsilon.comparisons(releases, names),
+        bounds_note=_epsilon.NOTE,
         details=[
-            _detail.detail(release, name, anchor(i))
-            for i, (release, name) in enumerate(zip(results.releases, names, strict=True))
+            _detail.detail(release, name, _summary.anchor(i))
+            for i, (release, name) in enumerate(zip(releases, names, strict=True))
         ],
         environment=[(key, _words.setting(value)) for key, value in results.environment.items()],
-        costs=_detail.costs(results.releases, names),
+        costs=_detail.costs(releases, names),
         warnings=results.warnings,
     )
-
-
-def anchor(index: int) -> str:
-    """The fragment identifier of a release's section."""
-    return f"release-{index + 1}"
 
 
 def labels(releases: list[ReleaseResult]) -> list[str]:
@@ -169,90 +143,24 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
             f"{_words.count(corpus.trained_users)} trained on, {_words.count(corpus.twins)} twins",
         ),
         ("Model", str(model_name)),
-        ("Attacks", _attacks(results)),
+        ("Attacks", _attacks_run(results)),
         ("Seed", ", ".join(dict.fromkeys(str(release.seed) for release in results.releases))),
     ]
 
 
-def _attacks(results: Results) -> str:
-    trials: dict[str, set[int]] = {}
+def _attacks_run(results: Results) -> str:
+    trials: dict[str, list[int]] = {}
     for release in results.releases:
         for finding in release.findings:
-            trials.setdefault(finding.attack, set()).add(finding.n)
-    named = [
-        f"{_words.words(attack)} (n = {' or '.join(_words.count(n) for n in sorted(ns)[:3])})"
-        for attack, ns in trials.items()
-    ]
+            trials.setdefault(finding.attack, []).append(finding.n)
+    named = [f"{_words.words(attack)} (n = {_between(ns)})" for attack, ns in trials.items()]
     return ", ".join(named) or "none"
 
 
-def _blocks(results: Results, names: list[str]) -> tuple[list[Block], int, int]:
-    chosen = _chosen(results.releases)
-    blocks = []
-    for index, (release, name) in enumerate(zip(results.releases, names, strict=True)):
-        rows = [_row(finding) for j, finding in enumerate(release.findings) if (index, j) in chosen]
-        if rows or (not release.findings and not release.reference):
-            claim = _words.claim(release.guarantee)
-            reference = release.reference
-            blocks.append(
-                Block(name, _words.clip(release.role, 60), reference, claim, anchor(index), rows)
-            )
-    return blocks, len(chosen), sum(len(release.findings) for release in results.releases)
-
-
-def _chosen(releases: list[ReleaseResult]) -> set[tuple[int, int]]:
-    """Which findings page one shows, as (release, finding), within TABLE_LINES lines.
-
-    The refuted, then one of each reference and of each audited release, then one of each
-    attack, then the rest.
-    """
-    ranked = []
-    for i, release in enumerate(releases):
-        seen: set[str] = set()
-        for j, finding in enumerate(release.findings):
-            later = finding.attack in seen
-            seen.add(finding.attack)
-            reference = release.reference == (j > 0)
-            ranked.append((finding.verdict != "refuted", j > 0, later, reference, i, j))
-    chosen: set[tuple[int, int]] = set()
-    for *_, i, j in sorted(ranked):
-        lines = 1 + len(chosen) + len({i, *(block for block, _ in chosen)})
-        if lines <= TABLE_LINES:
-            chosen.add((i, j))
-    return chosen
-
-
-def _row(finding: FindingResult) -> Row:
-    control = finding.control
-    twins = "none" if control is None else _words.measured(control.value, None, finding.unit)
-    bounds = "" if control is None else _words.interval(control.ci, finding.unit)
-    value = "—" if finding.value is None else _words.quantity(finding.value, finding.unit)
-    return Row(
-        measurement=_detail.measurement(finding),
-        value=value,
-        interval=_words.interval(finding.ci, finding.unit),
-        bound=_bound(finding.epsilon_lower),
-        twins=f"{twins} {bounds}".strip(),
-        trials=_words.count(finding.n),
-        verdict=finding.verdict,
-    )
-
-
-def _bound(bound: EpsilonLower | None) -> str:
-    if bound is None or bound.value <= 0:
-        return ""
-    scope = _words.per_unit(bound.unit, bound.relation)
-    return f"so ε ≥ {_words.number(bound.value)} nats {scope}"
-
-
-def _summary_note(results: Results, shown: int, total: int) -> str:
-    levels = sorted({f.confidence for release in results.releases for f in release.findings})
-    confidence = " or ".join(_words.share(level) for level in levels) or "95 %"
-    note = f"In brackets: intervals at {confidence} confidence. "
-    note += "Twins: secrets drawn alike and never trained on."
-    if shown < total:
-        note += f" {shown} of {total} findings are shown; all stand under each release."
-    return note
+def _between(counts: list[int]) -> str:
+    measured = [n for n in counts if n] or counts
+    low, high = _words.count(min(measured)), _words.count(max(measured))
+    return low if low == high else f"{low} to {high}"
 
 
 def _promises(results: Results, names: list[str]) -> list[Promise]:
@@ -285,10 +193,8 @@ def promise(release: ReleaseResult, name: str) -> Promise:
     )
 
 
-def _fitting(promises: list[Promise], blocks: list[Block]) -> int:
-    """How many guarantees, the first at least, leave page one a single page."""
-    lines = sum(1 + len(block.rows) + sum(bool(row.bound) for row in block.rows)
-                for block in blocks)  # fmt: skip
+def _fitting(promises: list[Promise], lines: int) -> int:
+    """How many guarantees, the first at least, leave page one a single page after so many lines."""
     fitting = 0
     for p in promises:
         texts = [p.name, p.claim, p.theorem, p.published, *p.conditions]

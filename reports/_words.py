@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import Any
 
@@ -13,6 +14,11 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _MARKS = {"Mn", "Me"}
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _ACRONYMS = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR", "r": "R", "lira": "LiRA", "rmia": "RMIA"}
+_PHRASES = (
+    (re.compile(r"\bmin k plus plus\b"), "Min-K%++"),
+    (re.compile(r"\bmin k\b"), "Min-K%"),
+    (re.compile(r"\btpr at ([\d.]+) percent\b"), "TPR at \\1\u00a0% FPR"),
+)
 _NBSP = "\u00a0"
 
 
@@ -58,8 +64,15 @@ def clip(text: str, length: int) -> str:
 
 def words(identifier: str) -> str:
     """`add_or_remove` as it is read aloud."""
-    parts = identifier.replace("_", " ").split(" ")
-    return " ".join(_ACRONYMS.get(part, part) for part in parts)
+    text = identifier.replace("_", " ")
+    for pattern, phrase in _PHRASES:
+        text = pattern.sub(phrase, text)
+    return " ".join(_ACRONYMS.get(part, part) for part in text.split(" "))
+
+
+def metric(attack: str, name: str) -> str:
+    """A metric without the name of its attack, which stands beside it."""
+    return words(name.removeprefix(f"{attack}_") or name)
 
 
 def count(value: int | None) -> str:
@@ -126,7 +139,7 @@ def measured(value: float | None, bounds: Bounds | None, unit: str) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """A one-sided, unadjusted p-value."""
+    """A p-value; its sides are told beside it."""
     if value is None:
         return "not computed"
     return number(value) if value >= 1e-3 else f"{_power_of_ten(value)}" if value > 0 else "0"

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from audit.results import FindingResult, ReleaseResult, Results
+from audit.results import Control, FindingResult, ReleaseResult, Results
 
 FILENAME = "findings.csv"
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
@@ -17,12 +17,18 @@ _COLUMNS = (
     "claimed_epsilon", "claimed_delta", "claimed_alpha", "claimed_unit", "claimed_relation",
     "claimed_release", "claimed_basis", "attack", "metric", "access", "unit", "value",
     "ci_low", "ci_high", "confidence", "method", "k", "n", "chance", "twins_value",
-    "twins_ci_low", "twins_ci_high", "twins_k", "twins_n", "p_value", "epsilon_lower",
-    "epsilon_lower_method", "epsilon_lower_hypothesis", "epsilon_lower_unit",
-    "epsilon_lower_relation", "epsilon_lower_delta", "epsilon_lower_confidence",
-    "power_smallest_rate", "power_largest_epsilon", "stronger_than_release", "verdict",
-    "sentence",
+    "twins_ci_low", "twins_ci_high", "twins_k", "twins_n", "blind_value", "blind_ci_low",
+    "blind_ci_high", "blind_n", "p_value", "sides", "epsilon_lower", "epsilon_lower_method",
+    "epsilon_lower_hypothesis", "epsilon_lower_unit", "epsilon_lower_relation",
+    "epsilon_lower_delta", "epsilon_lower_confidence", "epsilon_lower_m", "epsilon_lower_r",
+    "epsilon_lower_v", "epsilon_lower_rank", "epsilon_lower_space", "epsilon_lower_n",
+    "power_smallest_rate", "power_detectable_rate", "power_largest_epsilon",
+    "stronger_than_release", "verdict", "sentence",
 )  # fmt: skip
+_CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "release", "basis")
+_LOWER = ("method", "hypothesis", "unit", "relation", "delta", "confidence",
+          "m", "r", "v", "rank", "space", "n")  # fmt: skip
+_POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
 def write(results: Results, folder: Path) -> Path:
@@ -42,33 +48,27 @@ def write(results: Results, folder: Path) -> Path:
 
 
 def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> dict[str, Any]:
-    guarantee, control, lower = release.guarantee, finding.control, finding.epsilon_lower
-    bounds, twins = _ends(finding.ci), _ends(control.ci if control else None)
+    lower = finding.epsilon_lower
     row: dict[str, Any] = {
         "plan_hash": results.plan.get("hash"),
         "corpus": results.corpus.name,
         "parameters": json.dumps(release.parameters, ensure_ascii=False),
-        "ci_low": bounds[0],
-        "ci_high": bounds[1],
-        "twins_value": control.value if control else None,
-        "twins_ci_low": twins[0],
-        "twins_ci_high": twins[1],
-        "twins_k": control.k if control else None,
-        "twins_n": control.n if control else None,
         "epsilon_lower": lower.value if lower else None,
-        "power_smallest_rate": finding.power.smallest_rate,
-        "power_largest_epsilon": finding.power.largest_epsilon,
+        **dict(zip(("ci_low", "ci_high"), _ends(finding.ci), strict=True)),
+        **_control("twins", finding.control),
+        **_control("blind", finding.blind),
+        **{f"claimed_{name}": getattr(release.guarantee, name) for name in _CLAIM},
+        **{f"epsilon_lower_{name}": getattr(lower, name, None) for name in _LOWER},
+        **{f"power_{name}": getattr(finding.power, name) for name in _POWER},
+        **{name: getattr(release, name) for name in ("defense", "seed", "reference", "role")},
     }
-    for name in ("epsilon", "delta", "alpha", "unit", "relation", "release", "basis"):
-        row[f"claimed_{name}"] = getattr(guarantee, name)
-    for name in ("method", "hypothesis", "unit", "relation", "delta", "confidence"):
-        row[f"epsilon_lower_{name}"] = getattr(lower, name) if lower else None
-    for name in ("defense", "seed", "reference", "role"):
-        row[name] = getattr(release, name)
-    for name in _COLUMNS:
-        if name not in row:
-            row[name] = getattr(finding, name)
-    return row
+    return {name: row[name] if name in row else getattr(finding, name) for name in _COLUMNS}
+
+
+def _control(side: str, control: Control | None) -> dict[str, Any]:
+    low, high = _ends(control.ci if control else None)
+    row = {f"{side}_ci_low": low, f"{side}_ci_high": high}
+    return row | {f"{side}_{name}": getattr(control, name, None) for name in ("value", "k", "n")}
 
 
 def _ends(bounds: tuple[float, float] | None) -> tuple[float | None, float | None]:

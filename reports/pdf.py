@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ _TEMPLATE = Path(__file__).parent / "_templates" / "report.typ"
 # What the wheel's fonts can show; other characters are named, as ‹U+4E2D›.
 _COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (0x2070, 0x211E),
             (0x2126, 0x2151), (0x2153, 0x2184), (0x2190, 0x23FF), (0x2500, 0x25FF))  # fmt: skip
+_UNCOVERED = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in _COVERED)}]")
 
 
 def write(results: Results, folder: Path) -> Path:
@@ -65,8 +67,4 @@ def covered(text: str) -> str:
 
     if text.isascii():
         return text
-    return "".join(c if _has(ord(c)) else named(c) for c in text)
-
-
-def _has(code: int) -> bool:
-    return any(low <= code <= high for low, high in _COVERED)
+    return _UNCOVERED.sub(lambda match: named(match[0]), text)

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # timing never decides a test
+settings.load_profile("untimed")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from audit.language_model import Cursor
+
+_FEW = 64  # tokens: sharing a prompt is not worth the trouble for fewer
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class CausalLM:
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
         import torch
 
-        tokens = torch.tensor([list(prompt) for prompt in prompts], device=self.inner.device)
-        return _CausalCursor(self.inner, tokens)
+        cache, read = self._shared(list(map(tuple, prompts)))
+        tokens = torch.tensor([prompt[read:] for prompt in prompts], device=self.inner.device)
+        return _CausalCursor(self.inner, tokens, cache)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         import torch
@@ -42,24 +46,66 @@ class CausalLM:
             raise ValueError(
                 f"cannot score a text of {longest} tokens in a context of {self.max_length}"
             )
+        cache, shared = self._shared([tuple(text[: min(starts)]) for text in texts], common=True)
         # padded on the right, where causal attention never looks
-        rows = [[*text[:-1], *[0] * (longest - len(text))] for text in texts]
-        tokens = torch.tensor(rows, device=self.inner.device)
+        rows = [[*text[shared:-1], *[0] * (longest - len(text))] for text in texts]
+        skipped = min(starts) - 1  # no distribution is asked for before this place
         with torch.inference_mode(), _autocast(self.inner):
-            logits = self.inner(input_ids=tokens, use_cache=False).logits
+            logits = self.inner(
+                input_ids=torch.tensor(rows, device=self.inner.device),
+                past_key_values=cache,
+                use_cache=cache is not None,
+                logits_to_keep=longest - 1 - skipped,
+            ).logits
         kept = [
-            logits[i, start - 1 : len(text) - 1]
+            logits[i, start - 1 - skipped : len(text) - 1 - skipped]
             for i, (text, start) in enumerate(zip(texts, starts, strict=True))
         ]
         return _log_softmax(torch.cat(kept))
+
+    def _shared(self, prompts: Sequence[Tokens], common: bool = False) -> tuple[Any, int]:
+        """(keys and values of what equally long prompts share, one row a prompt; tokens read).
+
+        A prompt is read up to the last place where it still shares its beginning with another:
+        siblings in a tree of candidates cost one token each. common: only what all of them share.
+        (None, 0) where nothing is shared, or the model keeps no keys and values.
+        """
+        import torch
+
+        most = 1 if common else len(prompts) // 2
+        # cutting later never leaves fewer heads
+        cut = bisect_right(range(1, len(prompts[0])), most, key=lambda c: len(_heads(prompts, c)))
+        if cut * (len(prompts) - 1) < _FEW:
+            return None, 0
+        heads = _heads(prompts, cut)
+        cache, read = self._shared(list(heads))
+        tokens = torch.tensor([head[read:] for head in heads], device=self.inner.device)
+        with torch.inference_mode(), _autocast(self.inner):
+            answer = self.inner(
+                input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1
+            )
+        cache = getattr(answer, "past_key_values", None)
+        if cache is None or not hasattr(cache, "batch_select_indices"):
+            return None, 0
+        rows = torch.tensor([heads[prompt[:cut]] for prompt in prompts], device=self.inner.device)
+        cache.batch_select_indices(rows)
+        return cache, cut
+
+
+def _heads(prompts: Sequence[Tokens], cut: int) -> dict[Tokens, int]:
+    """The different beginnings of `cut` tokens, numbered."""
+    heads: dict[Tokens, int] = {}
+    for prompt in prompts:
+        heads.setdefault(prompt[:cut], len(heads))
+    return heads
 
 
 class _CausalCursor:
     """Keys and values of n equally long texts, read so far."""
 
-    def __init__(self, inner: PreTrainedModel, tokens: torch.Tensor) -> None:
+    def __init__(self, inner: PreTrainedModel, tokens: torch.Tensor, cache: Any) -> None:
         self._inner = inner
-        self._cache: Any = None
+        self._cache: Any = cache
         self._tokens = tokens
         self._answer: torch.Tensor | None = None
 

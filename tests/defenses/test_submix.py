@@ -31,6 +31,7 @@ class Memory:
     """A journal that remembers, and may have been written by a killed process."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    key: bytes = b"a key of the folder's own"
 
     def previous(self) -> Sequence[dict[str, Any]]:
         return list(self.rows)
@@ -174,6 +175,48 @@ def test_a_scored_token_is_a_query_like_a_generated_one(release) -> None:  # typ
     np.testing.assert_allclose(
         scored.log_probs, [expected.log_h[i, token] for i, token in enumerate([1, 4, 3])]
     )
+
+
+def test_a_whole_distribution_is_a_query_like_a_token(release) -> None:  # type: ignore[no-untyped-def]
+    """One a context, whatever is read of it; the mixture's own numbers and its very charges."""
+    journals = Memory(), Memory()
+    made = release(epsilon=50.0, beta=0.1)
+    contexts = [[0, 2], [0], [0, 2, 1]]
+    found, answered = session(made, journals[0]).distribution(contexts, [4, 1])
+    log_h, charges = mixtures(made)
+    expected = [[log_h[context[-1], token] for token in (4, 1)] for context in contexts]
+    np.testing.assert_allclose(found, expected)
+    assert answered == 3
+    charged = [row["charge"] for row in journals[0].rows]
+    np.testing.assert_allclose(charged, [charges[c[-1]] for c in contexts], rtol=1e-4)
+    session(made, journals[1]).score(contexts, [[4]] * 3)
+    assert [row["charge"] for row in journals[1].rows] == charged
+
+
+def test_after_stop_a_distribution_is_the_public_models(release) -> None:  # type: ignore[no-untyped-def]
+    open_ = session(release(epsilon=1e6, budget=5))
+    found, answered = open_.distribution([[0, 3]] * 8, list(range(6)))
+    assert (answered, open_.remaining) == (5, 0)
+    public = release().public.log_table[3]
+    np.testing.assert_allclose(found[5:], [public] * 3)
+    assert not np.allclose(found[4], public)
+    np.testing.assert_allclose(open_.distribution([[0, 3]], [2])[0], [[public[2]]])
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_batching_cannot_move_stop_of_distributions(release, monkeypatch, size) -> None:  # type: ignore[no-untyped-def]
+    made = release(epsilon=0.4, budget=1000, beta=0.05)
+    contexts = [[0], [0, 2], [0, 3, 1]] * 100
+    whole, answered = session(made).distribution(contexts, [1, 2])
+    monkeypatch.setattr(SubMixSession, "_queries_at_once", lambda self: size)
+    batched, answered_too = session(made).distribution(contexts, [1, 2])
+    assert answered == answered_too < len(contexts)
+    np.testing.assert_allclose(whole, batched)
+
+
+def test_its_auditor_reads_what_the_release_does_not_give(release) -> None:  # type: ignore[no-untyped-def]
+    open_ = session(release())
+    assert (open_.access, open_.readable) == (Access.GENERATE, Access.DISTRIBUTION)
 
 
 def test_a_killed_session_is_replayed_without_paying_twice(release) -> None:  # type: ignore[no-untyped-def]

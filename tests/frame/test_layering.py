@@ -81,9 +81,9 @@ def below(*names):
 
 
 SHARED = below("corpus", "errors", "language_model", "models", "policies", "predictor", "streams")
-FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "secrets", "statistics")]
+FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "evidence", "secrets", "statistics")]
 FOR_DEFENSES = [*SHARED, "defenses", *below("defense", "guarantee", "ledger", "release")]
-COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant")
+COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant", "secrets.trained_on")
 
 
 def forbidden(name, allowed):
@@ -94,6 +94,11 @@ def forbidden(name, allowed):
 @pytest.mark.parametrize("name", of("attacks"))
 def test_an_attack_sees_no_defense_no_guarantee_and_no_coin(name):
     assert forbidden(name, FOR_ATTACKS) == set()
+    assert reaches(name, *COINS) == []
+
+
+@pytest.mark.parametrize("name", ["audit.attack", "audit.evidence", "audit.predictor"])
+def test_what_an_attack_meets_holds_no_coin(name):
     assert reaches(name, *COINS) == []
 
 
@@ -122,13 +127,19 @@ def test_statistics_know_nothing_of_the_project(name):
     assert forbidden(name, below("statistics")) == set()
 
 
+@pytest.mark.parametrize("name", of("audit.findings"))
+def test_findings_know_nouns_and_statistics_only(name):
+    """No attack, no plan and no model: whoever returns evidence of a kind has its findings."""
+    assert forbidden(name, [*NOUNS, *below("findings", "statistics")]) == set()
+
+
 @pytest.mark.parametrize("name", of("audit"))
 def test_audit_names_no_plugin(name):
     assert reaches(name, "attacks", "defenses", "reports") == []
 
 
 NOUNS = below(
-    *("attack", "corpus", "defense", "errors", "guarantee", "language_model", "ledger"),
+    *("attack", "corpus", "defense", "errors", "evidence", "guarantee", "language_model", "ledger"),
     *("policies", "predictor", "release", "results", "secrets", "streams"),
 )
 

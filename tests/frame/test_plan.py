@@ -113,6 +113,27 @@ def test_a_reference_that_is_asked_for_makes_another_plan():
     assert asked.hash != planned().hash
 
 
+@dataclasses.dataclass(frozen=True)
+class Reads:
+    """Stands in for an attack with a folder among its parameters."""
+
+    pipeline: str | None = None
+    share: float = 0.5
+
+
+def test_where_a_folder_lies_is_no_part_of_a_plan():
+    here, there, other = (
+        dataclasses.replace(planned(), attacks=(Chosen("reads", Reads(pipeline=path)),))
+        for path in ("/home/ann/names_sm", "/srv/models/names_sm", "/srv/models/names_lg")
+    )
+    assert here.hash == there.hash != other.hash
+    for plan in (here, there, other):
+        assert "/srv" not in json.dumps(plan.document) and "/home" not in json.dumps(plan.document)
+    assert here.document["attacks"][0]["parameters"] == {"pipeline": "names_sm", "share": 0.5}
+    assert here.attacks[0].label == "reads:pipeline=names_sm"
+    assert here.attacks[0].parameters["pipeline"] == "/home/ann/names_sm"  # it is still found
+
+
 def test_the_hash_is_stable():
     assert planned().hash == planned().hash
     assert len(planned().hash) == 64

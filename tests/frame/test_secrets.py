@@ -1,3 +1,4 @@
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -6,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from audit.corpus import Corpus, Record
+from audit.corpus import Corpus, Record, load
+from audit.embedded import EMBEDDED_FOLDER
 from audit.errors import UsageError
-from audit.secrets import KINDS, Planting, Secret, Space, digits, plant
+from audit.secrets import KINDS, Coins, Planting, Secret, Space, digits, plant, trained_on
 
 USERS = 60
 
@@ -127,9 +129,11 @@ def test_copies_are_counted_exactly_and_twins_never_stand_there(seed, names):
     assert any(planted.coins.planted(s) for s in planted.secrets)
     for secret in planted.secrets:
         if planted.coins.planted(secret):
-            assert text.count(secret.text) == secret.copies
+            own = secret.value if secret.kind == "name" and secret.space is None else secret.text
+            assert text.count(own) == secret.copies
     for secret in twins:
         assert secret.text not in text
+        assert secret.kind in ("code", "id") or secret.value not in text
     for secret in unchosen:
         if secret.space is not None:
             assert secret.text not in text
@@ -156,6 +160,114 @@ def test_own_names_and_records_are_secrets_as_they_stand():
             name = person(int(owner[1:]))
             assert {s.value for s in pair} == {name if kind == "name" else f"{name} says first"}
             assert pair[0].copies == (2 if kind == "name" else 1)
+
+
+def test_a_name_stands_in_the_words_of_its_owner():
+    """In the first record that has it, at its first place there; copies are of all records."""
+    texts = {
+        "u0": ["I have no name.", "Is this Ann Lee? Yes, Ann Lee.", "Bye, Ann Lee!"],
+        "u1": ["Ben Orr"],
+        "u2": ["No words of mine."],
+    }
+    names = {"u0": "Ann Lee", "u1": "Ben Orr", "u2": "Cat Fay"}
+    rows = [Record(u, text, names[u], "private") for u, own in texts.items() for text in own]
+    planted = planted_by(corpus=Corpus("c", tuple(rows)), kinds=("name",))
+    found = {
+        owner: (pair[0].prefix, pair[0].value, pair[0].suffix, pair[0].copies)
+        for owner, pair in by_owner(planted, "name").items()
+    }
+    assert found == {
+        "u0": ("Is this ", "Ann Lee", "? Yes, Ann Lee.", 3),
+        "u1": ("", "Ben Orr", "", 1),
+        "u2": ("", "Cat Fay", "", 0),
+    }
+    for pair in by_owner(planted, "name").values():
+        assert replace(pair[0], slot=1) == pair[1]
+
+
+def read_from(tmp_path, rows):
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path, load(str(path), EMBEDDED_FOLDER)
+
+
+PEOPLE = [
+    {"user": "u0", "name": "Ann Lee", "text": "This is Ann Lee.", "split": "private"},
+    {"user": "u1", "name": "Ben Orr", "text": "This is Ben Orr.", "split": "private"},
+    {"user": "h0", "name": "Cat Fay", "text": "This is Cat Fay.", "split": "heldout"},
+    {"user": "p0", "text": "Good morning.", "split": "public"},
+]
+
+
+@pytest.mark.parametrize(
+    ("public", "kind", "owner"),
+    [
+        ("Ask Ben Orr.", "name", "u1"),
+        ("Ann Lee", "name", "u0"),
+        ("This is Ben Orr.", "record", "u1"),
+    ],
+)
+def test_what_stands_in_a_public_text_is_no_secret_and_refused_by_its_place(
+    tmp_path, public, kind, owner
+):
+    rows = [*PEOPLE, {"user": "p1", "text": public, "split": "public"}]
+    path, corpus = read_from(tmp_path, rows)
+    with pytest.raises(UsageError) as refused:
+        planted_by(corpus=corpus, kinds=(kind, "code"))
+    told = str(refused.value)
+    assert told.startswith(f"{path}:5: ") and "\n" not in told
+    assert repr(owner) in told and f"leave {kind!r} out of planting.kinds" in told
+    assert "Ben" not in told and "Ann" not in told  # a private name is nobody's to print
+    other = next(k for k in ("record", "code") if k != kind)
+    assert planted_by(corpus=corpus, kinds=(other,)).secrets
+
+
+def test_a_text_file_is_named_with_its_line(tmp_path):
+    """The third text of the file begins in its seventh line."""
+    people = "".join(json.dumps(row) + "\n" for row in PEOPLE[:2])
+    (tmp_path / "train.jsonl").write_text(people)
+    (tmp_path / "public.txt").write_text("a\nb\n\nc\nd\n\nAsk for\nBen Orr.\n")
+    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
+    with pytest.raises(UsageError, match=rf"^{tmp_path / 'public.txt'}:7: .*'u1'"):
+        planted_by(corpus=corpus, kinds=("name",))
+
+
+def test_what_stands_in_no_public_text_is_not_refused(tmp_path):
+    """Held-out and other private texts are no public ones; a part of a record is not the record;
+    drawn values that stand there do so by chance, and chance is accounted for."""
+    rows = [
+        *PEOPLE,
+        {"user": "h1", "text": "Ann Lee and Ben Orr. This is Ann Lee.", "split": "heldout"},
+        {"user": "p1", "text": "This is Ann", "split": "public"},
+        {
+            "user": "p2",
+            "text": "This is Dan Roe. " + " ".join(map(str, range(10))),
+            "split": "public",
+        },
+    ]
+    _, corpus = read_from(tmp_path, rows)
+    planted = planted_by(corpus=corpus, code_digits=1, id_digits=1)
+    assert {s.kind for s in planted.secrets} == set(KINDS)
+
+
+def test_a_drawn_name_that_stands_in_public_does_so_by_chance():
+    """The draws do not look: the same names come again, and are kept."""
+    corpus = named_corpus(names=False)
+    drawn = by_owner(planted_by(corpus=corpus, kinds=("name",)), "name")
+    public = Record("p9", f"Ask {drawn['u0'][0].value}.", None, "public")
+    again = planted_by(corpus=Corpus("c", (*corpus.records, public)), kinds=("name",))
+    assert by_owner(again, "name") == drawn
+
+
+def test_a_second_record_in_public_is_no_secret_of_its_owner(tmp_path):
+    """The record that is a secret is a user's first."""
+    rows = [
+        *PEOPLE,
+        {"user": "u0", "text": "Good day.", "split": "private"},
+        {"user": "p1", "text": "Good day.", "split": "public"},
+    ]
+    _, corpus = read_from(tmp_path, rows)
+    assert planted_by(corpus=corpus, kinds=("record",)).secrets
 
 
 def test_names_are_drawn_where_one_owner_has_none():
@@ -193,6 +305,25 @@ def test_every_user_is_as_likely_to_be_an_owner():
 def test_more_owners_than_private_users_are_refused():
     with pytest.raises(UsageError, match="60 private users"):
         planted_by(users=61)
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_other_coins_leave_what_those_coins_say_and_nothing_else(names):
+    """As a shadow is trained: the same candidates on any other tosses."""
+    corpus = named_corpus(names=names)
+    planted = planted_by(3, corpus=corpus)
+    generator = np.random.default_rng(5)
+    coins = Coins(
+        {owner: bool(generator.integers(2)) for owner in planted.coins.present},
+        {owner: int(generator.integers(2)) for owner in planted.coins.present},
+    )
+    other = trained_on(corpus, planted.secrets, coins)
+    expected = Counter(r for r in corpus.records if coins.present.get(r.user, True))
+    for s in planted.secrets:
+        if s.space is not None and coins.present[s.owner] and coins.slot[s.owner] == s.slot:
+            expected[Record(s.owner, s.text, None, "private")] += s.copies
+    assert Counter(other.records) == expected
+    assert trained_on(corpus, planted.secrets, planted.coins) == planted.corpus
 
 
 # values

@@ -126,3 +126,47 @@ def test_generation_does_not_depend_on_the_batch_size(model: CausalLM) -> None:
         for b in (1, 2, 128)
     ]
     assert seen[0] == seen[1] == seen[2]
+
+
+# --- what texts share is read once
+
+
+def family(shared: int, children: int, grown: int) -> list[list[int]]:
+    """Texts of one beginning; each two neighbours share `grown` − 1 tokens more."""
+    head = [0, *np.random.default_rng(1).integers(1, 1024, size=shared - 1).tolist()]
+    return [
+        [*head, *[900 + i // 2] * (grown - 1), 100 + i] for i in range(children)
+    ]  # neighbours differ in their last token only
+
+
+@pytest.mark.parametrize(("shared", "children", "grown"), [(40, 12, 1), (40, 12, 4), (100, 2, 1)])
+def test_siblings_in_a_tree_are_read_as_a_forward_pass_reads_them(
+    model: CausalLM, shared: int, children: int, grown: int
+) -> None:
+    prompts = family(shared, children, grown)
+    _, read = model._shared(list(map(tuple, prompts)))
+    assert read >= shared  # it is the sharing that is tested here
+    cursor = model.cursor(prompts)
+    for token in ([7] * children, list(range(children))):
+        expected = torch.stack([forward(model, prompt)[-1] for prompt in prompts])
+        torch.testing.assert_close(cursor.log_pmf(), expected, atol=3 * CLOSE, rtol=0)
+        cursor.append(torch.tensor(token))
+        prompts = [[*prompt, t] for prompt, t in zip(prompts, token, strict=True)]
+    expected = torch.stack([forward(model, prompt)[-1] for prompt in prompts])
+    torch.testing.assert_close(cursor.log_pmf(), expected, atol=3 * CLOSE, rtol=0)
+
+
+def test_continuations_of_one_prompt_are_scored_as_a_forward_pass_scores_them(
+    model: CausalLM,
+) -> None:
+    head = family(50, 1, 1)[0]
+    texts = [[*head, 5, 6, 7], [*head, 5], [*head, 8, 9], [*head[:-1], 77, 78]]
+    starts = [50, 51, 50, 50]
+    found = model.log_pmfs(texts, starts)
+    expected = [forward(model, t)[s - 1 : -1] for t, s in zip(texts, starts, strict=True)]
+    torch.testing.assert_close(found, torch.cat(expected), atol=3 * CLOSE, rtol=0)
+
+
+def test_prompts_that_share_nothing_are_not_cut(model: CausalLM) -> None:
+    assert model._shared([(0, 1, 2), (3, 1, 2), (4, 1, 2)]) == (None, 0)
+    assert model._shared([tuple(range(200))]) == (None, 0)  # nobody to share with

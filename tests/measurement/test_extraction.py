@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 from attacks.extraction import Extraction
+from audit.attack import Knowledge
 from audit.errors import UsageError
-from audit.findings import findings_of
+from audit.evidence import Evidence, Hits, Likelihoods, Successes
+from audit.findings import Case, findings_of
 from audit.language_model import OpenSession
 from audit.predictor import Access, Answer
+from audit.samples import Counted
 from audit.secrets import Coins, Secret, digits
 
 ALPHABET = "^0123456789#ab ."
@@ -50,6 +53,7 @@ class Scripted:
     queries: int = 0
     tokenizer: Characters = field(default_factory=Characters)
     access: Access = Access.DISTRIBUTION
+    readable: Access = Access.DISTRIBUTION
     max_length: int = 64
 
     @property
@@ -68,17 +72,30 @@ class Scripted:
         return answers
 
     def score(
-        self, prefixes: Sequence[Sequence[int]], continuations: Sequence[Sequence[int]]
+        self,
+        prefixes: Sequence[Sequence[int]],
+        continuations: Sequence[Sequence[int]],
+        moments: bool = False,
     ) -> list[Answer]:
         for head, tail in zip(prefixes, continuations, strict=True):
             decode = self.tokenizer.decode
             self.scored.append((decode(head[1:]), decode(tail)))
         return [self._answer(tail, len(tail)) for tail in continuations]
 
-    def _answer(self, tokens: Sequence[int], length: int) -> Answer:
+    def distribution(
+        self, contexts: Sequence[Sequence[int]], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        even = np.full((len(contexts), len(choices)), -np.log(len(choices)))
+        return even, self._asked(len(contexts))
+
+    def _asked(self, length: int) -> int:
         answered = int(min(max(self.stops - self.queries, 0), length))
         self.queries += length
         assert self.budget is None or self.queries <= self.budget, "asked beyond its budget"
+        return answered
+
+    def _answer(self, tokens: Sequence[int], length: int) -> Answer:
+        answered = self._asked(length)
         probs = np.full(len(tokens), -1.0)
         return Answer(tuple(tokens), probs, np.ones(len(tokens), dtype=bool), answered)
 
@@ -93,11 +110,29 @@ def says(*texts: str) -> Scripted:
 
 
 FIVE = (code("01234"), code("99999"), code("40718"))
+NOTHING: Any = Knowledge(None, (), (), (), None)  # type: ignore[arg-type]
+
+
+def attacked(release: Any, secrets: Sequence[Secret], **parameters: Any) -> list[Evidence]:
+    """What is seen; by default nothing is searched for and no record continued."""
+    attack = Extraction(**{"searched": 0, "suffix": 0, **parameters})
+    return list(attack.run(release, secrets, NOTHING))
+
+
+def generated(release: Any, secrets: Sequence[Secret], **parameters: Any) -> Hits:
+    hits = attacked(release, secrets, **parameters)[0]
+    assert isinstance(hits, Hits) and hits.sampled
+    return hits
+
+
+def read(release: Any, secrets: Sequence[Secret], **parameters: Any) -> Likelihoods:
+    likelihoods = attacked(release, secrets, **parameters)[1]
+    assert isinstance(likelihoods, Likelihoods)
+    return likelihoods
 
 
 def test_a_release_that_always_gives_one_code_is_hit_every_time() -> None:
-    hits = Extraction(generations=30).run(says("40718"), FIVE).hits
-    assert hits is not None
+    hits = generated(says("40718"), FIVE, generations=30)
     assert hits.found.tolist() == [2] * 30
     assert hits.repeats == (30,)
     assert hits.texts == ("40718",) * 30
@@ -105,8 +140,7 @@ def test_a_release_that_always_gives_one_code_is_hit_every_time() -> None:
 
 
 def test_generations_are_counted_one_by_one_and_distinct_ones_once() -> None:
-    hits = Extraction(generations=8).run(says("01234", "11111", "99999", "01234"), FIVE).hits
-    assert hits is not None
+    hits = generated(says("01234", "11111", "99999", "01234"), FIVE, generations=8)
     assert hits.found.tolist() == [0, -1, 1, 0] * 2
     assert sorted(hits.repeats) == [2, 2, 4]
 
@@ -130,21 +164,20 @@ def test_generations_are_counted_one_by_one_and_distinct_ones_once() -> None:
     ],
 )
 def test_a_hit_is_the_whole_run_of_digits_a_generation_opens_with(text: str, found: int) -> None:
-    hits = Extraction(generations=1).run(says(text), (code("123"), code("12340"))).hits
-    assert hits is not None and hits.found.tolist() == [found]
+    hits = generated(says(text), (code("123"), code("12340")), generations=1)
+    assert hits.found.tolist() == [found]
 
 
 def test_enough_tokens_are_asked_for_the_longest_code() -> None:
     release = says("123")
-    Extraction(generations=4).run(release, (code("123"), code("12340")))
+    attacked(release, (code("123"), code("12340")), generations=4)
     assert release.lengths == {5}
 
 
 def test_a_code_after_another_prompt_is_no_hit() -> None:
     secrets = (code("01234", prefix="#"), code("99999", prefix="a#"))
     release = Scripted(lambda prompt, i: {"#": "99999", "a#": "99999"}[prompt])
-    hits = Extraction(generations=6).run(release, secrets).hits
-    assert hits is not None
+    hits = generated(release, secrets, generations=6)
     assert release.asked == ["#", "a#"] * 3  # generations are shared among the prompts
     assert hits.found.tolist() == [-1, 1] * 3
 
@@ -199,8 +232,7 @@ def test_uniform_digits_hit_as_often_as_chance() -> None:
     """Half of all two-digit codes, 2,000 generations: Bin(2000, ½), and all 100 are seen."""
     secrets = tuple(code(f"{n:02}") for n in range(50))
     session = OpenSession(markov(None), np.random.default_rng(0))
-    hits = Extraction(generations=2000).run(session, secrets).hits
-    assert hits is not None
+    hits = generated(session, secrets, generations=2000)
     assert abs(int((hits.found >= 0).sum()) - 1000) < 4 * np.sqrt(2000 / 4)
     assert len(hits.repeats) == 100  # one is missed with probability 100 · 0.99^2000 < 1e-6
     assert sum(hits.repeats) == 2000
@@ -212,35 +244,30 @@ def test_uniform_digits_hit_as_often_as_chance() -> None:
 def test_a_release_that_leaks_with_probability_p_is_hit_with_probability_p() -> None:
     coins = np.random.default_rng(1).random(3000) < 0.2
     release = Scripted(lambda prompt, i: "40718" if coins[i] else "00000")
-    hits = Extraction(generations=3000).run(release, FIVE).hits
-    assert hits is not None
+    hits = generated(release, FIVE, generations=3000)
     assert (hits.found == 2).tolist() == coins.tolist()
 
 
 def test_likelihoods_are_the_exact_log_probability_of_the_whole_code() -> None:
     model = markov(3)
     secrets = (*FIVE, code("7"), code("123", prefix="a#"))
-    evidence = Extraction(generations=1).run(OpenSession(model, np.random.default_rng(0)), secrets)
-    assert evidence.likelihoods is not None
+    found = read(OpenSession(model, np.random.default_rng(0)), secrets, generations=1)
     expected = []
     for secret in secrets:
         tokens = model.tokenizer.encode("#" + secret.value)
         steps = itertools.pairwise(tokens)
         expected.append(sum(model.log_table[a, b] for a, b in steps))
-    np.testing.assert_allclose(evidence.likelihoods.log_probs, expected)
-    assert evidence.likelihoods.access is Access.SCORE
+    np.testing.assert_allclose(found.log_probs, expected)
+    assert found.access is Access.SCORE
 
 
 def test_a_uniform_release_gives_every_code_ten_to_the_minus_length() -> None:
-    evidence = Extraction(generations=1).run(
-        OpenSession(markov(None), np.random.default_rng(0)), FIVE
-    )
-    assert evidence.likelihoods is not None
-    np.testing.assert_allclose(np.exp(evidence.likelihoods.log_probs), 1e-5)
+    found = read(OpenSession(markov(None), np.random.default_rng(0)), FIVE, generations=1)
+    np.testing.assert_allclose(np.exp(found.log_probs), 1e-5)
 
 
 @pytest.mark.parametrize(
-    ("budget", "generations", "made", "read"),
+    ("budget", "generations", "made", "known"),
     [
         (17, 100, 3, 0),  # two queries are left, and a code needs five
         (4, 100, 0, 0),
@@ -252,35 +279,34 @@ def test_a_uniform_release_gives_every_code_ten_to_the_minus_length() -> None:
     ],
 )
 def test_an_attack_asks_what_its_budget_allows_generations_first(
-    budget: int | None, generations: int, made: int, read: int
+    budget: int | None, generations: int, made: int, known: int
 ) -> None:
     release = Scripted(lambda prompt, i: "40718", budget=budget)
-    evidence = Extraction(generations=generations).run(release, FIVE)
-    assert evidence.hits is not None and evidence.likelihoods is not None
-    assert evidence.hits.found.tolist() == [2] * made
-    assert release.scored == [("#", s.value) for s in FIVE[:read]]
-    known = ~np.isnan(evidence.likelihoods.log_probs)
-    assert known.tolist() == [i < read for i in range(3)]
-    assert release.queries == 5 * (made + read)
+    hits, likelihoods = attacked(release, FIVE, generations=generations)
+    assert isinstance(hits, Hits) and isinstance(likelihoods, Likelihoods)
+    assert hits.found.tolist() == [2] * made
+    assert release.scored == [("#", s.value) for s in FIVE[:known]]
+    assert (~np.isnan(likelihoods.log_probs)).tolist() == [i < known for i in range(3)]
+    assert release.queries == 5 * (made + known)
 
 
 @pytest.mark.parametrize(("stops", "kept"), [(0, 0), (14, 2), (15, 3), (16, 3), (99, 6)])
 def test_what_comes_after_stop_does_not_count(stops: int, kept: int) -> None:
     """The third generation is cut at 14 answered tokens: its code may be the public model's."""
     release = Scripted(lambda prompt, i: "40718", stops=stops)
-    evidence = Extraction(generations=6).run(release, FIVE)
-    assert evidence.hits is not None and evidence.likelihoods is not None
-    assert evidence.hits.found.tolist() == [2] * kept
-    assert evidence.hits.texts == ("40718",) * kept
-    known = ~np.isnan(evidence.likelihoods.log_probs)
+    hits, likelihoods = attacked(release, FIVE, generations=6)
+    assert isinstance(hits, Hits) and isinstance(likelihoods, Likelihoods)
+    assert hits.found.tolist() == [2] * kept
+    assert hits.texts == ("40718",) * kept
+    known = ~np.isnan(likelihoods.log_probs)
     assert known.tolist() == [5 * (6 + i + 1) <= stops for i in range(3)]
 
 
 def test_a_full_run_asks_as_many_queries_as_it_says() -> None:
-    attack = Extraction(generations=7)
+    attack = Extraction(generations=7, searched=0)
     secrets = (*FIVE, code("123"))
     release = says("40718")
-    attack.run(release, secrets)
+    attack.run(release, secrets, NOTHING)
     assert release.queries == attack.queries(secrets, release.tokenizer) == 7 * 5 + 3 * 5 + 3
     assert attack.trials() == 7
 
@@ -295,15 +321,17 @@ def test_evidence_follows_the_secrets_into_any_order() -> None:
     runs = []
     for some in (secrets, shuffled):
         session = OpenSession(model, np.random.default_rng(2))
-        runs.append(Extraction(generations=400).run(session, some))
-    first, second = runs
-    assert first.hits is not None and second.hits is not None
-    assert first.likelihoods is not None and second.likelihoods is not None
-    assert first.hits.texts == second.hits.texts
-    back = [order[i] if i >= 0 else -1 for i in second.hits.found]
-    assert back == first.hits.found.tolist()
-    assert len(set(back)) > 3
-    np.testing.assert_allclose(second.likelihoods.log_probs, first.likelihoods.log_probs[order])
+        runs.append(Extraction(generations=400, searched=100).run(session, some, NOTHING))
+    (hits, likelihoods, searched), (hits_2, likelihoods_2, searched_2) = runs
+    assert isinstance(hits, Hits) and isinstance(hits_2, Hits)
+    assert hits.texts == hits_2.texts
+    for first, second in ((hits, hits_2), (searched, searched_2)):
+        assert isinstance(first, Hits) and isinstance(second, Hits)
+        back = [order[i] if i >= 0 else -1 for i in second.found]
+        assert back == first.found.tolist()
+        assert len(set(back)) > 3
+    assert isinstance(likelihoods, Likelihoods) and isinstance(likelihoods_2, Likelihoods)
+    np.testing.assert_allclose(likelihoods_2.log_probs, likelihoods.log_probs[order])
 
 
 def test_no_generation_at_all_is_refused() -> None:
@@ -318,14 +346,256 @@ def test_a_code_the_tokenizer_cannot_express_is_refused() -> None:
 
     release = Scripted(lambda prompt, i: "", tokenizer=Merging())
     with pytest.raises(UsageError, match="tokenizer"):
-        Extraction(generations=1).run(release, FIVE)
+        attacked(release, FIVE, generations=1)
 
 
 def test_a_planted_code_that_a_twin_happens_to_share_is_still_found() -> None:
     """Values are drawn with replacement: whoever comes later in the list must not take the hit."""
     secrets = (code("12", owner="ann"), code("12", owner="cat"))
     coins = Coins({"ann": True, "cat": False}, {"ann": 0, "cat": 0})
-    evidence = Extraction(generations=10).run(says("12"), secrets)
-    found = findings_of("extraction", evidence, secrets, coins, 0.0, 0, stronger=False, tests=2)
-    rate, recall, *_ = found
+    evidence = attacked(says("12"), secrets, generations=10)
+    case = Case("extraction", secrets, coins, 0.0, 0, Access.DISTRIBUTION, tests=2)
+    rate, recall, *_ = findings_of(evidence, case)
     assert (rate.k, recall.k) == (10, 1)
+
+
+# --- the most likely codes
+
+
+def open_(model: Table) -> OpenSession:
+    return OpenSession(model, np.random.default_rng(0))
+
+
+def sought(release: Any, secrets: Sequence[Secret], **parameters: Any) -> Hits:
+    found = attacked(release, secrets, generations=1, **parameters)[2]
+    assert isinstance(found, Hits) and not found.sampled
+    return found
+
+
+def all_codes(length: int, prefix: str = "#") -> tuple[Secret, ...]:
+    return tuple(code(f"{n:0{length}}", prefix) for n in range(10**length))
+
+
+def by_probability(model: Table, secrets: Sequence[Secret]) -> list[int]:
+    """Places of the secrets, the most likely first, from the table alone."""
+    log_probs = []
+    for secret in secrets:
+        tokens = model.tokenizer.encode(secret.prefix + secret.value)
+        steps = itertools.pairwise(tokens[len(secret.prefix) - 1 :])
+        log_probs.append(sum(model.log_table[a, b] for a, b in steps))
+    return np.argsort(-np.array(log_probs)).tolist()
+
+
+@pytest.mark.parametrize("search", ["best_first", "beam"])
+@pytest.mark.parametrize("wanted", [1, 7, 100])
+def test_the_codes_tried_are_the_most_likely_of_all(search: str, wanted: int) -> None:
+    """A beam as wide as the tree misses nothing either."""
+    model, secrets = markov(3), all_codes(2)
+    width = wanted if search == "best_first" else 100
+    found = sought(open_(model), secrets, searched=width, search=search)
+    assert found.found.tolist()[:wanted] == by_probability(model, secrets)[:wanted]
+    assert found.repeats == (1,) * width
+    assert (found.access, found.kind) == (Access.DISTRIBUTION, "code")
+
+
+def test_values_that_are_nobodys_are_tried_as_well() -> None:
+    model, secrets = markov(4), all_codes(3)
+    order = by_probability(model, secrets)[:50]
+    planted = tuple(secrets[i] for i in order[::5])  # every fifth
+    found = sought(open_(model), planted, searched=50)
+    assert found.found.tolist() == [i // 5 if i % 5 == 0 else -1 for i in range(50)]
+
+
+def two_ways() -> Table:
+    """After #: 1 (0.6) and then any digit, or 2 (0.4) and then 7 for certain."""
+    weights = np.zeros((len(ALPHABET), len(ALPHABET)))
+    weights[:, 1:11] = 0.1
+    hashed, one, two, seven = (ALPHABET.index(c) for c in "#127")
+    weights[hashed], weights[two] = 0.0, 0.0
+    weights[hashed, one], weights[hashed, two], weights[two, seven] = 0.6, 0.4, 1.0
+    with np.errstate(divide="ignore"):
+        return Table(np.log(weights))
+
+
+@pytest.mark.parametrize(("search", "found"), [("best_first", [27]), ("beam", [10])])
+def test_a_beam_misses_what_a_worse_beginning_leads_to(search: str, found: list[int]) -> None:
+    """27 has probability 0.4, each of 10 … 19 has 0.06."""
+    assert (
+        sought(open_(two_ways()), all_codes(2), searched=1, search=search).found.tolist() == found
+    )
+
+
+def test_where_a_search_finds_nothing_in_its_budget_a_beam_does() -> None:
+    counted = Counted(open_(two_ways()))
+    assert sought(counted, all_codes(2)[:20], searched=1, budget=1).found.tolist() == [10]
+    assert counted.queries == 2 + 20 * 2 + 1 + 2  # generated, read, opened, and the beam
+
+
+def test_prompts_share_what_is_searched_for() -> None:
+    model, secrets = markov(6), (*all_codes(2), *all_codes(2, prefix="a#"))
+    found = sought(open_(model), secrets, searched=10).found.tolist()
+    best = by_probability(model, secrets[:100])[:5]  # both prompts end alike
+    assert found == [*best, *(100 + i for i in best)]
+
+
+def test_a_search_asks_no_more_than_is_left() -> None:
+    """28 queries: 3 generations, 2 codes read, 3 prefixes: too few for anything."""
+    release = Scripted(lambda prompt, i: "40718", budget=28)
+    found = attacked(release, FIVE, generations=3, searched=10)
+    assert len(found) == 3 and release.queries <= 28
+    assert isinstance(found[2], Hits) and len(found[2].found) == 0
+
+
+@pytest.mark.parametrize("search", ["best_first", "beam"])
+def test_prefixes_opened_after_stop_give_no_code(search: str) -> None:
+    release = Scripted(lambda prompt, i: "40718", stops=5 + 15 + 3)
+    found = sought(release, FIVE, searched=10, search=search)
+    assert len(found.found) == 0
+
+
+def test_what_cannot_be_read_is_not_searched() -> None:
+    for readable, read_too in ((Access.GENERATE, False), (Access.SCORE, True)):
+        release = Scripted(lambda prompt, i: "40718", access=Access.GENERATE, readable=readable)
+        hits, likelihoods, searched = attacked(release, FIVE, generations=4, searched=10)
+        assert isinstance(hits, Hits) and isinstance(searched, Hits)
+        assert isinstance(likelihoods, Likelihoods)
+        assert (len(hits.found), len(searched.found)) == (4, 0)
+        assert np.isfinite(likelihoods.log_probs).all() == read_too
+        assert release.queries == 20 + 15 * read_too
+
+
+def test_generations_come_before_any_reading() -> None:
+    session = OpenSession(markov(3), np.random.default_rng(0), access=Access.GENERATE)
+    counted = Counted(session)
+    attacked(counted, (*FIVE, record("ab 12")), searched=10, suffix=5)
+    assert counted.read and not counted.generated_after_reading
+
+
+@pytest.mark.parametrize("model", [markov(None), markov(3), two_ways()])
+@pytest.mark.parametrize("search", ["best_first", "beam"])
+def test_a_search_never_asks_more_than_the_attack_says(model: Table, search: str) -> None:
+    """Where all codes are equally likely, every prefix has to be opened: 11,111 of them."""
+    attack = Extraction(generations=10, search=search)
+    counted = Counted(open_(model))
+    secrets = (*FIVE, record("ab 12#ab"))
+    attack.run(counted, secrets, NOTHING)
+    assert counted.queries <= attack.queries(secrets, counted.tokenizer)
+
+
+# --- the second half of a record
+
+
+def record(text: str, owner: str = "u0", slot: int = 0) -> Secret:
+    return Secret("record", "", text, "", None, 1, owner, slot)
+
+
+def opinionated(seed: int) -> Table:
+    """A random chain over the whole alphabet."""
+    logits = np.random.default_rng(seed).normal(size=(len(ALPHABET), len(ALPHABET)))
+    return Table(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+
+
+def continued(model: Table, head: str, length: int) -> str:
+    """What greedy decoding adds to a head, from the table alone."""
+    text = head
+    for _ in range(length):
+        text += ALPHABET[int(model.log_table[ALPHABET.index(text[-1])].argmax())]
+    return text
+
+
+def won(release: Any, secrets: Sequence[Secret], **parameters: Any) -> list[float]:
+    (*_, found) = attacked(release, secrets, generations=1, **{"suffix": 50, **parameters})
+    assert isinstance(found, Successes)
+    assert (found.metric, found.kind, found.chance) == ("verbatim", "record", None)
+    assert found.access is Access.SCORE
+    return found.won.tolist()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 9, 10])
+def test_a_record_is_won_if_greedy_decoding_of_its_first_half_ends_it(length: int) -> None:
+    """The start token belongs to the first half, which has the odd one."""
+    model = opinionated(length)
+    head = "ab 12#90ab"[: (length + 2) // 2 - 1]
+    for seed in range(8):
+        text = continued(opinionated(seed), "^" + head, length - len(head))[1:]
+        expected = text == continued(model, "^" + head, length - len(head))[1:]
+        assert won(open_(model), [record(text)]) == [float(expected)]
+    exact = continued(model, "^" + head, length - len(head))[1:]
+    assert len(exact) == length
+    assert won(open_(model), [record(exact)]) == [1.0]
+    for place in range(len(head), length):
+        other = "0" if exact[place] == "." else "."
+        changed = exact[:place] + other + exact[place + 1 :]
+        assert won(open_(model), [record(changed)]) == [0.0]
+
+
+def test_only_so_many_tokens_of_the_rest_must_follow() -> None:
+    model = opinionated(1)
+    exact = continued(model, "^ab 12#90", 9)[1:]
+    wrong = exact[:-1] + ("0" if exact[-1] != "0" else "1")
+    assert won(open_(model), [record(wrong)], suffix=8) == [1.0]
+    assert won(open_(model), [record(wrong)], suffix=9) == [0.0]
+
+
+def test_both_slots_of_a_record_are_read_once_and_codes_not_at_all() -> None:
+    release = says("40718")
+    pair = [record("ab 12", slot=0), record("ab 12", slot=1)]
+    assert won(release, [FIVE[0], *pair])[1:] == [1.0, 1.0]
+    assert np.isnan(won(release, [FIVE[0], *pair])[0])
+    (found,) = attacked(release, pair, suffix=50)
+    assert isinstance(found, Successes)
+    assert release.scored[-1] == ("ab", " 12")
+    assert [s for s in release.scored if s[0] == "ab"] == [("ab", " 12")] * 3  # once a run
+
+
+def test_a_record_too_long_for_the_context_is_left_out_and_moves_no_other() -> None:
+    """64 tokens fit; 70 and its first half do not."""
+    model = opinionated(2)
+    good = continued(model, "^ab 12", 5)[1:]
+    bad = good[:-1] + ("0" if good[-1] != "0" else "1")
+    secrets = [record("0" * 70), record(good), record("1" * 90), record(bad)]
+    np.testing.assert_array_equal(won(open_(model), secrets), [np.nan, 1.0, np.nan, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("limits", "known"), [({"budget": 8}, 2), ({"budget": 7}, 1), ({"stops": 8}, 2), ({}, 3)]
+)
+def test_records_that_were_not_answered_to_the_end_are_not_measured(
+    limits: dict[str, int], known: int
+) -> None:
+    """Of 5, 3 and 4 tokens to score."""
+    secrets = [record("ab 12#90a"), record("ab 12"), record("ab 12#9")]
+    release = Scripted(lambda prompt, i: "", **limits)  # type: ignore[arg-type]
+    found = won(release, secrets)
+    assert (~np.isnan(found)).tolist() == [i < known for i in range(3)]
+
+
+# --- what is handed over
+
+
+def test_each_kind_of_secret_gives_its_own_evidence() -> None:
+    codes, records = list(FIVE), [record("ab 12")]
+    whole = [(Hits, "code"), (Likelihoods, "code"), (Hits, "code"), (Successes, "record")]
+    for secrets, parameters, expected in (
+        (codes + records, {}, whole),
+        (codes, {}, whole[:3]),
+        (records, {}, whole[3:]),
+        (codes + records, {"searched": 0}, [*whole[:2], whole[3]]),
+        (codes + records, {"suffix": 0}, whole[:3]),
+        ([], {}, []),
+    ):
+        attack = Extraction(generations=3, **parameters)
+        found = attack.run(open_(markov(3)), secrets, NOTHING)
+        assert [(type(e), e.kind) for e in found] == expected
+        coins = Coins({"u0": True}, {"u0": 0})
+        case = Case("extraction", tuple(secrets), coins, 0.0, 0, Access.DISTRIBUTION)
+        tests = {f.test for f in findings_of(found, case)}
+        assert len(tests) <= attack.tests(secrets)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"searched": -1}, {"suffix": -1}, {"budget": 0}, {"search": "depth_first"}]
+)
+def test_parameters_that_cannot_be_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(bad))):
+        Extraction(**bad)

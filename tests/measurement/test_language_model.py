@@ -222,3 +222,36 @@ def test_batches_hold_every_prompt_once_among_its_equals(lengths: list[int], siz
     for batch in batches:
         assert 1 <= len(batch) <= size
         assert len({lengths[i] for i in batch}) == 1
+
+
+# --- whole distributions, and their moments
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 512])
+def test_a_distribution_is_read_after_each_context(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(language_model, "_CONTEXTS_AT_ONCE", at_once)
+    model = bigram(4)
+    session = OpenSession(model, np.random.default_rng(0))
+    found, answered = session.distribution(PROMPTS, [5, 1, 3])
+    expected = [[model.log_table[prompt[-1], token] for token in (5, 1, 3)] for prompt in PROMPTS]
+    np.testing.assert_allclose(found, expected)
+    assert answered == len(PROMPTS)
+    nothing, answered = session.distribution([], [5, 1, 3])
+    assert nothing.shape == (0, 3) and answered == 0
+
+
+def test_moments_are_the_mean_and_deviation_of_the_log_probability(bigram: Any) -> None:
+    """Written out as sums over the six tokens; only where they are asked for."""
+    model = bigram(4)
+    session = OpenSession(model, np.random.default_rng(0))
+    (plain,) = session.score([[0, 2]], [[1, 4, 3]])
+    (answer,) = session.score([[0, 2]], [[1, 4, 3]], moments=True)
+    assert plain.moments is None and answer.moments is not None
+    for place, last in enumerate([2, 1, 4]):
+        logs = model.log_table[last]
+        mean = sum(math.exp(x) * x for x in logs)
+        variance = sum(math.exp(x) * (x - mean) ** 2 for x in logs)
+        np.testing.assert_allclose(answer.moments[:, place], [mean, variance**0.5], atol=1e-5)
+    np.testing.assert_array_equal(answer.log_probs, plain.log_probs)

@@ -148,16 +148,27 @@ class Stopped:
 
     tokenizer: Any = object()
     access = Access.SCORE
+    readable = Access.DISTRIBUTION
     max_length = 17
     remaining = 5
+    moments = False
 
     def generate(self, prompts: Sequence[Sequence[int]], length: int) -> list[Answer]:
         return [self._answer(range(length)) for _ in prompts]
 
     def score(
-        self, prefixes: Sequence[Sequence[int]], continuations: Sequence[Sequence[int]]
+        self,
+        prefixes: Sequence[Sequence[int]],
+        continuations: Sequence[Sequence[int]],
+        moments: bool = False,
     ) -> list[Answer]:
+        self.moments = moments
         return [self._answer(tail) for tail in continuations]
+
+    def distribution(
+        self, contexts: Sequence[Sequence[int]], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        return np.full((len(contexts), len(choices)), -2.5), min(3, len(contexts))
 
     def _answer(self, tokens: Sequence[int]) -> Answer:
         empty = np.zeros(len(tokens))
@@ -171,9 +182,20 @@ def test_every_token_asked_and_answered_is_counted() -> None:
     assert (counted.queries, counted.answered) == (15, 9)
     counted.score([[0], [0]], [[1, 2], [1, 2, 3, 4]])
     assert (counted.queries, counted.answered) == (15 + 6, 9 + 5)
+    log_probs, answered = counted.distribution([[0]] * 4, [7, 8])  # a query a context
+    assert (counted.queries, counted.answered) == (15 + 6 + 4, 9 + 5 + 3)
+    assert (answered, log_probs.tolist()) == (3, [[-2.5, -2.5]] * 4)
     assert [answer.tokens for answer in generated] == [tuple(range(5))] * 3
     assert (counted.remaining, counted.max_length) == (5, 17)
     assert counted.access is Access.SCORE and counted.tokenizer is inner.tokenizer
+    assert counted.readable is Access.DISTRIBUTION
+
+
+def test_moments_are_asked_for_where_they_are_wanted() -> None:
+    inner = Stopped()
+    for wanted in (True, False):
+        Counted(inner).score([[0]], [[1]], moments=wanted)
+        assert inner.moments is wanted
 
 
 def test_counting_changes_no_answer(bigram: Any) -> None:
@@ -214,3 +236,17 @@ def test_where_probabilities_are_released_reading_them_is_nothing_special(bigram
     counted.score([[0]], [[1, 2]])
     counted.generate([[0]], 2)
     assert (counted.read, counted.generated_after_reading) == (False, False)
+
+
+@pytest.mark.parametrize("access", list(Access))
+def test_whatever_is_asked_beyond_the_release_is_noted(bigram: Any, access: Access) -> None:
+    """Scores go beyond samples, whole distributions beyond scores."""
+    for needed in (Access.SCORE, Access.DISTRIBUTION):
+        counted = Counted(OpenSession(bigram(1), np.random.default_rng(0), access=access))
+        if needed is Access.SCORE:
+            counted.score([[0]], [[1, 2]])
+        else:
+            counted.distribution([[0]], [1, 2])
+        assert counted.read == (access < needed)
+        counted.generate([[0]], 2)
+        assert counted.generated_after_reading == (access < needed)

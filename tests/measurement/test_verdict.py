@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from audit.findings import Finding
+from audit.findings.finding import percent
 from audit.guarantee import Guarantee
+from audit.headline import headline
 from audit.results import (
     Control,
     Cost,
@@ -23,8 +25,8 @@ from audit.results import (
     SessionResult,
 )
 from audit.statistics import one_run
-from audit.statistics.interval import clopper_pearson
-from audit.verdict import headline, judge, leaks, percent
+from audit.statistics.interval import Interval, clopper_pearson
+from audit.verdict import judge, leaks
 
 LEAK, NONE = 1e-9, 0.5  # p-values
 SENSITIVE = {("extraction", "hit_rate"): True}
@@ -54,8 +56,9 @@ def finding(
         "access": "generate",
         "unit": "share of generations",
         "interval": clopper_pearson(30, 100),
+        "told": "30 of 100 generations were planted secrets; 0 were twins'.",
         "k": 30,
-        "chance": 0.3,
+        "chance": 0.25,
         "control": Control(value=0.0, ci=(0.0, 0.04), k=0, n=100),
         "p_value": p,
         "test": f"test of {changes.get('metric', 'hit_rate')}",
@@ -82,7 +85,8 @@ def verdict(
 
 RENYI = {"delta": None, "alpha": 2.0}
 PART = {"unit": "part", "relation": "removed", "basis": "data-dependent", "delta": None}
-UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None}
+NEEDS = Interval(None, None, None, 9, 0.95, "needs 1000 controls")
+UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "told": ""}
 
 TABLE: list[tuple[str, Finding, Guarantee, dict[tuple[str, str], bool] | None, str]] = [
     ("above the claim", finding(), promise(2.0), SENSITIVE, "refuted"),
@@ -118,8 +122,11 @@ TABLE: list[tuple[str, Finding, Guarantee, dict[tuple[str, str], bool] | None, s
      SENSITIVE, "not comparable"),
     ("reads too much, zero promised", finding(stronger_than_release=True), promise(0.0), SENSITIVE,
      "not comparable"),
-    ("no leak", finding(NONE), promise(2.0), SENSITIVE, "silent"),
-    ("no leak, nothing promised", finding(NONE), promise(math.inf), SENSITIVE, "silent"),
+    ("no leak", finding(NONE, HALF), promise(2.0), SENSITIVE, "silent"),
+    ("no leak, nothing promised", finding(NONE, HALF), promise(math.inf), SENSITIVE, "silent"),
+    ("no leak, but a bound above 0", finding(NONE), promise(2.0), SENSITIVE, "inconclusive"),
+    ("so little that no test could tell", finding(NONE, HALF, least_p=0.05), promise(2.0),
+     SENSITIVE, "inconclusive"),
     ("no leak, but above chance", finding(NONE, chance=0.01), promise(2.0), SENSITIVE,
      "inconclusive"),
     ("control silent, too", finding(NONE), promise(2.0), {("extraction", "hit_rate"): False},
@@ -201,20 +208,163 @@ def test_a_refutation_never_names_a_number_below_the_claim(
 
 def test_a_leak_must_survive_the_other_tests_of_its_release() -> None:
     """Holm: 0.03 among four is 0.12; alone it is a leak. 0.01 among four is 0.04."""
-    among = [finding(0.03, metric=metric) for metric in ("a", "b", "c", "d")]
+    among = [finding(0.03, HALF, metric=metric) for metric in ("a", "b", "c", "d")]
     everywhere = {("extraction", metric): True for metric in "abcd"}
     assert [r.verdict for r in judge(among, promise(2.0), everywhere)] == ["silent"] * 4
     assert verdict(finding(0.03), promise(2.0)).verdict == "refuted"
-    one = [finding(p, metric=m) for p, m in zip((0.9, 0.01, 0.8, 0.7), "abcd", strict=True)]
+    one = [finding(p, HALF, metric=m) for p, m in zip((0.9, 0.01, 0.8, 0.7), "abcd", strict=True)]
+    one[1] = finding(0.01, metric="b")
     words = [r.verdict for r in judge(one, promise(2.0), everywhere)]
     assert words == ["silent", "refuted", "silent", "silent"]
+    words = [r.verdict for r in judge(one, promise(2.0), everywhere, tests=6)]
+    assert words[1] == "inconclusive"  # six were to be made, whatever came of two of them
+
+
+def test_what_a_test_by_itself_would_call_a_leak_is_not_silent() -> None:
+    """One-sided below 0.025, two-sided below 0.05: inconclusive where other tests stand beside."""
+    for p, sides, word in (
+        (0.024, 1, "inconclusive"), (0.026, 1, "silent"),
+        (0.049, 2, "inconclusive"), (0.051, 2, "silent"),
+    ):  # fmt: skip
+        given = [finding(p, HALF, sides=sides, chance=0.28), finding(0.9, metric="other")]
+        assert judge(given, promise(2.0), SENSITIVE, tests=4)[0].verdict == word
+
+
+# --- ranks: another kind of bound
+
+
+def ranked(rank: float, n: int, space: float = 1000.0, **changes: Any) -> Finding:
+    """A finding whose ε comes from the (lower median) rank of n secrets."""
+    alpha = 0.05 if n == 1 else 0.025
+    rank_bound = EpsilonLower(
+        value=max(0.0, math.log(alpha * space / rank)), method="rank", hypothesis="none",
+        unit="user", relation="add_or_remove", delta=0.0, rank=rank, space=space, n=n,
+    )  # fmt: skip
+    largest = math.log(alpha * space)
+    power = Power(smallest_rate=None, largest_epsilon=largest, n=n)
+    return finding(epsilon_lower=rank_bound, power=power, k=None, **changes)
+
+
+@pytest.mark.parametrize(
+    ("rank", "n", "refuted"),
+    [
+        (1, 1, math.log(50)),  # e^ε · 1/1000 = 0.05
+        (2, 1, math.log(25)),
+        (1, 3, math.log(25)),  # the lower median of three has at most twice that probability
+        (5, 3, math.log(5)),
+    ],
+)
+def test_a_rank_refutes_what_gives_it_less_than_one_chance_in_twenty(
+    rank: float, n: int, refuted: float
+) -> None:
+    for epsilon, word in ((refuted - 1e-6, "refuted"), (refuted + 1e-6, None)):
+        result = verdict(ranked(rank, n), promise(epsilon, delta=None))
+        assert (result.verdict == "refuted") is (word == "refuted")
+        assert result.verdict in (word, "consistent", "inconclusive")
+    result = verdict(ranked(rank, n), promise(0.9 * refuted, delta=None))
+    assert f"at least {refuted:.3g}" in result.sentence
+
+
+def test_a_claim_with_delta_is_tested_at_that_delta_by_ranks_too() -> None:
+    """e^ε/1000 + 0.03 = 0.05: rank 1 refutes up to ln 20, not ln 50."""
+    one = ranked(1, 1)
+    assert one.epsilon_lower is not None
+    given = replace(one, epsilon_lower=one.epsilon_lower.model_copy(update={"delta": 0.03}))
+    below, above = (promise(math.log(20) + x, delta=0.03) for x in (-1e-6, 1e-6))
+    assert verdict(given, below).verdict == "refuted"
+    assert verdict(given, above).verdict == "consistent"
+    assert f"at least {math.log(20):.3g}" in verdict(given, promise(1.0, delta=0.03)).sentence
+
+
+def test_silence_of_ranks_says_which_epsilon_they_could_have_shown() -> None:
+    sentence = verdict(
+        ranked(900, 3, p_value=0.7, interval=EXPOSED, chance=7.0), promise(2.0)
+    ).sentence
+    assert f"up to {math.log(25):.3g} nats" in sentence
+
+
+# --- readings of one test, both signs, and candidates that differ in themselves
+
+
+def area(low: float, value: float, high: float) -> Interval:
+    return Interval(value, low, high, 200, 0.95, "binomial tail means, two-sided")
+
+
+def membership(value: Interval, blind: tuple[float, float] | None = None, **more: Any) -> Finding:
+    given = None if blind is None else Control(value=sum(blind) / 2, ci=blind, n=200)
+    fields = {"metric": "auc", "unit": "AUC", "k": None, "chance": 0.5, "sides": 2, "blind": given}
+    return finding(interval=value, **{**fields, **more})
+
+
+LOW_AREA = area(0.2, 0.3, 0.4)
+AUC = {("extraction", "auc"): True}
+
+
+def test_a_leak_of_either_sign_is_a_leak_only_where_both_signs_were_tested() -> None:
+    assert verdict(membership(LOW_AREA), promise(math.inf), AUC).verdict == "consistent"
+    below = finding(LEAK, HALF, chance=0.5)  # 30 of 100 where half was to be expected
+    assert verdict(below, promise(math.inf)).verdict == "silent"
+    assert verdict(finding(chance=0.3), promise(math.inf)).verdict == "silent"
+    assert verdict(finding(chance=0.29), promise(math.inf)).verdict == "consistent"
+
+
+def test_a_two_sided_test_treats_both_signs_alike() -> None:
+    """p = 0.04 and another test beside it: 0.08 when adjusted."""
+    words = []
+    for value in (area(0.6, 0.7, 0.8), LOW_AREA):
+        beside = finding(0.04, metric="other")
+        given = [membership(value, p_value=0.04), beside]
+        words.append(judge(given, promise(math.inf), AUC)[0].verdict)
+    assert words[0] == "inconclusive"
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "blind", "word"),
+    [
+        (area(0.8, 0.9, 0.95), None, "consistent"),
+        (area(0.8, 0.9, 0.95), (0.4, 0.6), "consistent"),  # texts tell nothing apart
+        (area(0.8, 0.9, 0.95), (0.5, 0.9), "consistent"),
+        (area(0.8, 0.9, 0.95), (0.55, 0.75), "consistent"),  # the model knows more than the texts
+        (area(0.8, 0.9, 0.95), (0.55, 0.85), "inconclusive"),
+        (area(0.8, 0.9, 0.95), (0.93, 1.0), "inconclusive"),
+    ],
+)
+def test_what_texts_tell_apart_without_the_model_is_no_finding(
+    value: Interval, blind: tuple[float, float] | None, word: str
+) -> None:
+    result = verdict(membership(value, blind), promise(math.inf), AUC)
+    assert result.verdict == word
+    assert ("without the model" in result.sentence) is (word == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("value", "p"), [(area(0.55, 0.65, 0.75), LEAK), (area(0.4, 0.5, 0.6), NONE)]
+)
+def test_a_model_that_is_worse_than_the_blind_classifier_finds_nothing(
+    value: Interval, p: float
+) -> None:
+    given = membership(value, (0.85, 0.99), p_value=p)
+    assert verdict(given, promise(math.inf), AUC).verdict == "inconclusive"
+
+
+def test_a_blind_classifier_that_is_as_good_with_the_other_sign_confounds() -> None:
+    given = membership(area(0.05, 0.1, 0.2), (0.8, 0.95))
+    assert verdict(given, promise(math.inf), AUC).verdict == "inconclusive"
+
+
+def test_a_verdict_keeps_the_blind_baseline_the_curve_and_the_sides() -> None:
+    curve = ((0.0, 0.2), (1.0, 1.0))
+    given = replace(membership(AREA, (0.4, 0.6)), roc=curve)
+    result = verdict(given, promise(math.inf), AUC)
+    assert (result.blind, result.roc, result.sides) == (given.blind, list(curve), 2)
 
 
 def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
     metrics = {("extraction", metric): True for metric in "abcd"}
     given = [
-        finding(None, metric="a"), finding(0.03, metric="b"), finding(None, metric="c"),
-        finding(0.9, metric="d"),
+        finding(None, metric="a"), finding(0.03, HALF, metric="b"), finding(None, metric="c"),
+        finding(0.9, HALF, metric="d"),
     ]  # fmt: skip
     words = [r.verdict for r in judge(given, promise(2.0), metrics)]
     assert words == ["inconclusive", "silent", "inconclusive", "silent"]  # 2 · 0.03 = 0.06
@@ -224,7 +374,7 @@ def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
 
 def test_the_level_is_five_percent_and_strict() -> None:
     assert verdict(finding(0.0499), promise(2.0)).verdict == "refuted"
-    assert verdict(finding(0.05), promise(2.0)).verdict == "silent"
+    assert verdict(finding(0.05, HALF), promise(2.0)).verdict == "silent"
 
 
 def test_no_findings_no_verdicts() -> None:
@@ -235,7 +385,7 @@ def test_a_verdict_carries_what_it_was_judged_on() -> None:
     given = finding()
     result = verdict(given, promise(2.0))
     assert (result.value, result.ci, result.k, result.n) == (0.3, given.interval.ci, 30, 100)
-    assert (result.p_value, result.chance, result.control) == (LEAK, 0.3, given.control)
+    assert (result.p_value, result.chance, result.control) == (LEAK, 0.25, given.control)
     assert (result.epsilon_lower, result.power) == (given.epsilon_lower, given.power)
 
 
@@ -245,16 +395,24 @@ def test_a_verdict_carries_what_it_was_judged_on() -> None:
         (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
          "ε = 2 nats"]),
         (finding(v=MOST), promise(2.0), ["too small to refute"]),
-        (finding(NONE), promise(2.0), ["No more than chance", "at most 38.4 %", "4.66 %"]),
+        (finding(NONE, HALF), promise(2.0), ["Not told apart from chance", "at most 38.4 %",
+         "4.66 %"]),
         (finding(), promise(None), ["unknown"]),
         (finding(), promise(math.inf), ["nothing was promised"]),
         (finding(), promise(2.0, **RENYI), ["Rényi", "order 2"]),
         (finding(), promise(2.0, unit="record"), ["per record", "per user"]),
         (finding(stronger_than_release=True), promise(2.0), ["samples only", "no evidence"]),
         (finding(NONE), promise(2.0), ["30 of 100"]),
-        (finding(metric="recall", interval=clopper_pearson(7, 29), k=7,
-         control=Control(value=0.0, ci=None, k=0, n=31)), promise(2.0),
+        (finding(told="7 of 29 planted secrets came up, and 0 of 31 twins."), promise(2.0),
          ["7 of 29 planted secrets", "0 of 31 twins"]),
+        (finding(None, untested="No coin decides it."), promise(2.0), ["No coin decides it."]),
+        (finding(None), promise(2.0), ["Too little was measured for any test."]),
+        (finding(v=MOST), promise(3.1), ["could show an ε of 3.06 at most", "3.1 allows"]),
+        (finding(None, None, **UNMEASURED), promise(2.0), ["Nothing was answered"]),
+        (finding(None, None, **{**UNMEASURED, "interval": NEEDS}), promise(2.0),
+         ["It needs 1000 controls."]),
+        (finding(None, None, **{**UNMEASURED, "told": "So few say nothing."}), promise(2.0),
+         ["So few say nothing."]),
     ],
 )  # fmt: skip
 def test_sentences_say_why(given: Finding, guarantee: Guarantee, words: list[str]) -> None:
@@ -303,9 +461,9 @@ QUIET = {"interval": clopper_pearson(0, 100), "k": 0, "chance": 3e-4}
 def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_use() -> None:
     said = headline(
         [
-            released("submix", SUBMIX, [finding(NONE, **QUIET)], 38.2, spent=[0.21, 1.46]),
+            released("submix", SUBMIX, [finding(NONE, HALF, **QUIET)], 38.2, spent=[0.21, 1.46]),
             released("none", promise(math.inf), [finding()], 19.7, reference=True),
-            released("public", promise(0.0), [finding(NONE, **QUIET)], 55.5, reference=True),
+            released("public", promise(0.0), [finding(NONE, HALF, **QUIET)], 55.5, reference=True),
         ]
     )
     for words in (
@@ -321,6 +479,10 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
     assert "public:" not in said and "none:" not in said  # references are only laid beside it
 
 
+EXPOSED = Interval(7.5, 6.0, 9.0, 12, 0.95, "order statistics")
+AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
+
+
 @pytest.mark.parametrize(
     ("given", "guarantee", "words"),
     [
@@ -328,14 +490,43 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
         (finding(v=MOST), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
-        (finding(None, None, **UNMEASURED), promise(2.0), "extraction was not measured"),
-        (finding(stronger_than_release=True), promise(2.0), "extraction was not measured"),
+        (finding(stronger_than_release=True), promise(2.0),
+         "extraction asks more than the release gives"),
         (finding(NONE, metric="other"), promise(2.0), "extraction is inconclusive"),
         (finding(), promise(2.0), "δ = 1e-06"),
+        (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
+        (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
     ],
-)
+)  # fmt: skip
 def test_the_headline_of_one_release(given: Finding, guarantee: Guarantee, words: str) -> None:
     assert words in headline([released("mine", guarantee, [given], 20.0)])
+
+
+def test_the_headline_of_an_attack_that_was_not_answered() -> None:
+    """A session whose budget is too small for one generation: the release gives samples."""
+    unanswered = finding(None, None, **UNMEASURED)
+    said = headline([released("mine", promise(2.0), [unanswered], 20.0)])
+    assert "asks more" not in said and "not measured" in said
+
+
+def test_the_headline_quotes_the_first_finding_that_leaks() -> None:
+    """And lays the same metric of the undefended model beside it."""
+    quiet = finding(NONE, metric="a", k=0, interval=clopper_pearson(0, 100))
+    loud = finding(metric="b", k=41, interval=clopper_pearson(41, 100))
+    undefended = finding(metric="b", k=77, interval=clopper_pearson(77, 100))
+    said = headline(
+        [
+            released("mine", promise(math.inf), [quiet, loud], 20.0),
+            released("none", promise(math.inf), [quiet, undefended], 20.0, reference=True),
+        ]
+    )
+    assert "extraction finds a leak (b 41 of 100, undefended 77 of 100)" in said
+
+
+def test_the_headline_names_every_attack() -> None:
+    given = [finding(), finding(NONE, attack="exposure", test="ranks")]
+    said = headline([released("mine", promise(2.0), given, 20.0)])
+    assert "mine: extraction refutes the claimed guarantee; exposure is inconclusive" in said
 
 
 def test_the_headline_writes_a_large_perplexity_as_people_do() -> None:

@@ -1,8 +1,10 @@
-"""Results made by hand: one ordinary run, and one in which every string is hostile."""
+"""Results made by hand: an ordinary run, four attacks, and both with every string hostile."""
 
 from __future__ import annotations
 
 import math
+import random
+from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,7 @@ from audit.results import (
     CorpusResult,
     Cost,
     EpsilonLower,
+    Exposures,
     FindingResult,
     GuaranteeResult,
     Measure,
@@ -28,6 +31,7 @@ HOSTILE = (
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
 KEPT = {"verdict", "schema_version", "status"}
+LITERALS = {"inf", "one_run", "rank"}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:
@@ -69,10 +73,12 @@ def finding(value: float | None = 0.0, **changes: Any) -> FindingResult:
     return FindingResult(**{**fields, **changes})
 
 
+def perplexity(value: float) -> Measure:
+    ci = (0.8 * value, 1.2 * value)
+    return Measure(value=value, ci=ci, n=17, method="bootstrap", unit="perplexity", answered=1024)
+
+
 def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **changes: Any) -> Any:
-    perplexity = Measure(
-        value=12.4, ci=(9.92, 14.9), n=17, method="bootstrap", unit="perplexity", answered=1024
-    )
     fields: dict[str, Any] = {
         "defense": defense,
         "parameters": {"k": 8, "beta": 0.001953125},
@@ -80,7 +86,7 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
         "reference": False,
         "role": "audited",
         "guarantee": claim,
-        "utility": {"perplexity": perplexity},
+        "utility": {"perplexity": perplexity(12.4)},
         "cost": Cost(train_tokens=512345, queries=1524, seconds=14.2),
         "sessions": [],
         "findings": list(found),
@@ -160,9 +166,224 @@ def ordinary() -> Results:
     )  # fmt: skip
 
 
+SPACE = 1e6
+NORMAL = NormalDist()
+STRENGTHS = {"submix": 0.03, "submix_unprotected": 0.85, "none": 1.0, "public": 0.0}
+ROLES = {
+    "submix": "audited",
+    "submix_unprotected": "positive control of submix",
+    "none": "positive control",
+    "public": "null control",
+}
+SCORES = {"loss": 1.0, "ratio": 1.6, "zlib": 1.1, "min_k": 1.2, "min_k_plus_plus": 0.9}
+
+
+class Attacked:
+    """The findings that four attacks would have on one release, by how much it leaks (0 to 1)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.strength = STRENGTHS[name]
+        self.draw = random.Random(name)
+        self.findings = [*self.extraction(), *self.exposure(), *self.membership(), *self.names()]
+
+    def one(self, attack: str, metric: str, unit: str, value: float | None, **changes: Any) -> Any:
+        access = changes.pop("access", "score")
+        leaks = value is not None and changes.pop("p_value", 1.0) < 1e-3
+        stronger = self.name == "submix" and access != "generate"
+        word = "silent" if value is not None else "not measured"
+        if leaks:
+            word = "not comparable" if stronger or self.name == "submix" else "consistent"
+        bound = changes.get("epsilon_lower")
+        if bound and not leaks:
+            changes["epsilon_lower"] = bound.model_copy(update={"value": 0.0})
+        said = {"silent": "No more than chance.", "consistent": "A leak, and nothing was promised.",
+                "not measured": "It needs at least 1000 controls.",
+                "not comparable": "Above chance, but it reads probabilities, and the release "
+                "gives samples only: no evidence on the claim."}[word]  # fmt: skip
+        said = f"{metric}: {value:.3g}. {said}" if value is not None else said
+        fields = {"attack": attack, "metric": metric, "unit": unit, "access": access,
+                  "k": None, "control": None, "p_value": 1e-9 if leaks else 0.41,
+                  "stronger_than_release": stronger, "verdict": word, "sentence": said,
+                  "power": Power(smallest_rate=None, largest_epsilon=3.67, n=120)}  # fmt: skip
+        return finding(value, **{**fields, **changes})
+
+    def rate(self, attack: str, metric: str, unit: str, k: int, n: int, **changes: Any) -> Any:
+        share = k / n
+        power = Power(smallest_rate=0.0295, detectable_rate=0.048, largest_epsilon=3.67, n=n)
+        fields = {"k": k, "n": n, "power": power, "epsilon_lower": self.coins(share),
+                  "ci": (max(0.0, share - 0.05), min(1.0, share + 0.036)),
+                  "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=59),
+                  "p_value": 1e-9 if k > n / 20 else 0.4}  # fmt: skip
+        return self.one(attack, metric, unit, share, **{**fields, **changes})
+
+    def coins(self, strength: float, relation: str = "add_or_remove") -> EpsilonLower:
+        return EpsilonLower(
+            value=round(max(0.0, 3.2 * strength), 2), method="one_run", hypothesis="none",
+            unit="user", relation=relation, delta=1e-5, m=120, r=80, v=round(40 + 38 * strength),
+        )  # fmt: skip
+
+    def extraction(self) -> list[FindingResult]:
+        s = self.strength if self.strength > 0.1 else 0.0
+        rows = [
+            ("hit_rate", "share of generations", 100, "generate"),
+            ("recall", "share of planted secrets", 61, "generate"),
+            ("searched_rate", "share of the most likely values", 100, "distribution"),
+            ("searched_recall", "share of planted secrets", 61, "distribution"),
+            ("probability", "probability of a planted secret per generation", 61, "score"),
+            ("discoverable", "share of planted secrets expected in 1,000 generations", 61, "score"),
+            ("verbatim", "share of planted records continued word for word", 61, "generate"),
+        ]
+        return [
+            self.rate("extraction", metric, unit, round(0.96 * s * n), n, access=access)
+            for metric, unit, n, access in rows
+        ]
+
+    def exposure(self) -> list[FindingResult]:
+        found = []
+        for copies, reach in ((1, 4.0), (4, 14.0), (16, 60.0)):
+            twins = sorted(min(19.9, self.draw.expovariate(math.log(2))) for _ in range(20))
+            planted = sorted(
+                min(19.93, self.draw.expovariate(math.log(2)) + self.draw.gauss(reach, 2) * f)
+                for f in [max(0.0, self.strength - 0.03)] * 20
+            )
+            median = planted[10]
+            bound = EpsilonLower(
+                value=round(max(0.0, 0.69 * median - 3), 2), method="rank", hypothesis="none",
+                unit="user", relation="add_or_remove", delta=1e-5, rank=round(SPACE / 2**median),
+                space=SPACE, n=20,
+            )  # fmt: skip
+            found.append(
+                self.one(
+                    "exposure",
+                    f"exposure_{copies}_{'copy' if copies == 1 else 'copies'}",
+                    "bits",
+                    median,
+                    ci=(planted[5], planted[15]),
+                    n=20,
+                    chance=1.0,
+                    control=Control(value=twins[10], ci=(twins[5], twins[15]), n=20),
+                    method="order statistics",
+                    p_value=1e-9 if median > 2.5 else 0.3,
+                    epsilon_lower=bound,
+                    exposures=Exposures(planted=planted, twins=twins, space=SPACE, null=1.4427),
+                    access="distribution",
+                )
+            )
+        return found
+
+    def membership(self) -> list[FindingResult]:
+        found = []
+        for target in ("record", "span"):
+            for score, weight in SCORES.items():
+                hint = 0.2 * weight if self.name == "submix" else 0.0
+                d = self.draw.gauss(1.3 * weight * self.strength + hint, 0.03)
+                found += self.scored(f"{target}_{score}", d)
+                if score == "loss":
+                    found += self.protocols(target, d)
+        right = round(61 * (0.5 + 0.45 * self.strength))
+        bound = self.coins(self.strength, "replace")
+        choice = ("membership", "span_choice", "share of trained-on users", right, 61)
+        power = Power(smallest_rate=None, largest_epsilon=3.1, n=61)
+        found.append(
+            self.rate(*choice, control=None, chance=0.5, epsilon_lower=bound, power=power,
+                      p_value=1e-9 if self.strength > 0.1 else 0.4)
+        )  # fmt: skip
+        return found
+
+    def scored(self, name: str, d: float, controls: int = 240) -> list[FindingResult]:
+        area = NORMAL.cdf(d / math.sqrt(2))
+        grid = [0, *sorted({max(1, round(controls ** (i / 60))) for i in range(61)})]
+        roc = [(i / controls, NORMAL.cdf(NORMAL.inv_cdf(min(1 - 1e-9, (i + 0.5) / controls)) + d))
+               for i in grid]  # fmt: skip
+        common: dict[str, Any] = {"n": 480, "chance": 0.5, "sides": 2}
+        common["p_value"] = 1e-9 if d > 0.2 else 0.3
+        common["blind"] = Control(value=0.51, ci=(0.44, 0.58), n=480)
+        ci = (max(0.0, area - 0.07), min(1.0, area + 0.07))
+        bound = self.coins(min(1.0, d))
+        low = {**common, "sides": 1, "blind": None, "n": 240, "chance": 0.01}
+        unit = "share of members"
+        return [
+            self.one("membership", f"{name}_auc", "AUC", area, ci=ci, roc=roc,
+                     method="binomial tail means, two-sided", epsilon_lower=bound, **common),
+            self.one("membership", f"{name}_tpr_at_1_percent", unit, roc[2][1], **low),
+            self.one("membership", f"{name}_tpr_at_0.1_percent", unit, None,
+                     **{**low, "chance": 0.001, "p_value": 1.0}),
+        ]  # fmt: skip
+
+    def protocols(self, target: str, d: float) -> list[FindingResult]:
+        right = NORMAL.cdf(d / 2)
+        common = {"n": 480, "chance": 0.5, "p_value": 1e-9 if d > 0.2 else 0.3}
+        return [
+            self.one("membership", f"{target}_loss_{name}", "share of right calls", value, **common)
+            for name, value in (("accuracy", right), ("refined_accuracy", right**0.7))
+        ]
+
+    def names(self) -> list[FindingResult]:
+        unit, k = "share of generations", round(34 * self.strength) if self.strength > 0.1 else 0
+        generated = {"chance": None, "access": "generate"}
+        return [
+            self.rate("name_leak", "r_name", unit, k, 200, **generated),
+            self.rate("name_leak", "targeted", "share of trained-on users", k, 61, **generated),
+            self.rate("name_leak", "other_names", unit, 11, 200, control=None, **generated,
+                      verdict="inconclusive", sentence="No coin decides whether they were trained "
+                      "on, so nothing can be tested.", p_value=1.0),
+        ]  # fmt: skip
+
+
+def four_attacks() -> Results:
+    """All four attacks on SubMix and its three references."""
+    submix = guarantee(
+        2.0, unit="part", relation="removed", alpha=2.0, basis="data-dependent",
+        release="predictions", published_epsilon=8.91,
+        theorem="Rényi divergence between this run and its leave-one-part-out run, under this "
+        "run's own STOP (derived; arXiv 2201.00971, Algorithm 2)",
+        conditions=[
+            "this data set and this partition into 8 parts of users",
+            "against those who do not know the seed",
+            "choosing β or a checkpoint on private data is not in ε",
+            "the run without a part stops at its own time: not proved, not claimed",
+        ],
+    )  # fmt: skip
+    claims = {"submix": submix, "public": guarantee(0.0, theorem="never saw the private text")}
+    nothing = guarantee(math.inf, theorem="nothing is promised: trained without protection")
+    purposes = ("utility", "extraction", "exposure", "membership", "name_leak")
+    sessions = [
+        SessionResult(
+            purpose=purpose, queries=1100, answered=900 + 20 * i, budget=1024,
+            remaining=124 - 20 * i, stopped_at=812 if i == 2 else None,
+            epsilon_spent=[0.31, 1.1 + i / 5],
+            spent_curve=[(q, (1.1 + i / 5) * q / 1000) for q in range(0, 1001, 10)],
+        )
+        for i, purpose in enumerate(purposes)
+    ]  # fmt: skip
+    used = {"submix": 12.4, "submix_unprotected": 8.3, "none": 6.1, "public": 21.9}
+    return run(
+        *(
+            release(name, claims.get(name, nothing), *Attacked(name).findings, role=ROLES[name],
+                    reference=name != "submix", sessions=sessions if name == "submix" else [],
+                    utility={"perplexity": perplexity(used[name])})
+            for name in STRENGTHS
+        ),
+        headline="submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %, undefended "
+        "96 of 100); exposure asks more than the release gives; membership asks more than the "
+        "release gives; name_leak finds no leak (r name 0 of 200, at most 1.49 %, undefended 34 of "
+        "200). Promised: ε = 2 nats per part (removed), Rényi order 2, data-dependent; spent at "
+        "most 1.9. Perplexity 12.4 (undefended 6.1, public 21.9).",
+        not_tested=[
+            "STOP timing was not attacked",
+            "membership by shadow models (lira, rmia) was not run",
+            "one seed: nothing is ranked",
+            "hyperparameters were chosen outside the guarantee",
+        ],
+        reproduce="audit run --defense submix --attack extraction --attack exposure "
+        "--attack membership --attack name_leak",
+    )  # fmt: skip
+
+
 def poisoned(tree: Any, key: str = "") -> Any:
     if isinstance(tree, str):
-        return tree if key in KEPT or tree == "inf" else HOSTILE
+        return tree if key in KEPT or tree in LITERALS else HOSTILE
     if isinstance(tree, dict):
         return {name: poisoned(value, name) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -182,12 +403,22 @@ def results() -> Results:
 
 
 @pytest.fixture(scope="session")
+def four() -> Results:
+    return four_attacks()
+
+
+@pytest.fixture(scope="session")
 def hostile() -> Results:
     document = poisoned(ordinary().model_dump())
     document["plan"][HOSTILE] = HOSTILE
     document["releases"][0]["parameters"][HOSTILE] = [HOSTILE, {"a": HOSTILE}]
     document["environment"][HOSTILE] = None
     return Results.model_validate(document)
+
+
+@pytest.fixture(scope="session")
+def hostile_four() -> Results:
+    return Results.model_validate(poisoned(four_attacks().model_dump()))
 
 
 @pytest.fixture(scope="session")

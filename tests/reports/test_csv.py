@@ -27,6 +27,19 @@ def test_one_row_a_finding_with_its_claim(results: Results, tmp_path: Path) -> N
     assert (refuted["claimed_epsilon"], refuted["claimed_delta"]) == ("8.0", "1e-05")
 
 
+def test_controls_sides_and_the_evidence_of_a_bound(four: Results, tmp_path: Path) -> None:
+    rows = {(r["defense"], r["metric"]): r for r in read(four, tmp_path)}
+    area, exposure = rows["none", "record_loss_auc"], rows["none", "exposure_16_copies"]
+    assert (area["blind_value"], area["blind_ci_high"], area["blind_n"]) == ("0.51", "0.58", "480")
+    assert (area["sides"], area["epsilon_lower_m"], area["twins_value"]) == ("2", "120", "")
+    assert (exposure["epsilon_lower_method"], exposure["epsilon_lower_space"]) == (
+        "rank",
+        "1000000.0",
+    )
+    assert (exposure["epsilon_lower_n"], exposure["epsilon_lower_m"]) == ("20", "")
+    assert rows["none", "hit_rate"]["power_detectable_rate"] == "0.048"
+
+
 def test_infinity_and_null_are_told_apart(results: Results, tmp_path: Path) -> None:
     claimed = {row["defense"]: row["claimed_epsilon"] for row in read(results, tmp_path)}
     assert claimed["none"] == "inf" and claimed["as_is"] == "" and claimed["public"] == "0.0"

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from audit.results import Results
-from reports import _figures, _page, _svg
+from reports import _draw, _page, _svg
+from reports._figure import Figure
 
 
-def drawn(results: Results) -> list[_figures.Figure]:
+def drawn(results: Results) -> list[Figure]:
     return _page.content(results)[1]
 
 
@@ -21,9 +22,47 @@ def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> N
     assert [figure.title for figure in drawn(results)] == [
         "extraction: hit rate",
         "membership: AUC",
+        "Empirical ε beside claimed ε",
         "Perplexity on held-out text",
         "Budget spent by submix",
     ]
+
+
+def test_many_findings_draw_what_page_one_quotes(four: Results) -> None:
+    assert [figure.title for figure in drawn(four)] == [
+        "extraction: hit rate",
+        "exposure: 1 copy",
+        "membership: record loss AUC",
+        "name leak: R name",
+        "Empirical ε beside claimed ε",
+        "exposure of each secret, in bits",
+        "membership, record: ROC on logarithmic axes",
+        "membership, span: ROC on logarithmic axes",
+        "Perplexity on held-out text",
+        "Budget spent by submix",
+    ]
+
+
+def test_the_blind_baseline_is_drawn_beside_the_planted(four: Results) -> None:
+    auc = drawn(four)[2]
+    assert "blind" in auc.svg and "twins" not in auc.svg
+    assert "blind 0.51 [0.44, 0.58]" in auc.alternative
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "logarithmic", "high"),
+    [
+        ("AUC", (0.01, 0.9), False, 1.0),
+        ("bits", (0.01, 18.0), False, 20.0),
+        ("share of generations", (0.0, 0.9), False, 1.0),
+        ("perplexity", (3.0, 900.0), True, 1000.0),
+    ],
+)
+def test_axes_fit_their_units(
+    unit: str, values: tuple[float, float], logarithmic: bool, high: float
+) -> None:
+    scale = _draw.scale_of([_draw.Line("", "", v, None, False) for v in values], unit)
+    assert (scale.logarithmic, scale.high) == (logarithmic, high)
 
 
 def test_no_data_no_figure(unfinished: Results) -> None:
@@ -50,7 +89,7 @@ def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
     assert all("seed=12" not in figure.svg for figure in drawn(many)[:1])
 
 
-@pytest.mark.parametrize("which", ["results", "hostile"])
+@pytest.mark.parametrize("which", ["results", "hostile", "four", "hostile_four"])
 def test_drawings_are_small_and_inert(which: str, request: pytest.FixtureRequest) -> None:
     for figure in drawn(request.getfixturevalue(which)):
         screen, paper = _svg.on_screen(figure.svg), _svg.on_paper(figure.svg)
@@ -63,6 +102,14 @@ def test_drawings_are_small_and_inert(which: str, request: pytest.FixtureRequest
 def test_hostile_labels_are_text(hostile: Results) -> None:
     svg = drawn(hostile)[0].svg
     assert "=cmd|" in svg and "&lt;script" in svg and "<script" not in svg
+
+
+def test_what_tells_releases_apart_is_not_clipped_away(make: SimpleNamespace) -> None:
+    run = make.run(
+        *(make.release("dp_sgd", make.guarantee(8.0), make.finding(0.1), seed=seed,
+                       parameters={"epsilon": 0.5 + seed}) for seed in range(2))
+    )  # fmt: skip
+    assert "dp_sgd epsilon=0.5 seed=0" in drawn(run)[0].svg
 
 
 def test_unlike_settings_tell_releases_apart(results: Results) -> None:

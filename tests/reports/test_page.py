@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
 
-from reports import _page
+from audit.results import ReleaseResult, Results
+from reports import _page, _summary
 
 
-def test_refuted_and_references_are_never_crowded_out(make: SimpleNamespace) -> None:
+def shown(results: Results) -> list[tuple[str, str]]:
+    summary = _page.build(_page.inert(results)).summary
+    return [(block.name, row.verdict) for block in summary.blocks for row in block.rows]
+
+
+def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
     audited = [
         make.release("dp_sgd", make.guarantee(float(e)), *(make.finding(0.0) for _ in range(5)))
         for e in range(1, 20)
@@ -20,11 +27,57 @@ def test_refuted_and_references_are_never_crowded_out(make: SimpleNamespace) -> 
     control = make.release(
         "public", make.guarantee(0.0), make.finding(0.0), reference=True, role="null control"
     )
-    page = _page.build(_page.inert(make.run(*audited, control)))
-    shown = [(block.name, row.verdict) for block in page.blocks for row in block.rows]
-    assert ("last", "refuted") in shown and ("public", "silent") in shown
-    assert len(shown) + len(page.blocks) <= _page.TABLE_LINES
-    assert f"{len(shown)} of 98 findings are shown" in page.summary_note
+    run = make.run(*audited, control)
+    summary = _page.build(_page.inert(run)).summary
+    assert ("last", "refuted") in shown(run) and summary.lines <= _summary.LINES
+    assert f"{len(shown(run))} of 98 findings are shown" in summary.note
+    assert summary.controls == ["Twins", "Public"]
+    assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
+
+
+def test_a_refuted_control_is_shown(make: SimpleNamespace) -> None:
+    broken = make.finding(0.4, verdict="refuted")
+    run = make.run(
+        make.release("submix", make.guarantee(2.0), make.finding(0.0)),
+        make.release("public", make.guarantee(0.0), broken, reference=True, role="null control"),
+    )
+    assert shown(run) == [("submix", "silent"), ("public", "refuted")]
+
+
+def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
+    beyond = make.finding(0.9, metric="probability", verdict="not comparable",
+                          stronger_than_release=True)  # fmt: skip
+    found = [
+        make.finding(None, verdict="not measured"),
+        beyond,
+        make.finding(0.0, metric="recall"),
+        make.finding(0.4, metric="verbatim", verdict="consistent"),
+        make.finding(0.5, metric="late", verdict="refuted"),
+    ]
+    for count, quoted in ((5, 4), (4, 3), (3, 2), (2, 1), (1, 0)):
+        release = make.release("submix", make.guarantee(2.0), *found[:count])
+        assert list(_summary.quoted(release)) == [quoted]
+
+
+def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None:
+    def reference(name: str, role: str, seed: int, **parameters: int) -> ReleaseResult:
+        release = make.release(name, make.guarantee(None), reference=True, role=role, seed=seed,
+                               parameters=parameters)  # fmt: skip
+        return cast("ReleaseResult", release)
+
+    bare = "positive control of submix"
+    others = [
+        reference("submix_unprotected", bare, 0, k=4),
+        reference("submix_unprotected", bare, 0, k=8),
+        reference("none", "positive control", 0),
+        reference("none", "positive control", 1),
+    ]
+    one = make.release("submix", make.guarantee(2.0), seed=0, parameters={"k": 8})
+    later = make.release("submix", make.guarantee(2.0), seed=1, parameters={"k": 8})
+    assert _summary.control_of(one, "positive control of {}", others) is others[1]
+    assert _summary.control_of(later, "positive control", others) is others[3]
+    assert _summary.control_of(later, "null control", others) is None
+    assert _summary.control_of(others[0], "positive control", others) is None
 
 
 def test_guarantees_that_agree_are_told_once(make: SimpleNamespace) -> None:
@@ -49,7 +102,7 @@ def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
 def test_a_stronger_attack_is_marked(make: SimpleNamespace) -> None:
     strong = make.finding(0.9, stronger_than_release=True, verdict="not comparable")
     page = _page.build(_page.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
-    assert "stronger than the release" in page.blocks[0].rows[0].measurement
+    assert "stronger than the release" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (
-        page.details[0].notes[0].facts
+        page.details[0].groups[0].notes[0].facts
     )

@@ -74,6 +74,21 @@ def test_numbers(value: float, shown: str) -> None:
     assert _words.number(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("attack", "metric", "shown"),
+    [
+        ("exposure", "exposure_1_copy", "1 copy"),
+        ("membership", "record_min_k_plus_plus_auc", "record Min-K%++ AUC"),
+        ("membership", "span_min_k_tpr_at_0.1_percent", "span Min-K% TPR at 0.1\u00a0% FPR"),
+        ("membership", "lira_online", "LiRA online"),
+        ("name_leak", "r_name", "R name"),
+        ("third_party", "third_party_", "third party "),
+    ],
+)
+def test_metrics_are_told_beside_their_attack(attack: str, metric: str, shown: str) -> None:
+    assert _words.metric(attack, metric) == shown
+
+
 def test_claims_name_unit_relation_and_order(make: SimpleNamespace) -> None:
     renyi = make.guarantee(2.0, unit="part", relation="removed", alpha=2.0, release="predictions")
     assert _words.claim(renyi) == (

@@ -105,6 +105,17 @@ def test_findings_travel_with_interval_control_and_power(done: Path) -> None:
         assert rate.sentence
 
 
+def test_what_was_read_beyond_the_release_is_labelled_so(done: Path) -> None:
+    """SubMix gives samples; its auditor may read, and that is no evidence on its claim."""
+    for name, release in by_name(done).items():
+        for finding in release.findings:
+            beyond = name == "submix" and finding.access != "generate"
+            assert finding.stronger_than_release == beyond, (name, finding.metric)
+            assert not beyond or finding.verdict not in ("refuted", "consistent")
+    metrics = {f.metric for f in by_name(done)["submix"].findings}
+    assert metrics >= {"hit_rate", "recall", "probability", "searched_rate", "verbatim"}
+
+
 def test_the_same_seed_gives_the_same_bytes(done: Path, tmp_path: Path) -> None:
     assert finish(tmp_path / "again").returncode == 0
     assert comparable(tmp_path / "again") == comparable(done)
@@ -179,4 +190,6 @@ def test_a_dry_run_writes_nothing_and_names_the_smallest_leak(tmp_path: Path) ->
     ran = finish(tmp_path / "dry", "--dry-run")
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "dry").exists()
-    assert "13.9 %" in ran.stdout  # 1 − 0.05^(1/20)
+    planted = int(re.findall(r"(\d+) trained on", ran.stdout)[0])  # one of them, in 20 tries
+    smallest = 100 * planted * (1 - 0.05 ** (1 / (20 * planted)))
+    assert f"rate of {smallest:.3g} %" in ran.stdout

@@ -1,0 +1,98 @@
+"""From what was seen of a space to ranks: counted in its tree, or estimated from samples."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attacks._prefix_tree import Found
+from audit.statistics import skew_normal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TOLERANCE = 1e-4  # nats: what float32 leaves of a log-probability; closer ones are ties
+COLUMNS = ("better", "worst", "middle", "spaces", "whole", "exact", "fitted")
+
+
+def counted(
+    found: Found,
+    symbols: Sequence[Sequence[int]],
+    log_probs: np.ndarray,
+    references: np.ndarray | None,
+    size: int,
+) -> dict[str, np.ndarray]:
+    """Columns of Ranks for secrets (s,) of a space with a tree.
+
+    Exact where nothing unopened is as likely as the secret; otherwise between certified bounds,
+    where the guess for figures is the sampled one; without samples there is none (NaN).
+    A value that two owners share says nothing sure about either, nor does one that was pruned.
+    """
+    import numpy as np
+
+    at = found.places(symbols)
+    # as the search computed it: a secret is compared with its rivals in one and the same arithmetic
+    own = np.where(at >= 0, found.log_probs[at], log_probs) if len(found.log_probs) else log_probs
+    values = [tuple(row) for row in symbols]
+    others = dict(zip(values, range(len(values)), strict=True))  # different ones
+    seen = np.array([own[i] for i in others.values() if at[i] >= 0])
+    spaces = np.full(len(own), float(size - len(others) + 1))
+    bounds = [found.ranks(float(p), TOLERANCE) for p in own]
+    whole = np.array([min(high, size) for _, high in bounds], dtype=float)
+    better = np.array([low for low, _ in bounds]) - [(seen > p + TOLERANCE).sum() for p in own]
+    as_good = np.array([(seen >= p - TOLERANCE).sum() for p in own]) - (at >= 0)
+    worst = np.clip(whole - as_good, better, spaces)
+    times = Counter(values)
+    twice = np.array([times[value] > 1 for value in values])
+    exact = own - TOLERANCE > float(found.pending.max(initial=-np.inf))
+    exact |= not len(found.pending)
+    lost = exact & (at < 0)  # read as likely, then pruned: the model's arithmetic is too coarse
+    guess = np.full(len(own), np.nan)
+    if references is not None and len(references):
+        guess = np.clip(spaces * _share(references, own), better, worst)
+    middle = np.where(exact, (better + worst) / 2, guess)
+    worst = np.where(twice | lost, spaces, worst)
+    whole = np.where(lost, size, whole)
+    return _columns(better, worst, middle, spaces, whole, exact & ~lost, np.nan)
+
+
+def sampled(
+    references: np.ndarray, log_probs: np.ndarray, size: int, stream: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Columns of Ranks for secrets (s,) of a space without a tree: rank m + 1 of n + 1, where m of
+    n sampled references are as likely. `fitted` extrapolates, for display, where the fit holds."""
+    import numpy as np
+
+    n = len(references)
+    if not n:
+        nothing = np.full(len(log_probs), np.nan)
+        return _columns(*[nothing] * len(COLUMNS))
+    above = np.array([(references > p + TOLERANCE).sum() for p in log_probs], dtype=float)
+    as_good = np.array([(references >= p - TOLERANCE).sum() for p in log_probs], dtype=float)
+    fitted = np.full(len(log_probs), np.nan)
+    with contextlib.suppress(ValueError):  # too few references, or all alike
+        law = skew_normal.fit(-references, stream)
+        if law.acceptable:
+            fitted = skew_normal.exposure_bits(law, -log_probs, size)
+    middle = 1 + (above + as_good) / 2
+    return _columns(1 + above, 1 + as_good, middle, n + 1, 1 + as_good, np.nan, fitted)
+
+
+def _share(references: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    above = np.array([(references >= p).sum() for p in log_probs])
+    return np.asarray((above + 0.5) / (len(references) + 1))
+
+
+def _columns(*columns: np.ndarray | float) -> dict[str, np.ndarray]:
+    """The columns by name, the first of them an array, each as long as it."""
+    import numpy as np
+
+    first = np.asarray(columns[0], dtype=float)
+    return {
+        name: np.broadcast_to(np.asarray(column, dtype=float), first.shape)
+        for name, column in zip(COLUMNS, columns, strict=True)
+    }

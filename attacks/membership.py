@@ -1,0 +1,262 @@
+"""Membership inference: was this record, or this code, in the training text?
+
+The scores of Yeom et al. (arXiv 1709.01604: loss), Carlini et al. (arXiv 2012.07805: reference
+ratio, zlib), Shi et al. (arXiv 2310.16789: Min-K%) and Zhang et al. (arXiv 2404.02936: Min-K%++)
+all come from one pass of the release and one of the public model; with shadow models also those
+of Carlini et al. (arXiv 2112.03570: LiRA) and Zarifzadeh et al. (arXiv 2312.03262: RMIA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attacks import _membership_scores as scores
+from audit.attack import Attack, Knowledge
+from audit.errors import UsageError
+from audit.evidence import Evidence, Scores
+from audit.predictor import (
+    Access,
+    Answer,
+    Predictor,
+    Tokenizer,
+    Tokens,
+    affordable,
+    continuation,
+    record_tokens,
+)
+from audit.secrets import Secret
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ONE_PASS = ("loss", "ratio", "zlib", "min_k", "min_k_plus_plus")
+WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
+TARGETS = {"record": "record", "span": "code"}  # what is scored: the kind of secret it is of
+
+_AT_ONCE = 256  # candidates; all but their scores is dropped before the next are read
+_POPULATION = 256  # held-out texts that RMIA compares with
+
+Piece = tuple[Tokens, Tokens]  # a context, and the tokens to score after it
+
+
+@dataclass(frozen=True)
+class Membership(Attack):
+    """Scores whole records and code spans: loss, ratio, zlib, Min-K%, Min-K%++, LiRA, RMIA.
+
+    shadows: how many shadow models LiRA and RMIA learn from, an even number; 0: neither is run.
+    k: the share of least likely tokens that Min-K% and Min-K%++ are the mean of.
+    gamma: γ of RMIA, the likelihood ratio from which on a candidate beats a held-out text.
+    """
+
+    shadows: int = 0
+    k: float = 0.2
+    gamma: float = 1.0
+    kinds = tuple(TARGETS.values())
+    access = Access.SCORE
+
+    def __post_init__(self) -> None:
+        if self.shadows < 0 or self.shadows % 2:
+            raise UsageError(f"membership: shadows is {self.shadows}; it must be even, or 0 (none)")
+        if not 0 < self.k <= 1:
+            raise UsageError(f"membership: k is {self.k}; it must be above 0 and at most 1")
+        if not 0 < self.gamma < float("inf"):
+            raise UsageError(f"membership: gamma is {self.gamma}; it must be a positive number")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ONE_PASS + (WITH_SHADOWS if self.shadows else ())
+
+    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
+        """All tokens scored, but for RMIA's held-out texts: only free queries go to them."""
+        return sum(sum(target.lengths(tokenizer)) for target in _targets(secrets))
+
+    def trials(self) -> int:
+        return 1
+
+    def tests(self, secrets: Sequence[Secret]) -> int:
+        """One for each score of a target, and one for which of an owner's two codes is planted."""
+        return len(self._names) * len(_targets(secrets)) + 1
+
+    def run(
+        self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
+    ) -> Sequence[Evidence]:
+        """Of a limited budget each target gets the same share, and RMIA is left out."""
+        import numpy as np
+
+        shadows = knowledge.shadows if self.shadows else ()
+        sessions = [predictor, *(shadow.predictor for shadow in shadows)]
+        limits = [session.remaining for session in sessions if session.remaining is not None]
+        targets = _targets(secrets)
+        budget = min(limits) // max(len(targets), 1) if limits else None
+        compared = shadows and not limits and predictor.readable >= Access.SCORE
+        population = _population(sessions, knowledge.texts[:_POPULATION] if compared else ())
+        evidence: list[Evidence] = []
+        for target in targets:
+            table, windowed = self._table(target, sessions, knowledge.public, budget)
+            rows = list(table[: len(ONE_PASS)])
+            if shadows:
+                present = np.array([target.present(shadow.present) for shadow in shadows])
+                phi = table[0], table[len(ONE_PASS) :]
+                rows += [scores.lira_offline(*phi, present), scores.lira_online(*phi, present)]
+                rows += [scores.rmia(*phi, population[0], population[1:], self.gamma)]
+            for name, row in zip(self._names, rows, strict=True):
+                access = Access.DISTRIBUTION if name == "min_k_plus_plus" else Access.SCORE
+                kind, values = TARGETS[target.name], target.spread(row)
+                evidence.append(Scores(name, target.name, values, windowed, access, kind))
+        return evidence
+
+    def _table(
+        self, target: _Target, sessions: Sequence[Predictor], public: Predictor, budget: int | None
+    ) -> tuple[np.ndarray, int]:
+        """(one column a candidate, NaN where it was not read; how many were read in windows).
+
+        One row for each of ONE_PASS, then φ of each shadow. sessions: the release, the shadows.
+        """
+        import numpy as np
+
+        release, *shadows = sessions
+        context = min(session.max_length for session in (*sessions, public))
+        table = np.full((len(ONE_PASS) + len(shadows), len(target.texts)), np.nan)
+        count, windowed = target.reach(release, budget), 0
+        for first in range(0, count, _AT_ONCE):
+            chunk = range(first, min(first + _AT_ONCE, count))
+            texts = [_windows(*target.tokens(release.tokenizer, i), context) for i in chunk]
+            windowed += sum(len(pieces) > 1 for pieces in texts)
+            read = _read(release, texts, moments=release.readable >= Access.DISTRIBUTION)
+            for i, one, reference in zip(chunk, read, _read(public, texts), strict=True):
+                table[: len(ONE_PASS), i] = self._one_pass(one, reference, target.texts[i][1])
+            for row, shadow in enumerate(shadows, len(ONE_PASS)):
+                table[row, chunk] = _phi(shadow, texts)
+        return table, windowed
+
+    def _one_pass(self, read: np.ndarray, reference: np.ndarray, text: str) -> tuple[float, ...]:
+        """The scores of ONE_PASS, from what `_read` gives of one candidate."""
+        log_probs, moments = read[0], read[1:]
+        loss = float(log_probs.mean())
+        return (
+            loss,
+            loss - float(reference[0].mean()),
+            scores.zlib(log_probs, text),
+            scores.min_k(log_probs, self.k),
+            scores.min_k_plus_plus(log_probs, moments, self.k),
+        )
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The candidates of one kind: secrets of one text, such as the two slots of a record, are one.
+
+    texts: (prefix, what is scored) of each. places: shape (s,): the candidate that each secret is;
+    −1: it is of another kind.
+    """
+
+    name: str
+    texts: tuple[tuple[str, str], ...]
+    places: np.ndarray
+
+    def tokens(self, tokenizer: Tokenizer, i: int) -> Piece:
+        """Candidate i, whole."""
+        prefix, text = self.texts[i]
+        if self.name == "record":
+            start, *rest = record_tokens(tokenizer, text)
+            return [start], rest
+        return [tokenizer.start, *tokenizer.encode(prefix)], continuation(tokenizer, prefix, text)
+
+    def lengths(self, tokenizer: Tokenizer) -> list[int]:
+        """How many tokens of each candidate are scored."""
+        return [len(self.tokens(tokenizer, i)[1]) for i in range(len(self.texts))]
+
+    def reach(self, release: Predictor, budget: int | None) -> int:
+        """How many candidates, from the first on, can be read; known before any is."""
+        if release.readable < Access.SCORE:
+            return 0
+        if budget is None:
+            return len(self.texts)
+        return affordable(self.lengths(release.tokenizer), budget)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """(s,) from one value a candidate; NaN for secrets of another kind."""
+        import numpy as np
+
+        spread: np.ndarray = np.append(values, np.nan)[self.places]
+        return spread
+
+    def present(self, present: np.ndarray) -> np.ndarray:
+        """One bool a candidate, from (s,): it is present where any of its secrets is."""
+        import numpy as np
+
+        ours = self.places >= 0
+        found: np.ndarray = np.bincount(self.places[ours], present[ours], len(self.texts)) > 0
+        return found
+
+
+def _targets(secrets: Sequence[Secret]) -> list[_Target]:
+    """The targets that there are secrets of."""
+    import numpy as np
+
+    targets = []
+    for name, kind in TARGETS.items():
+        order: dict[tuple[str, str], int] = {}
+        places = np.full(len(secrets), -1)
+        for i, secret in enumerate(secrets):
+            if secret.kind == kind:
+                text = ("", secret.text) if name == "record" else (secret.prefix, secret.value)
+                places[i] = order.setdefault(text, len(order))
+        if order:
+            targets.append(_Target(name, tuple(order), places))
+    return targets
+
+
+def _windows(head: Tokens, tail: Tokens, context: int) -> list[Piece]:
+    """A text in pieces that fit: the first sees what fits of the head, each other one the last
+    token of the one before it."""
+    seen = head[-max(1, context + 1 - len(tail)) :]
+    return [
+        (tail[first - 1 : first] if first else seen, tail[first : first + context])
+        for first in range(0, len(tail), context)
+    ]
+
+
+def _read(
+    session: Predictor, texts: Sequence[Sequence[Piece]], moments: bool = False
+) -> list[np.ndarray]:
+    """One pass. (3, t) of each text: log-probability, μ and σ of each token, nats.
+
+    NaN: texts that were not answered to the end before STOP; moments not asked for.
+    """
+    pieces = [piece for text in texts for piece in text]
+    heads, tails = [head for head, _ in pieces], [tail for _, tail in pieces]
+    answers = iter(session.score(heads, tails, moments))
+    return [_joined([next(answers) for _ in text]) for text in texts]
+
+
+def _joined(answers: Sequence[Answer]) -> np.ndarray:
+    import numpy as np
+
+    read = np.full((3, sum(len(answer.tokens) for answer in answers)), np.nan)
+    if all(answer.answered == len(answer.tokens) for answer in answers):
+        read[0] = np.concatenate([answer.log_probs for answer in answers])
+        asked = [answer.moments for answer in answers if answer.moments is not None]
+        read[1:] = np.concatenate(asked, axis=1) if asked else np.nan
+    return read
+
+
+def _phi(session: Predictor, texts: Sequence[Sequence[Piece]]) -> np.ndarray:
+    """φ of each text, shape (n,), nats."""
+    import numpy as np
+
+    return np.array([read[0].mean() for read in _read(session, texts)])
+
+
+def _population(sessions: Sequence[Predictor], heldout: Sequence[str]) -> np.ndarray:
+    """φ of the first window of each held-out text under each session, (number of sessions, m)."""
+    import numpy as np
+
+    if not heldout:
+        return np.empty((len(sessions), 0))
+    whole = [record_tokens(sessions[0].tokenizer, text) for text in heldout]
+    context = min(session.max_length for session in sessions)
+    texts = [_windows(tokens[:1], tokens[1:], context)[:1] for tokens in whole]
+    return np.array([_phi(session, texts) for session in sessions])

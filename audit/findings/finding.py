@@ -1,0 +1,174 @@
+"""A finding: one measurement with all that it must travel with, and the case it was made in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from audit.predictor import Access
+from audit.results import Control, EpsilonLower, Exposures, Power
+from audit.secrets import Coins, Secret
+from audit.statistics.bootstrap import bootstrap_ratio
+from audit.statistics.interval import Interval
+from audit.streams import stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEVEL = 0.05  # family-wise, over the tests of one release
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One measurement; the verdict comes later.
+
+    told: what was seen, as a sentence. p_value: of "the release does not depend on what was
+    planted"; None: not tested, for the reason in `untested`. least_p: the smallest p-value that so
+    much could have given, however the coins fell. test: the test the p-value is of;
+    metrics that share a test share its name. sides: 2 where both signs would be a leak.
+    """
+
+    attack: str
+    metric: str
+    access: str
+    unit: str
+    interval: Interval
+    told: str
+    chance: float | None
+    control: Control | None
+    p_value: float | None
+    test: str
+    power: Power
+    k: int | None = None
+    least_p: float = 0.0
+    sides: int = 1
+    untested: str = "Too little was measured for any test."
+    blind: Control | None = None
+    epsilon_lower: EpsilonLower | None = None
+    stronger_than_release: bool = False
+    roc: tuple[tuple[float, float], ...] | None = None
+    exposures: Exposures | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attack on one release: the secrets it went for, and here, and only here, the coins.
+
+    delta: δ of the empirical ε. access: what the release gives; what was read beyond it is
+    stronger than the release, and so is whatever was sampled after such a reading (tainted).
+    tests: how many tests the release's verdicts adjust for.
+    """
+
+    attack: str
+    secrets: tuple[Secret, ...]
+    coins: Coins
+    delta: float
+    seed: int
+    access: Access
+    tainted: bool = False
+    tests: int = 1
+
+    @cached_property
+    def planted_values(self) -> set[tuple[str, str, str]]:
+        """What was planted."""
+        return {value(s) for s in self.secrets if self.coins.planted(s)}
+
+    @cached_property
+    def twin_values(self) -> set[tuple[str, str, str]]:
+        """What was drawn for the twins and is not planted by accident."""
+        return {value(s) for s in self.secrets if self.coins.twin(s)} - self.planted_values
+
+    @cached_property
+    def planted(self) -> np.ndarray:
+        """(s,), bool: the secrets that stand in the training text."""
+        import numpy as np
+
+        return np.array([self.coins.planted(s) for s in self.secrets], dtype=bool)
+
+    @cached_property
+    def twins(self) -> np.ndarray:
+        """(s,), bool: the secrets that would stand there, had the coin come up, and do not."""
+        import numpy as np
+
+        planted = self.planted_values
+        twins = [self.coins.twin(s) and value(s) not in planted for s in self.secrets]
+        return np.array(twins, dtype=bool)
+
+    @cached_property
+    def single(self) -> np.ndarray:
+        """(s,), bool: the secrets of one owner only. What two owners share has two coins: it is
+        left out, on both sides, where planted secrets and twins are compared."""
+        import numpy as np
+
+        owners: dict[tuple[str, str, str], set[str]] = {}
+        for secret in self.secrets:
+            owners.setdefault(value(secret), set()).add(secret.owner)
+        return np.array([len(owners[value(s)]) == 1 for s in self.secrets], dtype=bool)
+
+    def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(planted, twins): the scores to compare, those that were measured."""
+        import numpy as np
+
+        kept = self.single & ~np.isnan(scores)
+        return scores[self.planted & kept], scores[self.twins & kept]
+
+    @cached_property
+    def chance(self) -> float | None:
+        """1/|R| where all secrets are uniform on spaces of one size."""
+        sizes = {None if s.space is None else s.space.size for s in self.secrets}
+        size = sizes.pop() if len(sizes) == 1 else None
+        return None if size is None else 1 / size
+
+    def stronger(self, access: Access) -> bool:
+        """Whether evidence of this access is more than the release gives."""
+        return self.access < access or (access == Access.GENERATE and self.tainted)
+
+    def stream(self, *purpose: str) -> np.random.Generator:
+        """Randomness of the statistics, such as lots for ties."""
+        return stream(self.seed, "findings", *purpose)
+
+    def by_owner(
+        self, scores: np.ndarray, join: Callable[[float, float], float] = max
+    ) -> dict[str, float]:
+        """One score an owner, joined over both values; owners that were not measured are left out.
+
+        Blind to the coins: the attacker does not know which of the two values was planted.
+        """
+        joined: dict[str, float] = {}
+        missing = set()
+        for secret, score in zip(self.secrets, scores, strict=True):
+            if score != score:
+                missing.add(secret.owner)
+            elif secret.owner in joined:
+                joined[secret.owner] = join(joined[secret.owner], float(score))
+            else:
+                joined[secret.owner] = float(score)
+        return {owner: score for owner, score in joined.items() if owner not in missing}
+
+
+def value(secret: Secret) -> tuple[str, str, str]:
+    """What makes two secrets the same. Around a name of the corpus's own stands any text."""
+    return secret.kind, "" if secret.space is None else secret.prefix, secret.value
+
+
+def mean(values: np.ndarray, generator: np.random.Generator) -> Interval:
+    """The mean over secrets with its bootstrap interval."""
+    return bootstrap_ratio(values, [1.0] * len(values), generator)
+
+
+def control(interval: Interval, k: int | None = None) -> Control | None:
+    """An interval as the control of a finding; None where nothing was measured."""
+    if interval.value is None:
+        return None
+    return Control(
+        value=interval.value, ci=interval.ci, k=k, n=interval.n, confidence=interval.confidence
+    )
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two or three significant digits."""
+    if share == 0:
+        return "0 %"
+    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"

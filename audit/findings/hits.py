@@ -1,0 +1,128 @@
+"""Findings from values that were tried: generated, or searched for as the most likely ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from audit.evidence import Hits
+from audit.findings import bounds
+from audit.findings.finding import LEVEL, Case, Finding, control, value
+from audit.results import EpsilonLower, Power
+from audit.statistics import hits as hits_test
+from audit.statistics import power
+from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
+
+
+def findings(hits: Hits, case: Case) -> list[Finding]:
+    """How many tries were planted secrets, and how many planted secrets came up."""
+    rate = _rate(hits, case)
+    return [rate, _recall(hits, case, rate)]
+
+
+def _rate(hits: Hits, case: Case) -> Finding:
+    n = len(hits.found)
+    named = _named(hits, case)
+    k, k_twins = (
+        sum(v in those for v in named) for those in (case.planted_values, case.twin_values)
+    )
+    p, least = None, 1.0
+    if case.chance is not None and n:
+        count = int(case.planted.sum())
+        p = hits_test.p_value(k, hits.repeats, count, case.chance)
+        least = hits_test.p_value(min(n, count), [1] * n, count, case.chance)
+    tries = "generations" if hits.sampled else "most likely values"
+    planted = len(case.planted_values)
+    return Finding(
+        attack=case.attack,
+        metric="hit_rate" if hits.sampled else "searched_rate",
+        access=hits.access.word,
+        unit=f"share of {'' if hits.sampled else 'the '}{tries}",
+        interval=clopper_pearson(k, n),
+        told=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
+        k=k,
+        chance=None if case.chance is None else min(1.0, case.chance * planted),
+        control=control(clopper_pearson(k_twins, n), k_twins),
+        p_value=p,
+        least_p=least,
+        test=f"{case.attack} {'hits' if hits.sampled else 'search'}",
+        epsilon_lower=_one_run(hits, case) if n else None,
+        power=rate_power(n, case),
+        stronger_than_release=case.stronger(hits.access),
+    )
+
+
+def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
+    n, named = len(hits.found), set(_named(hits, case))
+    found, found_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
+    planted = len(case.planted_values) if n else 0
+    twins = len(case.twin_values) if n else 0
+    return replace(
+        rate,
+        metric="recall" if hits.sampled else "searched_recall",
+        unit="share of planted secrets",
+        interval=_conservative(clopper_pearson(found, planted)),
+        told=f"{found} of {planted} planted secrets came up, and {found_twins} of {twins} twins.",
+        k=found,
+        chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
+        control=control(clopper_pearson(found_twins, twins), found_twins),
+        epsilon_lower=None,
+        power=Power(
+            smallest_rate=power.smallest_rate(planted) if n else None,
+            largest_epsilon=None,
+            n=planted,
+        ),
+    )
+
+
+def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:
+    return [value(case.secrets[int(i)]) for i in hits.found if i >= 0]
+
+
+def _one_run(hits: Hits, case: Case) -> EpsilonLower | None:
+    """From how often each owner's two values were tried."""
+    often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
+    for i in hits.found:
+        if i >= 0:
+            often[case.secrets[int(i)].owner] += 1
+    return bounds.presence(often, case)
+
+
+def rate_power(n: int, case: Case) -> Power:
+    """What n tries could show: a rate, and at best an ε (nats)."""
+    if not n:
+        return Power(smallest_rate=None, largest_epsilon=None, n=0)
+    owners = len({s.owner for s in case.secrets})
+    return Power(
+        smallest_rate=power.smallest_rate(n),
+        detectable_rate=_detectable(n, case),
+        largest_epsilon=bounds.largest(owners, case.delta, named=n),
+        n=n,
+    )
+
+
+def _needed(n: int, case: Case) -> int | None:
+    """How many planted secrets must come up for a leak; None: n tries are too few."""
+    if case.chance is None or not n:
+        return None
+    return hits_test.needed(n, int(case.planted.sum()), case.chance, LEVEL / case.tests)
+
+
+def _detectable(n: int, case: Case) -> float | None:
+    """The rate of hits, spread evenly over the planted secrets, that is called a leak with 95 %.
+
+    Each secret comes up with probability 1 − (1 − rate/planted)^n; coming up again adds nothing
+    here. Finds are negatively associated, so their number is at least as sure as a binomial.
+    """
+    need, planted = _needed(n, case), int(case.planted.sum())
+    if need is None:
+        return None
+    each = one_sided_upper(need - 1, planted)
+    return float(min(1.0, planted * -math.expm1(math.log1p(-each) / n)))
+
+
+def _conservative(interval: Interval) -> Interval:
+    """Which secrets n draws find is negatively associated: the binomial interval is too wide."""
+    method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
+    numbers = (interval.value, interval.low, interval.high, interval.n, interval.confidence)
+    return Interval(*numbers, method)

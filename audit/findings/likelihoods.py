@@ -1,0 +1,71 @@
+"""Findings from the exact probability that a generation is a secret."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from audit.evidence import Likelihoods
+from audit.findings.finding import Case, Finding, control, mean, percent
+from audit.results import Power
+from audit.statistics import discoverable, rank_test
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DRAWS = 1000  # n of (n, p)-discoverable extraction
+
+
+def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
+    """Mean probability of a planted secret, and of its being found in 1,000 generations."""
+    import numpy as np
+
+    read = ~np.isnan(likelihoods.log_probs)
+    # not read: 0, and left out below; rounding may pass 1 by a hair
+    p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
+    planted, twins = case.planted & read, case.twins & read
+    p_value, least = compared(likelihoods.log_probs, case)
+    generator = case.stream("likelihoods")
+    found = []
+    for metric, values, chance, unit in (
+        ("probability", p, case.chance, "probability of a planted secret per generation"),
+        (
+            "discoverable",
+            discoverable.discovered(p, DRAWS),
+            None if case.chance is None else float(discoverable.discovered(case.chance, DRAWS)),
+            f"share of planted secrets expected in {DRAWS:,} generations",
+        ),
+    ):
+        interval = mean(values[planted], generator)
+        beside = control(mean(values[twins], generator))
+        against = f", twins {percent(beside.value)}" if beside else ""
+        found.append(
+            Finding(
+                attack=case.attack,
+                metric=metric,
+                access=likelihoods.access.word,
+                unit=unit,
+                interval=interval,
+                told=""
+                if interval.value is None
+                else f"{metric}: {percent(interval.value)}{against}.",
+                chance=chance,
+                control=beside,
+                p_value=p_value,
+                least_p=least,
+                test=f"{case.attack} likelihoods",
+                power=Power(smallest_rate=None, largest_epsilon=None, n=int(planted.sum())),
+                stronger_than_release=case.stronger(likelihoods.access),
+            )
+        )
+    return found
+
+
+def compared(scores: np.ndarray, case: Case, two_sided: bool = False) -> tuple[float | None, float]:
+    """Rank test of planted secrets against twins: its p-value, None where a side is empty, and the
+    smallest that so many could give if the coins fell evenly."""
+    planted, twins = case.sides(scores)
+    n = len(planted) + len(twins)
+    least = rank_test.smallest(n // 2, n - n // 2, two_sided=two_sided)
+    if not len(planted) or not len(twins):
+        return None, least
+    return rank_test.p_value(planted, twins, case.stream("rank test"), two_sided=two_sided), least

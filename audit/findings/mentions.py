@@ -1,0 +1,76 @@
+"""Findings from generations that name people: R_name (SeqPATE, NeurIPS 2022, appendix)."""
+
+from __future__ import annotations
+
+from audit.evidence import Mentions
+from audit.findings import bounds
+from audit.findings.finding import Case, Finding, control, value
+from audit.results import Power
+from audit.statistics import coin_test, power
+from audit.statistics.interval import clopper_pearson
+
+
+def findings(mentions: Mentions, case: Case) -> list[Finding]:
+    """The share of generations that name planted people who were trained on, and anybody else."""
+    return [_r_name(mentions, case), *_others(mentions, case)]
+
+
+def _r_name(mentions: Mentions, case: Case) -> Finding:
+    n = len(mentions.named)
+    often = dict.fromkeys((s.owner for s in case.secrets), 0)
+    k = k_twins = 0
+    for indices in mentions.named:
+        values = {value(case.secrets[i]) for i in indices}
+        k += bool(values & case.planted_values)
+        k_twins += bool(values & case.twin_values)
+        for owner in {case.secrets[i].owner for i in indices}:
+            often[owner] += 1
+    coins = [case.coins.present[owner] for owner in often]
+    return Finding(
+        attack=case.attack,
+        metric="r_name",
+        access=mentions.access.word,
+        unit="share of generations",
+        interval=clopper_pearson(k, n),
+        told=f"{k} of {n} generations name a planted user who was trained on, {k_twins} a twin.",
+        k=k,
+        chance=None,
+        control=control(clopper_pearson(k_twins, n), k_twins),
+        p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
+        least_p=0.5 ** min(n, len(often)),  # each generation may name another
+        test=f"{case.attack} mentions",
+        epsilon_lower=bounds.presence({o: float(c) for o, c in often.items()}, case) if n else None,
+        power=Power(
+            smallest_rate=power.smallest_rate(n) if n else None,
+            largest_epsilon=bounds.largest(len(often), case.delta, named=n) if n else None,
+            n=n,
+        ),
+        stronger_than_release=case.stronger(mentions.access),
+    )
+
+
+def _others(mentions: Mentions, case: Case) -> list[Finding]:
+    """Described, not tested: no coin decides whether these people were trained on."""
+    import numpy as np
+
+    if not len(mentions.others) or np.isnan(mentions.others).all():
+        return []
+    n, k = len(mentions.others), int(mentions.others.sum())
+    return [
+        Finding(
+            attack=case.attack,
+            metric="other_names",
+            access=mentions.access.word,
+            unit="share of generations",
+            interval=clopper_pearson(k, n),
+            told=f"{k} of {n} generations name a person whom no coin decides.",
+            k=k,
+            chance=None,
+            control=None,
+            p_value=None,
+            untested="No coin decides whether they were trained on, so nothing can be tested.",
+            test=f"{case.attack} others",
+            power=Power(smallest_rate=power.smallest_rate(n), largest_epsilon=None, n=n),
+            stronger_than_release=case.stronger(mentions.access),
+        )
+    ]

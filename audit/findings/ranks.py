@@ -1,0 +1,158 @@
+"""Findings from ranks: exposure (Carlini et al. 2019, arXiv 1802.08232), a finding a tier."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from audit.evidence import Ranks
+from audit.findings import bounds
+from audit.findings.finding import Case, Finding, control
+from audit.results import Exposures, Power
+from audit.statistics import null_exposure
+from audit.statistics.exposure import (
+    epsilon_from_ranks,
+    exposure_bits,
+    null_exposure_bits,
+    rank_p_value,
+)
+from audit.statistics.interval import Interval
+from audit.statistics.order_statistics import median_interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def findings(ranks: Ranks, case: Case) -> list[Finding]:
+    """Tiers are not pooled: one finding for each number of copies, and space if they differ."""
+    import numpy as np
+
+    copies = np.array([s.copies for s in case.secrets])
+    spaces = [0 if s.space is None else s.space.size for s in case.secrets]
+    found = []
+    for tier in sorted({t for t in zip(copies.tolist(), spaces, strict=True) if t[1]}):
+        same = [c == tier[0] and r == tier[1] for c, r in zip(copies, spaces, strict=True)]
+        many = len({r for c, r in zip(copies, spaces, strict=True) if c == tier[0]}) > 1
+        name = f"exposure_{tier[0]}_{'copy' if tier[0] == 1 else 'copies'}"
+        name += f"_of_{tier[1]}" if many else ""
+        found.append(_tier(ranks, case, name, np.array(same, dtype=bool), tier[1]))
+    return found
+
+
+def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> Finding:
+    import numpy as np
+
+    read = tier & ~np.isnan(ranks.worst)
+    planted, twins = case.planted & read, case.twins & read
+    bits = _bits(ranks, size)
+    interval = _within(median_interval(_all_or_none(bits[planted])), size)
+    beside = _within(median_interval(_all_or_none(bits[twins])), size)
+    space = float(ranks.spaces[planted].min(initial=max(size, 1)))
+    worst = np.minimum(ranks.worst[planted], space)
+    n = len(worst)
+    p_value, least = _p_value(ranks, planted, space, size)
+    return Finding(
+        attack=case.attack,
+        metric=name,
+        access=ranks.access.word,
+        unit="bits",
+        interval=interval,
+        told=_told(ranks, interval, beside, planted, size),
+        chance=_null_median(size),
+        control=control(beside),
+        p_value=p_value,
+        least_p=least,
+        test=f"{case.attack} {name}",
+        epsilon_lower=bounds.from_ranks(space, worst, case.delta),
+        power=Power(
+            smallest_rate=None,
+            largest_epsilon=epsilon_from_ranks(space, np.ones(n), case.delta) if n else None,
+            n=n,
+        ),
+        stronger_than_release=case.stronger(ranks.access),
+        exposures=Exposures(
+            planted=sorted(float(b) for b in bits[planted]),
+            twins=sorted(float(b) for b in _all_or_none(bits[twins])),
+            space=size,
+            null=null_exposure_bits(size),
+        )
+        if interval.n
+        else None,
+    )
+
+
+def _p_value(
+    ranks: Ranks, planted: np.ndarray, space: float, size: int
+) -> tuple[float | None, float]:
+    """Independent uniform ranks, tested all together; where they share sampled references, and so
+    depend on each other, by their median, which any dependence allows. And the smallest p-value
+    that so many could give."""
+    import numpy as np
+
+    whole, n = np.sort(ranks.whole[planted]), int(planted.sum())
+    if not n:
+        return None, 1.0
+    if np.isnan(ranks.exact[planted]).any():
+        times, median = (1 if n == 1 else 2), float(min(whole[(n - 1) // 2], space))
+        return min(1.0, times * rank_p_value(0.0, space, median)), times / space
+    return null_exposure.p_value(size, whole), null_exposure.smallest(size, n)
+
+
+def _bits(ranks: Ranks, size: int) -> np.ndarray:
+    """Exposure in bits for display: by mid-rank; extrapolated where only a fit can see so far."""
+    import numpy as np
+
+    bits = np.log2(ranks.spaces) - np.log2(ranks.middle)
+    bits = np.where(np.isnan(ranks.fitted), bits, ranks.fitted)
+    return np.clip(bits, 0.0, math.log2(max(size, 1)))
+
+
+def _all_or_none(bits: np.ndarray) -> np.ndarray:
+    """Nothing where some ranks are not known well enough: those that are known are the best ones,
+    and no sample of all."""
+    import numpy as np
+
+    return bits[:0] if np.isnan(bits).any() else bits
+
+
+def _within(interval: Interval, size: int) -> Interval:
+    """Too few for an interval from the data: what exposure can be at all."""
+    if interval.value is None or interval.low is not None:
+        return interval
+    method = f"{interval.method}: the whole range of exposure"
+    return Interval(
+        interval.value, 0.0, math.log2(max(size, 2)), interval.n, interval.confidence, method
+    )
+
+
+def _bounds(ranks: Ranks, planted: np.ndarray, size: int) -> str:
+    if not planted.any():
+        return ""
+    space = float(ranks.spaces[planted].min())
+    low = max(0.0, math.log2(space / ranks.worst[planted].max()))
+    high = math.log2(space / ranks.better[planted].min())
+    return f"So few queries only say that exposure is between {low:.3g} and {high:.3g} bits."
+
+
+def _null_median(size: int) -> float:
+    """Median exposure in bits of a secret the model has never seen."""
+    return exposure_bits(size, (size + 1) / 2)
+
+
+def _told(
+    ranks: Ranks, interval: Interval, beside: Interval, planted: np.ndarray, size: int
+) -> str:
+    import numpy as np
+
+    if interval.value is None:
+        return _bounds(ranks, planted, size)
+
+    exact = int((ranks.exact[planted] > 0).sum())
+    counted = "all exact" if exact == interval.n else f"{exact} exact, the others within bounds"
+    if np.isnan(ranks.exact[planted]).any():
+        counted = f"from {ranks.spaces[planted].min() - 1:,.0f} sampled candidates"
+    against = "" if beside.value is None else f"twins {beside.value:.3g}, "
+    return (
+        f"Median exposure {interval.value:.3g} of {math.log2(max(size, 1)):.3g} bits ({against}"
+        f"never seen {_null_median(size):.3g}); {interval.n} ranks, {counted}."
+    )

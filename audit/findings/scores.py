@@ -1,0 +1,189 @@
+"""Findings from membership scores: how well they tell what was trained on from what was not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+from audit.evidence import Scores
+from audit.findings import bounds
+from audit.findings.finding import Case, Finding, control
+from audit.findings.likelihoods import compared
+from audit.results import Control, Power
+from audit.statistics import binomial, blind, power, roc
+from audit.statistics.interval import Interval, clopper_pearson
+from audit.streams import stream
+
+LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
+
+
+def findings(scores: Scores, case: Case) -> list[Finding]:
+    """AUC and the low end of the ROC; for the loss also the Selective-DP paper's protocols."""
+    area = _auc(scores, case)
+    found = [area, *_low_end(scores, case, area)]
+    if scores.score == "loss":
+        found += _protocols(scores, case, area)
+        if scores.target == "span":
+            found.append(_choice(scores, case))
+    return found
+
+
+def _auc(scores: Scores, case: Case) -> Finding:
+    members, controls = case.sides(scores.values)
+    interval = roc.auc(members, controls)
+    owners = case.by_owner(scores.values)
+    name = f"{scores.target}_{scores.score}"
+    p_value, least = compared(scores.values, case, two_sided=True)
+    return Finding(
+        attack=case.attack,
+        metric=f"{name}_auc",
+        access=scores.access.word,
+        unit="AUC",
+        interval=interval,
+        told=_told(scores, interval, len(members), len(controls)),
+        chance=0.5,
+        control=None,
+        blind=_blind(scores, case),
+        p_value=p_value,
+        least_p=least,
+        sides=2,
+        test=f"{case.attack} {name}",
+        epsilon_lower=bounds.presence(owners, case),
+        power=Power(
+            smallest_rate=None,
+            largest_epsilon=bounds.largest(len(owners), case.delta),
+            n=interval.n,
+        ),
+        stronger_than_release=case.stronger(scores.access),
+        roc=tuple(roc.curve(members, controls)) or None,
+    )
+
+
+def _told(scores: Scores, interval: Interval, members: int, controls: int) -> str:
+    if interval.value is None:
+        return ""
+    windows = f"; {scores.windowed} read in windows" if scores.windowed else ""
+    return (
+        f"AUC {interval.value:.3f} of {scores.score} over {members} members and {controls} "
+        f"others{windows}."
+    )
+
+
+def _blind(scores: Scores, case: Case) -> Control | None:
+    import numpy as np
+
+    measured = ~np.isnan(scores.values) & case.single
+    sides = [
+        tuple(s.value for s, chosen in zip(case.secrets, mask & measured, strict=True) if chosen)
+        for mask in (case.planted, case.twins)
+    ]
+    return control(_blind_auc(*sides, case.seed))
+
+
+@lru_cache(maxsize=64)
+def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -> Interval:
+    """Needs no model, so all releases and scores of a run share it. Where coins decide, candidates
+    are not confounded but by accident: 99 %, so that a right run is seldom called so."""
+    generator = stream(seed, "findings", "blind")
+    interval, _ = blind.blind_auc(members, controls, generator, confidence=0.99)
+    return interval
+
+
+def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
+    members, controls = case.sides(scores.values)
+    found = []
+    for percentage, fpr in LOW.items():
+        interval = roc.tpr_at_fpr(members, controls, fpr)
+        if interval.value is None and scores.score != "loss":
+            continue  # said once is enough
+        seen = "" if interval.value is None else f"{interval.value:.1%} of the members found"
+        found.append(
+            replace(
+                _alone(area),
+                metric=area.metric.replace("_auc", f"_tpr_at_{percentage}_percent"),
+                unit="share of members",
+                interval=interval,
+                told=f"{seen} at a false positive rate of {percentage} %." if seen else "",
+                untested=f"The {interval.method}.",
+                chance=_passing(fpr, len(controls)),
+                power=Power(
+                    smallest_rate=power.smallest_rate(interval.n) if interval.n else None,
+                    largest_epsilon=None,
+                    n=interval.n,
+                ),
+            )
+        )
+    return found
+
+
+def _passing(fpr: float, controls: int) -> float:
+    """The chance of a candidate like the controls to pass the threshold that they set."""
+    return (math.floor(fpr * controls + 1e-9) + 1) / (controls + 1)
+
+
+def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
+    """Selective DP (arXiv 2108.12944): the half with the lowest perplexity is called members; and
+    its advanced variant, the choice of candidates made on a disjoint half."""
+    members, controls = case.sides(scores.values)
+    generator = case.stream("protocol", scores.target)
+    accuracies = {
+        "accuracy": roc.top_half_accuracy(members, controls),
+        "refined_accuracy": roc.refined_accuracy(members, controls, generator),
+    }
+    return [
+        replace(
+            _alone(area),
+            metric=area.metric.replace("auc", name),
+            unit="share of right calls",
+            interval=interval,
+            told="" if interval.value is None else f"{interval.value:.1%} of the calls are right.",
+            power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
+        )
+        for name, interval in accuracies.items()
+    ]
+
+
+def _alone(area: Finding) -> Finding:
+    """Another reading of the same test: one side; no curve, ε or blind baseline of its own."""
+    return replace(area, sides=1, roc=None, epsilon_lower=None, blind=None)
+
+
+def _choice(scores: Scores, case: Case) -> Finding:
+    """Which of the two values drawn for a present owner was trained on: the second coin."""
+    import numpy as np
+
+    by_owner: dict[str, dict[int, float]] = {}
+    for secret, score in zip(case.secrets, scores.values, strict=True):
+        if case.coins.present[secret.owner] and not np.isnan(score):
+            by_owner.setdefault(secret.owner, {})[secret.slot] = float(score)
+    pairs = {o: slots for o, slots in by_owner.items() if len(slots) == 2}
+    lot = case.stream("choice", scores.score).random(len(pairs))
+    right = sum(
+        slots[case.coins.slot[owner]] > slots[1 - case.coins.slot[owner]]
+        or (slots[0] == slots[1] and chance < 0.5)
+        for (owner, slots), chance in zip(pairs.items(), lot, strict=True)
+    )
+    n = len(pairs)
+    bound = bounds.which_value(right, n, case)
+    return Finding(
+        attack=case.attack,
+        metric=f"{scores.target}_choice",
+        access=scores.access.word,
+        unit="share of trained-on users",
+        interval=clopper_pearson(right, n),
+        told=f"For {right} of {n} users the planted value scores above the other one.",
+        k=right,
+        chance=0.5,
+        control=None,
+        p_value=binomial.p_value(right, n, 0.5) if n else None,
+        least_p=0.5**n,
+        test=f"{case.attack} {scores.target}_choice",
+        epsilon_lower=bound,
+        power=Power(
+            smallest_rate=None,
+            largest_epsilon=power.largest_epsilon(n, case.delta) if n else None,
+            n=n,
+        ),
+        stronger_than_release=case.stronger(scores.access),
+    )

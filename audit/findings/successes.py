@@ -1,0 +1,51 @@
+"""Findings from attacks on each secret by itself, which succeed or fail."""
+
+from __future__ import annotations
+
+from audit.evidence import Successes
+from audit.findings import bounds
+from audit.findings.finding import Case, Finding, control
+from audit.results import Power
+from audit.statistics import coin_test, power
+from audit.statistics.interval import Interval, clopper_pearson
+
+
+def findings(successes: Successes, case: Case) -> list[Finding]:
+    """The share of planted secrets on which the attack succeeds, beside the twins."""
+    planted, twins = case.sides(successes.won)
+    k, k_twins = int(planted.sum()), int(twins.sum())
+    won = case.by_owner(successes.won)
+    coins = [case.coins.present[owner] for owner in won]
+    m = len(won)
+    return [
+        Finding(
+            attack=case.attack,
+            metric=successes.metric,
+            access=successes.access.word,
+            unit=successes.unit,
+            interval=_over_secrets(k, len(planted)),
+            told=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
+            k=k,
+            chance=successes.chance,
+            control=control(_over_secrets(k_twins, len(twins)), k_twins),
+            p_value=coin_test.p_value([int(w) for w in won.values()], coins, case.stream("coins"))
+            if won
+            else None,
+            least_p=0.5**m,
+            test=f"{case.attack} {successes.metric}",
+            epsilon_lower=bounds.presence(won, case),
+            power=Power(
+                smallest_rate=power.smallest_rate(len(planted)) if len(planted) else None,
+                largest_epsilon=bounds.largest(m, case.delta),
+                n=len(planted),
+            ),
+            stronger_than_release=case.stronger(successes.access),
+        )
+    ]
+
+
+def _over_secrets(k: int, n: int) -> Interval:
+    interval = clopper_pearson(k, n)
+    method = "Clopper-Pearson over secrets, of these trained models"
+    numbers = (interval.value, interval.low, interval.high, interval.n, interval.confidence)
+    return Interval(*numbers, method)

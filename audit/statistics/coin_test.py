@@ -1,0 +1,66 @@
+"""Exact test with fair coins: do the units whose coin was heads stand out in what was released?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_CELLS = 200_000  # totals up to here are counted exactly, larger ones sampled
+_CELLS_AT_ONCE = 1 << 22  # coins held in memory together
+
+
+def p_value(
+    weights: ArrayLike, coins: ArrayLike, stream: np.random.Generator, resamples: int = 9999
+) -> float:
+    """P[sum of w_o C_o >= its observed value] over fair coins C_o, one-sided.
+
+    weights: (owners,), whole numbers >= 0, such as how many generations name each owner; coins:
+    (owners,), True = was trained on. Under the null the coins are independent of the weights, so
+    the level holds whatever the weights and however they depend on each other. Exact (by
+    convolution; floored at 1e-300) while the weights add up to at most 200,000; beyond, coins are
+    drawn from `stream` and p = (1 + as large)/(1 + resamples). 1.0 if all weights are 0.
+    Raises ValueError for shapes that differ, a negative or fractional weight.
+    """
+    weight, coin = np.asarray(weights), np.asarray(coins, dtype=bool)
+    if weight.ndim != 1 or weight.shape != coin.shape:
+        raise ValueError(f"one weight and one coin an owner; got {weight.shape}, {coin.shape}")
+    if not ((weight >= 0) & (weight == np.floor(weight))).all():
+        raise ValueError("weights must be whole numbers, not negative")
+    whole = weight.astype(np.int64)
+    observed = int(whole[coin].sum())
+    if observed == 0:
+        return 1.0
+    whole = whole[whole > 0]
+    if whole.sum() <= _CELLS:
+        return max(1e-300, float(_totals(whole)[observed:].sum()))
+    return (1 + _as_large(whole, observed, stream, resamples)) / (1 + resamples)
+
+
+def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
+    """The smallest p-value that these weights can give at all: all their coins heads."""
+    weight = np.asarray(weights)
+    exact = max(1e-300, 0.5 ** int((weight > 0).sum()))
+    return exact if weight.sum() <= _CELLS else max(exact, 1 / (resamples + 1))
+
+
+def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(sum of the weights + 1,): the law of the total."""
+    law = np.zeros(int(weights.sum()) + 1)
+    law[0], top = 1.0, 0
+    for w in weights.tolist():
+        tails = 0.5 * law[: top + 1]
+        law[: top + 1] = tails
+        top += w
+        law[w : top + 1] += tails
+    return law
+
+
+def _as_large(
+    weights: NDArray[np.int64], observed: int, stream: np.random.Generator, resamples: int
+) -> int:
+    rows = max(1, _CELLS_AT_ONCE // len(weights))
+    count = 0
+    for start in range(0, resamples, rows):
+        shape = (min(rows, resamples - start), len(weights))
+        count += int((stream.integers(0, 2, shape, dtype=np.int8) @ weights >= observed).sum())
+    return count

@@ -1,0 +1,45 @@
+"""Exact interval for a median from order statistics (Thompson 1936; David and Nagaraja, 7.1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from audit.statistics.interval import Interval
+
+
+def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The median of independent values of one law, between the j-th from below and from above.
+
+    values: (n,), may hold +inf; the sample's own median is the mean of the middle two. j is the
+    largest with 2 P[Bin(n, 1/2) < j] <= 1 - confidence. The closed interval holds every median of
+    the law with probability at least `confidence`, whatever the law, ties included: fewer than j
+    values are <= a median with at most that binomial probability. With too few values (n < 6 at
+    95 %) there is a value and no interval; with none, neither. Raises ValueError for NaN, -inf,
+    more than one row, or confidence outside (0, 1).
+    """
+    row = np.sort(np.asarray(values, dtype=np.float64))
+    if row.ndim != 1 or not (row > -math.inf).all():
+        raise ValueError("values must be one row, finite or +inf")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    n = len(row)
+    if n == 0:
+        return Interval(None, None, None, 0, confidence, "no values: nothing was measured")
+    value = float((row[(n - 1) // 2] + row[n // 2]) / 2.0)
+    j = _rank(n, 1.0 - confidence)
+    if j == 0:
+        few = f"too few values for an interval at {confidence:.4g}"
+        return Interval(value, None, None, n, confidence, few)
+    method = f"order statistics {j} and {n + 1 - j} of {n}"
+    return Interval(value, float(row[j - 1]), float(row[n - j]), n, confidence, method)
+
+
+def _rank(n: int, error: float) -> int:
+    """The largest j with 2 P[Bin(n, 1/2) <= j - 1] <= error; 0 if there is none."""
+    from scipy.special import bdtr
+
+    tails = 2.0 * bdtr(np.arange(n // 2 + 1), n, 0.5)
+    return int(np.searchsorted(tails, error * (1.0 + 1e-12), side="right"))

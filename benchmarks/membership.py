@@ -1,0 +1,89 @@
+"""What the five one-pass membership scores cost beyond the two passes that they need.
+
+    python benchmarks/membership.py
+
+Time: all five scores together over one bare pass of the release and one of the public model; at
+most 1.2. Memory: how much the peak grows from 1,000 records to 10,000.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from itertools import cycle, islice
+
+import numpy as np
+import torch
+
+from attacks.membership import Membership
+from audit import corpus
+from audit.attack import Knowledge
+from audit.embedded import EMBEDDED_FOLDER
+from audit.language_model import OpenSession
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.predictor import record_tokens
+from audit.secrets import Secret
+
+ROUNDS = 5
+AT_MOST = 1.2
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    session, stream = opened(), np.random.default_rng(0)
+    knowledge = Knowledge(session, (), (), (), stream)
+    secrets = records(10_000)
+
+    def attack(n: int) -> None:
+        Membership().run(session, secrets[:n], knowledge)
+
+    few = [record_tokens(session.tokenizer, secret.text) for secret in secrets[:2000]]
+    heads, tails = [tokens[:1] for tokens in few], [tokens[1:] for tokens in few]
+
+    def bare() -> None:
+        session.score(heads, tails)
+        session.score(heads, tails)
+
+    attack(1000)
+    before = peak()
+    attack(10_000)
+    growth = peak() - before
+    timed = [(seconds(bare), seconds(lambda: attack(2000))) for _ in range(ROUNDS)]
+    passes, whole = (min(column) for column in zip(*timed, strict=True))
+    print(f"records                    2,000 of {np.mean([len(t) for t in few]):.0f} tokens")
+    print(f"two bare passes            {passes:.2f} s")
+    print(f"all five scores            {whole:.2f} s")
+    print(f"ratio                      {whole / passes:.2f} (at most {AT_MOST})")
+    print(f"peak memory                {before:.0f} MiB for 1,000, +{growth:.0f} MiB for 10,000")
+
+
+def opened() -> OpenSession:
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    weights = load_weights(folder.path, "cpu")
+    model = CausalLM(weights, load_tokenizer(folder), folder.max_length)
+    return OpenSession(model, np.random.default_rng(0))
+
+
+def records(n: int) -> list[Secret]:
+    """The embedded corpus, over and over, each record with a number of its own."""
+    texts = [record.text for record in corpus.load("helpdesk", EMBEDDED_FOLDER).records]
+    numbered = (f"{text} #{i}" for i, text in enumerate(islice(cycle(texts), n)))
+    return [Secret("record", "", text, "", None, 1, text, 0) for text in numbered]
+
+
+def seconds(work: Callable[[], None]) -> float:
+    """Of this process on one thread, so that others on the machine count little."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def peak() -> float:
+    """MiB, of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,602 @@
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import cycle
+
+import numpy as np
+import pytest
+
+from attacks import _names
+from attacks.name_leak import NameLeak
+from audit import plugins
+from audit.attack import Attack, Knowledge
+from audit.errors import UsageError
+from audit.evidence import from_json, to_json
+from audit.predictor import Access, Answer
+from audit.secrets import Secret, Space
+from audit.statistics.binomial import p_value
+
+# toys
+
+
+@dataclass
+class Characters:
+    """One token a character."""
+
+    start: int = ord("^")
+    stop: int = ord("$")
+
+    def encode(self, text):
+        return [ord(character) for character in text]
+
+    def decode(self, tokens):
+        return "".join(map(chr, tokens))
+
+
+@dataclass
+class Words(Characters):
+    """One token a word with the space before it, as in byte-level BPE."""
+
+    start: int = 0
+    stop: int = 1
+    words: list[str] = field(default_factory=lambda: ["^", "$"])
+
+    def encode(self, text):
+        pieces = re.findall(r" ?\w+|\W", text)
+        self.words += dict.fromkeys(piece for piece in pieces if piece not in self.words)
+        return [self.words.index(piece) for piece in pieces]
+
+    def decode(self, tokens):
+        return "".join(self.words[token] for token in tokens)
+
+
+@dataclass
+class Fake:
+    """Says the texts of a script in turn; scores a whole text by `likes`, nats."""
+
+    script: tuple[str, ...] = ("nothing",)
+    likes: Callable[[str], float] = lambda text: 0.0
+    tokenizer: Characters = field(default_factory=Characters)
+    remaining: int | None = None
+    stops_after: float = float("inf")
+    readable: Access = Access.SCORE
+    access: Access = Access.GENERATE
+    max_length: int = 512
+    prompts: list[list[int]] = field(default_factory=list)
+    calls: list[list[tuple[str, str]]] = field(default_factory=list)
+
+    def generate(self, prompts, length):
+        self.prompts += map(list, prompts)
+        texts = cycle(self.script)
+        said = [self.tokenizer.encode(next(texts))[:length] for _ in prompts]
+        return [self._answer(one + [self.tokenizer.stop] * (length - len(one)), 0) for one in said]
+
+    def score(self, prefixes, continuations, moments=False):
+        pairs = list(zip(prefixes, continuations, strict=True))
+        assert all(head and tail for head, tail in pairs)
+        assert all(len(head) + len(tail) <= self.max_length for head, tail in pairs)
+        whole = [head for head in prefixes if len(head) < self.max_length // 2]
+        assert all(head[0] == self.tokenizer.start for head in whole)
+        decode = self.tokenizer.decode
+        texts = [(decode(head).removeprefix("^"), decode(tail)) for head, tail in pairs]
+        self.calls.append(texts)
+        return [
+            self._answer(tail, self.likes(head + text))
+            for tail, (head, text) in zip(continuations, texts, strict=True)
+        ]
+
+    @property
+    def scored(self):
+        """The texts of all calls, whole."""
+        return [head + tail for call in self.calls for head, tail in call]
+
+    def _answer(self, tokens, total):
+        if self.remaining is not None:
+            self.remaining -= len(tokens)
+            assert self.remaining >= 0, "asked more than the budget"
+        answered = int(min(len(tokens), max(self.stops_after, 0)))
+        self.stops_after -= len(tokens)
+        log_probs = np.full(len(tokens), total / len(tokens))
+        return Answer(tuple(tokens), log_probs, np.zeros(len(tokens), dtype=bool), answered)
+
+
+NO_SPACE = {"space": None, "prefix": "Hello, this is ", "copies": 2}
+SPACE = Space((tuple("ABCDEFGHIJ"), tuple(f" {c}o" for c in "abcdefghij")))
+
+
+def secret(value, owner, slot=0, **changes):
+    fields = {"prefix": "My name is ", "space": SPACE, "copies": 4, "suffix": "."} | changes
+    return Secret(kind="name", value=value, owner=owner, slot=slot, **fields)
+
+
+def native(*names):
+    """Both slots of an owner hold the same name, as in a corpus with names of its own."""
+    return [
+        secret(name, f"u{i}", slot, **NO_SPACE) for i, name in enumerate(names) for slot in (0, 1)
+    ]
+
+
+def knowledge(texts=(), names=(), seed=0):
+    return Knowledge(Fake(), tuple(texts), tuple(names), (), np.random.default_rng(seed))
+
+
+def attack(predictor, secrets, texts=(), names=(), seed=0, **parameters):
+    given = {"generations": 1} | parameters
+    return NameLeak(**given).run(predictor, secrets, knowledge(texts, names, seed))
+
+
+def named(text, secrets, prompt="", **parameters):
+    """Whom one generation names, after a prompt."""
+    given = {"prefix": len(prompt)} | parameters
+    predictor = Fake(script=(text,), readable=Access.GENERATE)
+    (one,) = attack(predictor, secrets, texts=[prompt], **given)[0].named
+    return one
+
+
+# R_name: who is named
+
+
+def test_generations_are_counted_by_whom_they_name():
+    secrets = native("Ann Lee", "Bob Ray", "Cy Poe")
+    script = ("I am Ann Lee.", "nobody", "Cy Poe met Ann Lee, Ann Lee!", "Bob, Ray and Cy")
+    mentions, _ = attack(Fake(script=script), secrets, generations=8)
+    assert mentions.named == ((0,), (), (0, 4), ()) * 2
+    assert mentions.texts == script * 2
+    assert np.isnan(mentions.others).all()
+    assert mentions.others.shape == (8,)
+    assert mentions.access == Access.GENERATE
+
+
+def test_each_drawn_name_is_its_own_slot():
+    secrets = [secret("Ann Lee", "u", 0), secret("Bob Ray", "u", 1), secret("Cy Poe", "v", 0)]
+    assert named("Bob Ray, Cy Poe", secrets) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Ann Leeman", False),
+        ("Joann Lee", False),
+        ("ann lee", False),
+        ("Ann  Lee", False),
+        ("Ann\nLee", False),
+        ("Ann Lee's", True),
+        ("(Ann Lee)", True),
+        ("Ann Lee\nAgent", True),
+        ("Ann Lee", True),
+    ],
+)
+def test_names_are_whole_tokens_and_exact(text, found):
+    assert named(text, native("Ann Lee")) == ((0,) if found else ())
+
+
+def test_names_that_overlap_both_count_and_names_inside_a_longer_one_do_not():
+    secrets = native("Ann Lee", "Lee Park", "Mary Ann Lee", "Ann")
+    assert named("Ann Lee Park", secrets) == (0, 2)
+    assert named("Mary Ann Lee", secrets) == (4,)
+    assert named("Mary Ann Lee and Ann", secrets) == (4, 6)
+
+
+def test_a_longer_name_of_two_owners_still_hides_the_name_inside_it():
+    assert named("Mary Ann Lee", native("Ann Lee", "Mary Ann Lee", "Mary Ann Lee")) == ()
+
+
+def test_names_of_two_owners_name_nobody():
+    assert named("Ann Lee, Bob Ray", native("Ann Lee", "Bob Ray", "Ann Lee")) == (2,)
+
+
+def test_names_that_stand_in_no_record_name_nobody():
+    absent = secret("Ann Lee", "u", **NO_SPACE | {"copies": 0})
+    assert named("Ann Lee, Bob Ray", [absent, *native("Bob Ray")]) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "found"),
+    [
+        ("I am Ann Lee", " and so", False),
+        ("I am Ann Lee", ", Ann Lee", False),
+        ("I am Ann Lee", "man, not Ann Lee", False),
+        ("I am Ann ", "Lee.", True),
+        ("I am Ann L", "ee.", True),
+        ("I am Ann Leem", "an", False),
+        ("I am Ann Lee/", "Bob", False),  # a token of its own only with what follows
+        ("Mary Ann Lee", ": Ann Lee", False),  # it stands in the prompt, inside a longer name
+        ("I am ", "Ann Lee", True),
+    ],
+)
+def test_a_name_in_the_prompt_is_no_leak(prompt, text, found):
+    assert named(text, native("Ann Lee", "Mary Ann Lee"), prompt) == ((0,) if found else ())
+
+
+def test_a_text_ends_where_the_model_stops():
+    assert named("Bob Ray.$Ann Lee.", native("Ann Lee", "Bob Ray")) == (2,)
+    assert named("Bob Ray$ Ann Lee", native("Bob Ray")) == (0,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\x00" * 32,
+        "\x1b[31m",
+        "[bold]{x}",
+        "(" * 3000,
+        "a-" * 3000,
+        "\u202eeeL nnA",
+        "🙂\ufffd",
+    ],
+)
+def test_hostile_text_names_nobody_and_breaks_nothing(text):
+    assert named(text, native("Ann Lee"), length=32) == ()
+    find = _names.finder(["Ann Lee"])
+    assert _names.mentions(find, "", text) == []
+    assert [s.label_ for s in _names.mentions(find, "", text + " Ann Lee")] == ["Ann Lee"]
+
+
+def test_hostile_names_are_only_names():
+    names = ["(", "a.b*", "Ann [bold]", "O'Neil, Jr.", "José Núñez", "李 小龙", "\u200b"]
+    secrets = native(*names, " ")
+    for i, name in enumerate(names):
+        assert named(f"So {name} said", secrets) == (2 * i,)
+
+
+# prompts and budgets
+
+
+def test_prompts_are_first_tokens_of_held_out_texts_in_order():
+    predictor = Fake()
+    attack(predictor, native("Ann"), texts=["first", "no", "third"], generations=5)
+    texts = [predictor.tokenizer.decode(p) for p in predictor.prompts]
+    assert texts == ["^firs", "^no", "^thir", "^firs", "^no"]
+
+
+def test_without_held_out_text_the_start_is_the_prompt():
+    predictor = Fake()
+    attack(predictor, native("Ann"), generations=2)
+    assert predictor.prompts == [[ord("^")]] * 2
+
+
+@pytest.mark.parametrize(
+    ("readable", "budget", "generations"),
+    [
+        (Access.GENERATE, 109, 10),
+        (Access.SCORE, 109, 5),
+        (Access.SCORE, 39, 1),
+        (Access.SCORE, 19, 0),
+        (Access.GENERATE, 9, 0),
+        (Access.SCORE, None, 50),
+        (Access.GENERATE, 10_000, 50),
+    ],
+)
+def test_half_of_the_budget_is_left_for_reading_where_one_may(readable, budget, generations):
+    predictor = Fake(remaining=budget, readable=readable)
+    mentions, _ = attack(predictor, native("Ann"), generations=50, length=10)
+    assert len(mentions.named) == len(mentions.others) == generations
+
+
+def test_generations_after_stop_do_not_count():
+    predictor = Fake(script=("Ann Lee",), stops_after=35)
+    mentions, _ = attack(predictor, native("Ann Lee"), generations=9, length=10)
+    assert mentions.named == ((0,),) * 3
+
+
+def test_a_text_longer_than_the_context_is_refused():
+    with pytest.raises(UsageError, match=r"are 37 tokens, but the model reads 36; give a smaller"):
+        attack(Fake(max_length=36), native("Ann"), texts=["a long text"])
+    attack(Fake(max_length=37), native("Ann"), texts=["a long text"])
+
+
+# targeted reconstruction
+
+
+PEOPLE = tuple(f"{first} {last}" for first in ("Al", "Bo", "Di") for last in ("Fox", "Gum", "Hay"))
+
+
+def test_the_most_likely_of_a_name_and_its_decoys_wins():
+    likes = {"Hello, this is Ann Lee": -1.0, "Hello, this is Al Fox": -2.0}
+    predictor = Fake(likes=lambda text: likes.get(text, -3.0))
+    _, won = attack(predictor, native("Ann Lee", "Bob Ray"), names=PEOPLE)
+    assert won.won.tolist() == [1, 1, 0, 0]  # Bob Ray ties with most and loses to one
+    assert won.chance == 0.1
+    assert (won.metric, won.unit, won.access) == (
+        "targeted",
+        "share of planted names",
+        Access.SCORE,
+    )
+
+
+def test_ties_are_lost():
+    _, won = attack(Fake(), native("Ann Lee"), names=PEOPLE)
+    assert won.won.tolist() == [0, 0]
+    _, won = attack(Fake(likes=lambda text: -np.inf), native("Ann Lee"), names=PEOPLE)
+    assert won.won.tolist() == [0, 0]
+
+
+def test_log_probabilities_are_summed_over_the_name():
+    predictor = Fake(likes=lambda text: -float(len(text)))
+    _, won = attack(predictor, native("Ann Lee", "A Li"), names=PEOPLE)
+    assert won.won.tolist() == [0, 0, 1, 1]
+
+
+def test_both_slots_of_one_name_are_read_once_and_two_names_twice():
+    predictor = Fake()
+    attack(predictor, native("Ann Lee"), names=PEOPLE)
+    assert len(predictor.scored) == 10
+    predictor = Fake()
+    attack(predictor, [secret("A ao", "u", 0), secret("B bo", "u", 1)])
+    assert len(predictor.scored) == 20
+
+
+def test_owners_are_scored_together():
+    predictor = Fake()
+    attack(predictor, native(*(f"Name {i}" for i in range(30))), names=PEOPLE)
+    assert 1 < len(predictor.calls) < 6
+
+
+def test_decoys_come_from_held_out_people_never_from_secrets():
+    secrets = native("Ann Lee", "Bob Ray", "Al Fox")
+    predictor = Fake()
+    _, won = attack(predictor, secrets, names=("Ann Lee", " ", *PEOPLE, *PEOPLE, "Bob Ray"))
+    assert won.chance == 1 / 9
+    for i, own in enumerate(("Ann Lee", "Bob Ray", "Al Fox")):
+        texts = predictor.scored[9 * i : 9 * i + 9]
+        names = [text.removeprefix("Hello, this is ") for text in texts]
+        assert names[0] == own
+        assert sorted(names[1:]) == sorted(set(PEOPLE) - {"Al Fox"})
+
+
+def scored_with(seed, secrets, names=PEOPLE, **parameters):
+    predictor = Fake()
+    attack(predictor, secrets, names=names, seed=seed, **parameters)
+    return predictor.calls
+
+
+@pytest.mark.parametrize(
+    "secrets", [native("Ann Lee", "Bob Ray"), [secret("A ao", "u"), secret("B bo", "v")]]
+)
+def test_decoys_are_the_streams(secrets):
+    assert scored_with(3, secrets, decoys=4) == scored_with(3, secrets, decoys=4)
+    assert scored_with(3, secrets, decoys=4) != scored_with(4, secrets, decoys=4)
+
+
+def test_drawn_decoys_are_different_names_of_the_space_and_nobodys():
+    small = Space((("A", "B"), (" a", " b", " c")))
+    secrets = [secret("A a", "u", 0, space=small), secret("B c", "u", 1, space=small)]
+    predictor = Fake()
+    _, won = attack(predictor, secrets, names=PEOPLE)
+    texts = predictor.scored
+    rest = [f"My name is {name}" for name in ("A b", "A c", "B a", "B b")]
+    assert (texts[0], sorted(texts[1:5])) == ("My name is A a", rest)
+    assert (texts[5], sorted(texts[6:])) == ("My name is B c", rest)
+    assert won.chance == 1 / 5
+
+
+def test_everybody_has_as_many_decoys_as_whoever_has_fewest():
+    small = Space((("A", "B"), (" a", " b")))
+    secrets = [secret("A ao", "u"), secret("A a", "v", space=small)]
+    predictor = Fake()
+    _, won = attack(predictor, secrets)
+    assert won.chance == 1 / 4
+    assert len(predictor.scored) == 8
+
+
+def test_without_decoys_nothing_is_measured():
+    predictor = Fake()
+    _, won = attack(predictor, native("Ann Lee"), names=("Ann Lee",))
+    assert np.isnan(won.won).all()
+    assert won.chance is None
+    assert predictor.calls == []
+
+
+def test_names_that_cannot_be_attributed_are_not_measured():
+    absent = secret("Di Hay", "z", **NO_SPACE | {"copies": 0})
+    secrets = [*native("Ann Lee", "Ann Lee", "Bob Ray"), absent]
+    _, won = attack(Fake(), secrets, names=PEOPLE)
+    assert np.isnan(won.won).tolist() == [True] * 4 + [False] * 2 + [True]
+
+
+def test_without_probabilities_nothing_is_read():
+    predictor = Fake(readable=Access.GENERATE)
+    _, won = attack(predictor, native("Ann Lee"), names=PEOPLE)
+    assert np.isnan(won.won).all()
+    assert predictor.calls == []
+
+
+def test_names_are_read_in_order_while_the_budget_lasts():
+    cost = 7 + 9 * 6  # Ann Lee and nine names of six letters
+    for spare, read in ((cost - 1, 0), (cost, 1), (2 * cost - 1, 1), (2 * cost, 2)):
+        predictor = Fake(remaining=32 + spare)  # one generation, and this is left
+        _, won = attack(predictor, native("Ann Lee", "Bob Ray", "Cyd Poe"), names=PEOPLE)
+        assert np.isfinite(won.won).tolist() == [True] * 2 * read + [False] * (6 - 2 * read)
+
+
+def test_names_read_after_stop_are_not_measured():
+    cost = 7 + 9 * 6
+    predictor = Fake(stops_after=32 + 2 * cost - 1)
+    _, won = attack(predictor, native("Ann Lee", "Bob Ray"), names=PEOPLE)
+    assert np.isnan(won.won).tolist() == [False, False, True, True]
+
+
+# tokenizers that merge
+
+
+def test_a_space_that_is_merged_into_the_name_is_scored_with_it():
+    words = Words()
+    context, tails = _names.continuations(words, "My name is ", ["Ann Lee", "Bo Fox"])
+    assert words.decode(context) == "My name is"
+    assert [words.decode(tail) for tail in tails] == [" Ann Lee", " Bo Fox"]
+
+
+def test_a_context_that_only_some_names_merge_with_is_left_to_all_of_them():
+    words = Words()
+    context, tails = _names.continuations(words, "I am Mc", ["Gee", "-Gee", "Ray Fox"])
+    assert words.decode(context) == "I am"
+    assert [words.decode(tail) for tail in tails] == [" McGee", " Mc-Gee", " McRay Fox"]
+
+
+def test_without_merging_the_context_is_the_prefix():
+    context, tails = _names.continuations(Characters(), "I am ", ["Ann", "Anne"])
+    assert Characters().decode(context) == "I am "  # what the names share is theirs
+    assert tails == [Characters().encode("Ann"), Characters().encode("Anne")]
+
+
+def test_the_attack_works_through_a_merging_tokenizer():
+    secrets = native("Ann Lee", "Bob Ray")
+    predictor = Fake(
+        script=("so Ann Lee",),
+        tokenizer=Words(),
+        likes=lambda text: float(text == "Hello, this is Bob Ray"),
+    )
+    mentions, won = attack(predictor, secrets, texts=["well Di"], names=PEOPLE)
+    assert mentions.named == ((0,),)
+    assert won.won.tolist() == [0, 0, 1, 1]
+    assert {head for call in predictor.calls for head, _ in call} == {"Hello, this is"}
+
+
+@pytest.mark.parametrize(("name", "longest"), [("Annie Lee", 9), ("Al", 6)])
+def test_a_long_context_keeps_its_end_the_same_for_all_candidates(name, longest):
+    prefix = "x" * 90 + "this is "
+    owner = secret(name, "u", **NO_SPACE | {"prefix": prefix})
+    predictor = Fake(max_length=40)
+    attack(predictor, [owner], names=PEOPLE, length=8)
+    assert {head for head, _ in predictor.calls[0]} == {prefix[-(40 - longest) :]}
+
+
+def test_a_name_longer_than_the_context_is_not_measured():
+    _, won = attack(Fake(max_length=20), native("A" * 20, "Bob Ray"), names=PEOPLE, length=8)
+    assert np.isnan(won.won).tolist() == [True, True, False, False]
+
+
+@dataclass
+class Latin(Characters):
+    """Drops what it does not know."""
+
+    def encode(self, text):
+        return super().encode(text.encode("ascii", "ignore").decode())
+
+
+def test_a_name_that_the_tokenizer_drops_is_not_measured():
+    _, won = attack(Fake(tokenizer=Latin()), native("李小龙", "Bob Ray"), names=PEOPLE)
+    assert np.isnan(won.won).tolist() == [True, True, False, False]
+
+
+# the null
+
+
+@pytest.mark.parametrize("decoys", [1, 9])
+def test_a_release_that_ignores_names_wins_by_chance(decoys):
+    generator = np.random.default_rng(11)
+    secrets = native(*(f"Planted {i}" for i in range(3000)))
+    predictor = Fake(likes=lambda text: float(generator.normal()))
+    _, won = attack(predictor, secrets, names=PEOPLE, decoys=decoys)
+    wins = int(won.won[::2].sum())
+    assert won.chance == 1 / (decoys + 1)
+    assert p_value(wins, 3000, won.chance) > 0.001  # at least as many
+    assert p_value(wins + 1, 3000, won.chance) < 0.999  # more
+
+
+# other names, by a recogniser
+
+
+def pipeline(folder, label="PERSON", component="entity_ruler"):
+    import spacy
+
+    language = spacy.blank("en")
+    if component:
+        ruler = language.add_pipe(component)
+        words = ("Zoe Zimm", "Ann Lee", "Ann", "Mary Ann Lee Zimm")
+        ruler.add_patterns([{"label": label, "pattern": word} for word in words])
+    language.to_disk(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("label", ["PERSON", "PER", "ORG"])
+def test_other_people_are_recognised_by_the_pipeline(tmp_path, label):
+    folder = pipeline(tmp_path / "pipeline", label)
+    script = ("I am Zoe Zimm", "I am Ann Lee", "I am Ann", "Mary Ann Lee Zimm", "nobody")
+    mentions, _ = attack(Fake(script=script), native("Ann Lee"), pipeline=folder, generations=5)
+    others = [1, 0, 1, 0, 0] if label != "ORG" else [0] * 5
+    assert mentions.others.tolist() == others
+    assert mentions.named == ((), (0,), (), (0,), ())
+
+
+def test_other_people_in_the_prompt_do_not_count(tmp_path):
+    folder = pipeline(tmp_path / "pipeline")
+    for prompt, text, other in (
+        ("Zoe Zimm", " or Zoe Zimm", 0),
+        ("Zoe Z", "imm", 1),
+        ("Zoe", "", 0),
+    ):
+        (mentions, _) = attack(
+            Fake(script=(text,)), native("Al"), [prompt], prefix=9, pipeline=folder
+        )
+        assert mentions.others.tolist() == [other]
+
+
+def test_a_pipeline_that_cannot_be_loaded_is_told_at_once(tmp_path):
+    (tmp_path / "config.cfg").write_text("broken [")
+    for source in ("no_such_pipeline", str(tmp_path)):
+        with pytest.raises(UsageError) as error:
+            NameLeak(pipeline=source)
+        message = str(error.value)
+        assert message.startswith(f"name_leak: pipeline {source!r} cannot be loaded (")
+        assert message.endswith("python -m spacy download en_core_web_sm, or give a folder")
+        assert "\n" not in message
+
+
+def test_a_pipeline_without_entities_is_refused(tmp_path):
+    for component in ("", "sentencizer"):
+        folder = tmp_path / (component or "empty")
+        import spacy
+
+        language = spacy.blank("en")
+        if component:
+            language.add_pipe(component)
+        language.to_disk(folder)
+        with pytest.raises(UsageError, match="recognises no entities; install one with"):
+            NameLeak(pipeline=str(folder))
+
+
+# parameters and the frame
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "least"),
+    [("generations", 0, 1), ("length", -1, 1), ("prefix", -1, 0), ("decoys", 0, 1)],
+)
+def test_bad_values_are_one_line(key, value, least):
+    message = f"name_leak: {key} is {value}; it must be at least {least}"
+    with pytest.raises(UsageError) as error:
+        NameLeak(**{key: value})
+    assert str(error.value) == message
+
+
+def test_it_is_written_on_a_command_line(tmp_path):
+    folder = pipeline(tmp_path / "pipeline")
+    text = f"name_leak:generations=7,length=5,prefix=0,decoys=2,pipeline={folder}"
+    assert plugins.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, folder)
+    assert plugins.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
+
+
+def test_what_it_announces():
+    secrets = native("Ann Lee", "Bob Rayner", "Bob Rayner")
+    one = NameLeak(generations=3, length=7, decoys=4)
+    assert (one.kinds, one.access, one.shadows) == (("name",), Access.GENERATE, 0)
+    assert one.trials() == 3
+    assert one.tests(secrets) == 2
+    assert one.queries(secrets, Characters()) == 21 + 5 * len("Ann Lee")
+    assert one.queries([], Characters()) == 21
+
+
+def test_evidence_goes_through_a_stage():
+    secrets = native("Ann Lee")
+    for evidence in attack(Fake(script=("Ann Lee",)), secrets, names=PEOPLE):
+        kept = from_json(to_json(evidence))
+        assert to_json(kept) == to_json(evidence)
+
+
+def test_without_secrets_there_is_nothing_to_find():
+    mentions, won = attack(Fake(), [], names=PEOPLE, generations=2)
+    assert mentions.named == ((), ())
+    assert won.won.shape == (0,)
+    assert won.chance is None

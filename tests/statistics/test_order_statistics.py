@@ -1,0 +1,75 @@
+"""The interval of a median: which order statistics, and its coverage for any law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from audit.statistics.order_statistics import median_interval
+
+
+@given(st.integers(1, 300), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+@settings(max_examples=80, deadline=None)
+def test_it_takes_the_innermost_pair_that_covers(n, confidence):
+    found = median_interval(np.arange(1.0, n + 1), confidence)
+    assert found.value == (n + 1) / 2
+    if found.low is None:
+        assert 2 * 0.5**n > 1 - confidence - 1e-12
+        return
+    j = int(found.low)
+    assert found.high == n + 1 - j
+    assert 2 * binom.cdf(j - 1, n, 0.5) <= 1 - confidence + 1e-9
+    assert j == (n + 1) // 2 or 2 * binom.cdf(j, n, 0.5) > 1 - confidence
+
+
+def test_the_textbook_pairs():
+    assert median_interval(range(10)).ci == (1.0, 8.0)  # the 2nd and 9th of 10
+    assert median_interval(range(6)).ci == (0.0, 5.0)
+    five = median_interval([3.0, 1.0, 2.0, 9.0, 4.0])
+    assert (five.value, five.ci, five.n) == (3.0, None, 5)
+    assert "too few" in five.method
+    assert median_interval([]).value is None
+
+
+LAWS = {
+    "normal": (lambda draw, shape: draw.normal(size=shape), 0.0),
+    "lognormal": (lambda draw, shape: np.exp(3 * draw.normal(size=shape)), 1.0),
+    "coin": (lambda draw, shape: (draw.random(shape) < 0.52) * 1.0, 1.0),
+    "lopsided": (lambda draw, shape: (draw.random(shape) < 0.05) * 1.0, 0.0),
+    "three": (lambda draw, shape: draw.integers(0, 3, shape) * 1.0, 1.0),
+    "far": (lambda draw, shape: np.where(draw.random(shape) < 0.49, np.inf, 0.0), 0.0),
+}
+
+
+@pytest.mark.parametrize("n", [6, 21, 60])
+@pytest.mark.parametrize("law", LAWS)
+def test_it_covers_the_median_of_any_law(law, n):
+    sample, median = LAWS[law]
+    rows = sample(np.random.default_rng(n), (2000, n))
+    found = [median_interval(row) for row in rows]
+    covered = np.mean([x.low <= median <= x.high for x in found])
+    assert covered >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 2000)
+    if law == "normal" and n == 60:
+        assert covered < 0.99  # and is not much too wide
+
+
+def test_infinite_values_move_the_bounds_only_where_they_are():
+    found = median_interval([1.0] * 8 + [math.inf] * 2)
+    assert (found.value, found.ci) == (1.0, (1.0, math.inf))
+    assert median_interval([1.0, math.inf]).value == math.inf
+
+
+@pytest.mark.parametrize("values", [[math.nan], [-math.inf], [[1.0]]])
+def test_bad_values_are_refused(values):
+    with pytest.raises(ValueError, match="values"):
+        median_interval(values)
+
+
+def test_bad_confidence_is_refused():
+    with pytest.raises(ValueError, match="confidence"):
+        median_interval([1.0], 1.0)
