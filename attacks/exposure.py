@@ -85,7 +85,9 @@ class Exposure(Attack):
             ranked = self._ranked(predictor, group, log_probs[known], knowledge.stream)
             for name, column in ranked.items():
                 columns[name][known] = column
-        return [Ranks(log_probs, **columns)]  # type: ignore[arg-type]
+        searched = (columns["exact"] >= 0).any()  # sampled ranks are read from scores alone
+        access = Access.DISTRIBUTION if searched else Access.SCORE
+        return [Ranks(log_probs, access=access, **columns)]  # type: ignore[arg-type]
 
     def _ranked(
         self,

@@ -8,6 +8,7 @@ of the two values the user's secrets take. Attacks see the candidates; only stat
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -172,7 +173,8 @@ def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
             continue
         record = whole.get(secret.value)
         if secret.kind == "name" and secret.value in joined:
-            record = next(r for r in public if secret.value in r.text)
+            name = re.compile(rf"(?<!\w){re.escape(secret.value)}(?!\w)")
+            record = next((r for r in public if name.search(r.text)), None)
         if record is not None:
             raise UsageError(
                 f"{record.where or 'a public record'}: this public text holds the {secret.kind} of "

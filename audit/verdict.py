@@ -29,10 +29,10 @@ def judge(
     sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
     run has no references. Silence of an attack that finds nothing anywhere shows nothing.
     """
-    tests = max(tests, len({f.test for f in findings if f.p_value is not None}))
+    declared, tests = tests, max(tests, len({f.test for f in findings if f.p_value is not None}))
     leaking = _rejected({f.test: f.p_value for f in findings if f.p_value is not None}, tests)
     claims = {f.test: p for f in findings if (p := _claim(f, guarantee)) is not None}
-    refuting = _rejected(claims, 0)
+    refuting = _rejected(claims, declared)
     confounded = {f.test for f in findings if _confounded(f)}
     results = []
     for finding in findings:
@@ -44,7 +44,8 @@ def judge(
             word, sentence = _leak(finding, guarantee, finding.test in refuting)
         else:
             word, sentence = _no_leak(finding, sensitive, tests)
-        results.append(_result(finding, word, f"{finding.told} {sentence}".strip()))
+        told = finding.told if finding.interval.n else ""
+        results.append(_result(finding, word, f"{told} {sentence}".strip()))
     return results
 
 
@@ -61,8 +62,8 @@ def _rejected(p_values: dict[str, float], tests: int) -> set[str]:
 
 
 def _unmeasured(finding: Finding) -> str:
-    if finding.told:
-        return ""  # it says why
+    if finding.told and finding.power.n and not finding.k:
+        return finding.told  # it says why
     why = finding.interval.method
     return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
 

@@ -25,9 +25,10 @@ class Finding:
     """One measurement; the verdict comes later.
 
     told: what was seen, as a sentence. p_value: of "the release does not depend on what was
-    planted"; None: not tested, for the reason in `untested`. least_p: the smallest p-value that so
-    much could have given, however the coins fell. test: the test the p-value is of;
-    metrics that share a test share its name. sides: 2 where both signs would be a leak.
+    planted"; None: not tested, for the reason in `untested`. least_p: the p-value that so much
+    would give if every try succeeded; silence is earned only where it is small enough. test: the
+    test the p-value is of; metrics that share a test share its name. sides: 2 where both signs
+    would be a leak.
     """
 
     attack: str

@@ -30,7 +30,7 @@ def _rate(hits: Hits, case: Case) -> Finding:
     if case.chance is not None and n:
         count = int(case.planted.sum())
         p = hits_test.p_value(k, hits.repeats, count, case.chance)
-        least = hits_test.p_value(min(n, count), [1] * n, count, case.chance)
+        least = hits_test.p_value(n, _spread(n, count), count, case.chance) if count else 1.0
     tries = "generations" if hits.sampled else "most likely values"
     planted = len(case.planted_values)
     return Finding(
@@ -73,6 +73,12 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
             n=planted,
         ),
     )
+
+
+def _spread(n: int, values: int) -> list[int]:
+    """How often each comes where n tries are spread evenly over at most so many values."""
+    different = min(n, values)
+    return [n // different + (i < n % different) for i in range(different)]
 
 
 def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:

@@ -53,9 +53,10 @@ def _others(mentions: Mentions, case: Case) -> list[Finding]:
     """Described, not tested: no coin decides whether these people were trained on."""
     import numpy as np
 
-    if not len(mentions.others) or np.isnan(mentions.others).all():
+    seen = mentions.others[~np.isnan(mentions.others)]
+    n, k = len(seen), int(seen.sum())
+    if not n:
         return []
-    n, k = len(mentions.others), int(mentions.others.sum())
     return [
         Finding(
             attack=case.attack,

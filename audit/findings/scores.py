@@ -106,7 +106,7 @@ def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
                 interval=interval,
                 told=f"{seen} at a false positive rate of {percentage} %." if seen else "",
                 untested=f"The {interval.method}.",
-                chance=_passing(fpr, len(controls)),
+                chance=fpr if interval.value is None else _passing(fpr, len(controls)),
                 power=Power(
                     smallest_rate=power.smallest_rate(interval.n) if interval.n else None,
                     largest_epsilon=None,

@@ -186,16 +186,6 @@ def test_it_reads_nothing_that_cannot_be_read(attacked, access):
     assert not session.read
 
 
-LABELLED = pytest.mark.xfail(
-    strict=True, reason="ranks among sampled candidates are read from scores and say distribution"
-)
-
-
-@pytest.mark.parametrize(
-    "attacked",
-    [pytest.param(n, marks=[LABELLED] * (n == "exposure")) for n in plugins.names("attacks")],
-    indirect=True,
-)
 def test_what_a_release_gives_is_not_called_stronger_than_it(attacked):
     for access in Access:
         _, secrets, evidence, _ = attacked(access)

@@ -87,6 +87,18 @@ def test_the_p_value_is_that_of_codes_that_fall_on_what_was_said() -> None:
     assert none["hit_rate"].p_value == 1.0
 
 
+def test_the_smallest_p_value_of_as_many_generations_is_told() -> None:
+    """Ten different ones, two of them the codes: (10/1000)²."""
+    assert by_metric([GIVEN], FOUR, COINS)["hit_rate"].least_p <= (10 / 1000) ** 2 * (1 + 1e-6)
+    assert by_metric([said()], FOUR, COINS)["hit_rate"].least_p == 1.0
+
+
+def test_no_p_value_is_smaller_than_the_smallest() -> None:
+    one = by_metric([said(*[0] * 5, *[3] * 5)], FOUR, COINS)["hit_rate"]
+    assert one.p_value == pytest.approx((2 / 1000) ** 2, rel=1e-3)  # each is one of the two
+    assert one.least_p <= one.p_value * (1 + 1e-6)
+
+
 def test_texts_that_are_no_code_are_no_evidence_in_a_small_space() -> None:
     """One code of ten, said three times beside 33 other texts: 1/10 that it is the one it is."""
     secrets = [*both("ann", ("1", "2"), digits(1)), *both("cat", ("3", "4"), digits(1))]

@@ -132,6 +132,12 @@ def test_one_side_alone_is_counted(present: list[bool]) -> None:
     assert one.p_value == (pytest.approx(1 / 4) if present[0] else 1.0)
 
 
+def test_silence_is_judged_by_one_name_a_text_and_a_leak_by_all_of_them() -> None:
+    one = found(naming([0, 2, 4, 6], [8, 10, 12, 14]), case(people(8), [True] * 8))
+    assert one.p_value == pytest.approx(1 / 256)
+    assert one.least_p == pytest.approx(1 / 4)
+
+
 def test_nothing_generated_is_nothing_measured() -> None:
     one = found(naming(), case(people(6), [True] * 3 + [False] * 3))
     assert (one.interval.value, one.p_value, one.epsilon_lower, one.control) == (None,) * 4

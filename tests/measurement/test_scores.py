@@ -140,7 +140,7 @@ def test_the_curve_belongs_to_the_area_and_other_readings_share_its_test() -> No
     for name in names[1:]:
         one = found[name]
         assert (one.test, one.p_value, one.sides) == (area.test, area.p_value, 1)
-        assert (one.roc, one.epsilon_lower) == (None, None)
+        assert (one.roc, one.epsilon_lower, one.blind) == (None, None, None)
     for name in ("accuracy", "refined_accuracy"):
         assert (found[name].interval.value, found[name].chance) == (1.0, 0.5)
         assert found[name].told == "100.0% of the calls are right."

@@ -326,6 +326,9 @@ def test_a_two_sided_test_treats_both_signs_alike() -> None:
         (area(0.8, 0.9, 0.95), (0.4, 0.6), "consistent"),  # texts tell nothing apart
         (area(0.8, 0.9, 0.95), (0.5, 0.9), "consistent"),
         (area(0.8, 0.9, 0.95), (0.55, 0.75), "consistent"),  # the model knows more than the texts
+        (area(0.05, 0.1, 0.2), (0.55, 0.75), "consistent"),
+        (area(0.05, 0.1, 0.2), (0.25, 0.45), "consistent"),
+        (area(0.05, 0.1, 0.2), (0.15, 0.45), "inconclusive"),
         (area(0.8, 0.9, 0.95), (0.55, 0.85), "inconclusive"),
         (area(0.8, 0.9, 0.95), (0.93, 1.0), "inconclusive"),
     ],
@@ -375,6 +378,22 @@ def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
 def test_the_level_is_five_percent_and_strict() -> None:
     assert verdict(finding(0.0499), promise(2.0)).verdict == "refuted"
     assert verdict(finding(0.05, HALF), promise(2.0)).verdict == "silent"
+
+
+@pytest.mark.parametrize(("tests", "word"), [(1, "silent"), (2, "inconclusive")])
+def test_what_no_outcome_could_have_shown_is_not_silent(tests: int, word: str) -> None:
+    """At best p = 0.03: 0.06 beside another test of the run, whether or not that was made."""
+    given = finding(NONE, v=HALF, least_p=0.03)
+    (result,) = judge([given], promise(2.0), SENSITIVE, tests)
+    assert result.verdict == word
+    assert ("Too little was measured" in result.sentence) == (word == "inconclusive")
+
+
+@pytest.mark.parametrize("value", [area(0.6, 0.7, 0.8), LOW_AREA])
+def test_an_interval_beside_chance_is_not_silent_on_either_side(value: Interval) -> None:
+    for interval, word in ((value, "inconclusive"), (area(0.4, 0.45, 0.6), "silent")):
+        given = membership(interval, p_value=0.2, epsilon_lower=None)
+        assert verdict(given, promise(math.inf), AUC).verdict == word
 
 
 def test_no_findings_no_verdicts() -> None:
