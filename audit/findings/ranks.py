@@ -62,6 +62,9 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
         control=control(beside),
         p_value=p_value,
         least_p=least,
+        untested="The ranks are known within bounds only: a smaller leak would not have been seen."
+        if (ranks.exact[planted] == 0).any()
+        else Finding.untested,
         test=f"{case.attack} {name}",
         epsilon_lower=bounds.from_ranks(space, worst, case.delta),
         power=Power(
@@ -86,7 +89,7 @@ def _p_value(
 ) -> tuple[float | None, float]:
     """Independent uniform ranks, tested all together; where they share sampled references, and so
     depend on each other, by their median, which any dependence allows. And the smallest p-value
-    that so many could give."""
+    that so many could give; 1 where some are known within bounds only, which hide a leak."""
     import numpy as np
 
     whole, n = np.sort(ranks.whole[planted]), int(planted.sum())
@@ -95,7 +98,9 @@ def _p_value(
     if np.isnan(ranks.exact[planted]).any():
         times, median = (1 if n == 1 else 2), float(min(whole[(n - 1) // 2], space))
         return min(1.0, times * rank_p_value(0.0, space, median)), times / space
-    return null_exposure.p_value(size, whole), null_exposure.smallest(size, n)
+    bounded = (ranks.exact[planted] == 0).any()
+    least = 1.0 if bounded else null_exposure.smallest(size, n)
+    return null_exposure.p_value(size, whole), least
 
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:

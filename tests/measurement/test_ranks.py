@@ -413,3 +413,14 @@ def test_a_shared_value_says_nothing_of_either_owner() -> None:
     alone = found(counted(scores, values[:4]), case(secrets[:4], [True, False]))
     assert alone.epsilon_lower is not None and alone.epsilon_lower.value == 0.0
     assert alone.p_value == pytest.approx(1 / 1000)  # a fair draw may well be a shared one
+
+
+def test_ranks_known_within_bounds_may_show_a_leak_but_earn_no_silence() -> None:
+    """All rank 1 of 1,000, two of four not counted to the end."""
+    secrets, present = crowd(4), [True] * 4
+    for exact, earned in (([1.0] * 8, True), ([1.0] * 6 + [0.0] * 2, False)):
+        evidence = ranks([1] * 4, exact=np.array(exact))
+        one = found(evidence, case(secrets, present))
+        assert one.p_value is not None and one.p_value < 1e-3
+        assert (one.least_p < 0.05) == earned
+        assert ("bounds" in one.untested) != earned
