@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from attacks._prefix_tree import search, tree_of
 from attacks._ranking import COLUMNS, counted, sampled
+from attacks._reading import log_probs_of, read
 from audit.attack import Attack, Knowledge
 from audit.errors import UsageError
 from audit.evidence import Evidence, Ranks
@@ -23,7 +24,6 @@ from audit.secrets import Secret, Space
 if TYPE_CHECKING:
     import numpy as np
 
-_SCORED_AT_ONCE = 4096
 _SLACK = 0.1  # nats: bfloat16 may read a secret so much less likely on its second reading
 
 
@@ -70,7 +70,7 @@ class Exposure(Attack):
         are counted, samples."""
         import numpy as np
 
-        log_probs = _read(predictor, secrets)
+        log_probs = read(predictor, secrets)
         columns = {name: np.full(len(secrets), np.nan) for name in COLUMNS}
         spaces = _spaces(secrets)
         left = self.budget if predictor.remaining is None else predictor.remaining
@@ -130,7 +130,7 @@ class Exposure(Attack):
         if predictor.remaining is not None:
             lengths = [len(continuation(predictor.tokenizer, group.prefix, v)) for v in drawn]
             drawn = drawn[: affordable(lengths, min(budget, predictor.remaining))]
-        log_probs = _log_probs(predictor, [group.prefix] * len(drawn), drawn)
+        log_probs = log_probs_of(predictor, [group.prefix] * len(drawn), drawn)
         return np.asarray(log_probs[~np.isnan(log_probs)])
 
 
@@ -152,37 +152,3 @@ def _spaces(secrets: Sequence[Secret]) -> dict[tuple[str, Space], list[int]]:
         if secret.space is not None:
             groups.setdefault((secret.prefix, secret.space), []).append(i)
     return groups
-
-
-def _read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
-    """log-probability of each secret, as many as the budget allows in the order given; else NaN."""
-    import numpy as np
-
-    log_probs = np.full(len(secrets), np.nan)
-    if predictor.readable < Access.SCORE:
-        return log_probs
-    lengths = [len(continuation(predictor.tokenizer, s.prefix, s.value)) for s in secrets]
-    n = affordable(lengths, predictor.remaining)
-    prefixes, values = [s.prefix for s in secrets[:n]], [s.value for s in secrets[:n]]
-    log_probs[:n] = _log_probs(predictor, prefixes, values)
-    return log_probs
-
-
-def _log_probs(predictor: Predictor, prefixes: Sequence[str], values: Sequence[str]) -> np.ndarray:
-    """Summed log-probability of each value after its prefix, nats; NaN where STOP cut it off."""
-    import numpy as np
-
-    tokenizer = predictor.tokenizer
-    log_probs = []
-    for first in range(0, len(values), _SCORED_AT_ONCE):
-        some = slice(first, first + _SCORED_AT_ONCE)
-        prompts = [[tokenizer.start, *tokenizer.encode(prefix)] for prefix in prefixes[some]]
-        tails = [
-            continuation(tokenizer, prefix, value)
-            for prefix, value in zip(prefixes[some], values[some], strict=True)
-        ]
-        log_probs += [
-            float(answer.log_probs.sum()) if answer.answered == len(tail) else np.nan
-            for answer, tail in zip(predictor.score(prompts, tails), tails, strict=True)
-        ]
-    return np.array(log_probs)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attacks._prefix_tree import Tree, beam, search, tree_of
+from attacks._reading import read
 from audit.attack import Attack, Knowledge
 from audit.errors import UsageError
 from audit.evidence import Evidence, Hits, Likelihoods, Successes
@@ -194,12 +195,5 @@ def _read(predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int])
     import numpy as np
 
     log_probs = np.full(len(secrets), np.nan)
-    if predictor.readable >= Access.SCORE:
-        tokenizer = predictor.tokenizer
-        values = [continuation(tokenizer, secrets[i].prefix, secrets[i].value) for i in codes]
-        n = affordable(list(map(len, values)), predictor.remaining)
-        prompts = [[tokenizer.start, *tokenizer.encode(secrets[i].prefix)] for i in codes[:n]]
-        for i, answer in zip(codes, predictor.score(prompts, values[:n]), strict=False):
-            if answer.answered == len(answer.tokens):
-                log_probs[i] = float(answer.log_probs.sum())
+    log_probs[list(codes)] = read(predictor, [secrets[i] for i in codes])
     return Likelihoods(log_probs, kind="code")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -130,10 +130,8 @@ class Case:
         """Randomness of the statistics, such as lots for ties."""
         return stream(self.seed, "findings", *purpose)
 
-    def by_owner(
-        self, scores: np.ndarray, join: Callable[[float, float], float] = max
-    ) -> dict[str, float]:
-        """One score an owner, joined over both values; owners that were not measured are left out.
+    def by_owner(self, scores: np.ndarray) -> dict[str, float]:
+        """One score an owner, the higher of both values'; owners not measured are left out.
 
         Blind to the coins: the attacker does not know which of the two values was planted.
         """
@@ -142,10 +140,8 @@ class Case:
         for secret, score in zip(self.secrets, scores, strict=True):
             if score != score:
                 missing.add(secret.owner)
-            elif secret.owner in joined:
-                joined[secret.owner] = join(joined[secret.owner], float(score))
             else:
-                joined[secret.owner] = float(score)
+                joined[secret.owner] = max(joined.get(secret.owner, -math.inf), float(score))
         return {owner: score for owner, score in joined.items() if owner not in missing}
 
 

@@ -130,5 +130,4 @@ def _detectable(n: int, case: Case) -> float | None:
 def _conservative(interval: Interval) -> Interval:
     """Which secrets n draws find is negatively associated: the binomial interval is too wide."""
     method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
-    numbers = (interval.value, interval.low, interval.high, interval.n, interval.confidence)
-    return Interval(*numbers, method)
+    return replace(interval, method=method)

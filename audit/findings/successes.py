@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from audit.evidence import Successes
 from audit.findings import bounds
 from audit.findings.finding import Case, Finding, control
@@ -45,7 +47,5 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
 
 
 def _over_secrets(k: int, n: int) -> Interval:
-    interval = clopper_pearson(k, n)
     method = "Clopper-Pearson over secrets, of these trained models"
-    numbers = (interval.value, interval.low, interval.high, interval.n, interval.confidence)
-    return Interval(*numbers, method)
+    return replace(clopper_pearson(k, n), method=method)

@@ -136,7 +136,6 @@ def test_more_tests_make_a_leak_no_easier_to_find(ran: Callable[..., Results]) -
         assert rates[0] is None or rates[1] is None or rates[0] <= rates[1]
 
 
-@pytest.mark.skipif(len(BESIDE) < 3, reason="not all attacks are there yet")
 def test_all_attacks_say_something_of_the_undefended_model(ran: Callable[..., Results]) -> None:
     results = ran(EXTRACTION, *BESIDE)
     release = {r.defense: r for r in results.releases}["none"]
