@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from audit.defense import Trained
 from audit.language_model import LanguageModel
 from audit.plan import Chosen
 from audit.preparation import Prepared
 from audit.release import Release
-from audit.training import Task
+from audit.training import Task, trained_by
 
 if TYPE_CHECKING:
     from audit.models.causal import CausalLM
@@ -47,18 +48,17 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
 
     plan = prepared.plan
     torch.set_num_threads(plan.threads)
-    inner = load_weights(plan.model.path, plan.device)
+    inner = load_weights(plan.model, plan.device)
     public = CausalLM(inner, prepared.tokenizer, plan.model.max_length)
     audited = []
     for chosen, tasks in prepared.tasks.items():
         report(f"loading {chosen.label}", 0.0)
-        models = [_trained(public, task) for task in tasks]
-        release = chosen.plugin.release(public, models)
+        release = _release(chosen, public, tasks)
         role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
         one = Audited(
             name=chosen.name,
             label=chosen.label,
-            parameters=chosen.parameters,
+            parameters=chosen.shown,
             reference=chosen.reference,
             role=role if chosen.reference else "audited",
             release=release,
@@ -88,10 +88,13 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
 
 
 def _shadows(prepared: Prepared, chosen: Chosen, public: CausalLM) -> list[Release]:
-    return [
-        chosen.plugin.release(public, [_trained(public, task) for task in tasks])
-        for tasks in prepared.shadows[chosen]
-    ]
+    return [_release(chosen, public, tasks) for tasks in prepared.shadows[chosen]]
+
+
+def _release(chosen: Chosen, public: CausalLM, tasks: Sequence[Task]) -> Release:
+    trained = [Trained(task.training, _trained(public, task)) for task in tasks]
+    release: Release = chosen.plugin.release(public, trained)
+    return release
 
 
 def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
@@ -104,8 +107,9 @@ def _trained(public: CausalLM, task: Task) -> CausalLM:
 
     from safetensors.torch import load_model
 
-    if not task.training.texts:
+    path = trained_by(task)
+    if path is None:
         return public
     inner = copy.deepcopy(public.inner)
-    load_model(inner, str(task.path), device=task.device)
+    load_model(inner, str(path), device=task.device)
     return replace(public, inner=inner)

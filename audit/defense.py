@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
-from audit.corpus import Corpus
+from audit.corpus import Corpus, Record
 from audit.language_model import LanguageModel
 from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.models.method import Method
+from audit.policies import Span
 from audit.release import Release
 
 
 @dataclass(frozen=True)
 class Training:
-    """One independent training task: texts, a recipe and a seed determine its model.
+    """One independent training task: what is said here determines its model.
 
-    Without texts the result is the public model itself.
+    method: how it is trained, all settings included.
+    owners: the protected unit each text belongs to, for methods that protect one; () elsewhere.
+    private: the private spans of each text, for methods that tell them apart; () elsewhere.
+    after: the training whose model this one continues; None: the public model.
     """
 
     label: str
     texts: tuple[str, ...]
-    recipe: Recipe
+    method: Method
     seed: int
+    owners: tuple[str, ...] = ()
+    private: tuple[tuple[Span, ...], ...] = ()
+    after: Training | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that determines the model; the label does not."""
+        method = self.method
+        settings = {f.name: getattr(method, f.name) for f in fields(method)}  # type: ignore[arg-type]
+        read = [getattr(self, name) for name in method.reads]
+        before = None if self.after is None else self.after.digest
+        parts = (type(method).__name__, settings, read, self.seed, before)
+        return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training and the model it made."""
+
+    training: Training
+    model: LanguageModel
 
 
 class Defense(ABC):
     """Turns a private corpus and a public model into a Release. Never sees an attack."""
 
     @abstractmethod
-    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
         """The models this defense needs, as independent tasks.
 
-        Raises UsageError where the corpus cannot serve (too few users, say). Loads no model.
+        corpus: its private records carry the spans that the plan's policy marks; its population is
+            the public size, which no coin moves.
+        model: the public model, described and not loaded.
+        recipe: the plan's fine-tuning without protection.
+        Raises UsageError where corpus or model cannot serve (too few users, say).
         """
 
     @abstractmethod
-    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
-        """The release made from `trained`, one model for each task, in the tasks' order."""
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        """The release made from `trained`, one for each task, in the tasks' order."""
+
+
+def owners(records: Sequence[Record], unit: str) -> tuple[str, ...]:
+    """The protected unit of each record: its user, or itself."""
+    if unit == "user":
+        return tuple(record.user for record in records)
+    return tuple(f"{place}" for place in range(len(records)))

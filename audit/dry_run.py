@@ -29,6 +29,8 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
         f"corpus {plan.corpus.name}: {len(plan.corpus.records)} records of "
         f"{len(plan.corpus.users())} users; {len(coins.present)} users decided by coin, {present} "
         f"trained on, {len(coins.present) - present} twins",
+        f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
+        "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}",
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,11 +13,16 @@ class Guarantee:
 
     epsilon: nats, for `unit` under `relation`; math.inf promises nothing, None is unknown.
     delta or alpha: of (ε, δ)-DP, or the order of a Rényi divergence; None where it has none.
-    unit: "record", "user", "part", "phrase", "private attributes of a record".
+    unit: "record", "user", "part", "phrase", "private attributes of a record" (or "of a user").
     relation: "add_or_remove", "replace" or "removed" (a part is taken away).
     release: "model" or "predictions" (a variable number of sampled tokens).
     basis: "worst case" or "data-dependent" (this data set, this partition, this run).
     published_epsilon: what the paper's own accounting gives, where that is not what holds.
+    accounting: what ε was worked out from, so that it can be worked out again (`audit.accounting`);
+        None where ε is no composition of noisy sums.
+    population: N, the public number of units the mechanism was fixed for.
+    phrases: the distribution of ε over a list of phrases, one entry a relation; for the auditor,
+        since how often a phrase stands in the private text is private.
     """
 
     epsilon: float | None
@@ -29,6 +35,9 @@ class Guarantee:
     alpha: float | None = None
     conditions: tuple[str, ...] = ()
     published_epsilon: float | None = None
+    accounting: dict[str, Any] | None = None
+    population: int | None = None
+    phrases: tuple[dict[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not self.epsilon >= 0:

@@ -13,18 +13,23 @@ def entries(kind: str) -> list[dict[str, Any]]:
     if kind in ("defenses", "attacks"):
         return [_plugin(kind, name) for name in plugins.names(kind)]
     if kind == "policies":
-        from audit.policies import POLICIES
+        from audit.policies import names, policy_class
 
-        return [{"name": n, "summary": _first(p.__doc__)} for n, p in POLICIES.items()]
+        return [{"name": n, "summary": _first(policy_class(n).__doc__)} for n in names()]
     if kind == "corpora":
-        path = EMBEDDED_FOLDER / "helpdesk.jsonl"
-        return [{"name": "helpdesk", "summary": "simulated customer support", "path": str(path)}]
+        from audit.corpus import NAMES
+
+        return [
+            {"name": n, "summary": about, "path": str(EMBEDDED_FOLDER / f"{n}.jsonl")}
+            for n, about in NAMES.items()
+        ]
     return [
         {
             "name": "embedded",
             "summary": "a tiny public GPT-2 that comes with audit",
             "path": str(EMBEDDED_FOLDER / "public_model"),
-        }
+        },
+        {"name": "lstm", "summary": "one LSTM layer of 200, trained from scratch"},
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from audit import policies, samples
+from audit import samples
 from audit.assembly import Audited
 from audit.attack import Knowledge, Shadow
 from audit.evidence import Hits, Mentions, from_json, to_json
@@ -64,7 +64,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     """Opens one session for the utility and one for each attack."""
     plan = prepared.plan
     began = time.monotonic()
-    session = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy])
+    session = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
     stored = session.stored(lambda predictor: _utility(prepared, predictor))
     utility = {name: Measure.model_validate(m) for name, m in stored["seen"].items()}
     sessions = [SessionResult.model_validate(stored["session"])]
@@ -97,7 +97,6 @@ def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], 
         predictor,
         prepared.text,
         plan.utility_tokens,
-        policies.named(plan.policy),
         stream(plan.seed, "utility", "bootstrap"),
     )
     return {n: m.model_dump(mode="json") for n, m in utility.items()}, queries, answered

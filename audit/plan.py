@@ -12,17 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit import plugins
+from audit import plugins, policies
 from audit.attack import Attack
 from audit.corpus import Corpus
 from audit.defense import Defense
 from audit.errors import UsageError
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
+from audit.policies import Policy
 from audit.secrets import Planting
 
 REFERENCES = ("none", "public")
-_PLAIN = ("seed", "delta", "policy", "device", "references", "utility_tokens", "threads")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Chosen:
         return dataclasses.asdict(self.plugin)
 
     @property
+    def shown(self) -> dict[str, Any]:
+        """The parameters as results show them: files and folders by their name."""
+        return {name: _named(value) for name, value in self.parameters.items()}
+
+    @property
     def label(self) -> str:
         """`submix:k=4`: the name with what differs from the defaults."""
         default = {f.name: f.default for f in dataclasses.fields(self.plugin)}
@@ -49,7 +54,9 @@ class Chosen:
 class Plan:
     """What is run. Two equal plans on one machine give the same results.json.
 
-    delta: δ of every empirical ε bound; 1/(10·N) for N private users unless given.
+    delta: δ of every empirical ε bound; 1/(10·N) for N private users unless given. Where it is
+        given, it is also the δ of every requested defense that has one.
+    policy: which characters are private, for defenses and for utility.
     references: whether `none` and `public` run beside what was asked for.
     utility_tokens: held-out tokens that every release's utility is measured on.
     threads: CPU threads of every training and scoring process.
@@ -61,7 +68,7 @@ class Plan:
     model: ModelFolder
     seed: int
     delta: float
-    policy: str
+    policy: Policy
     device: str
     references: bool
     utility_tokens: int
@@ -74,22 +81,20 @@ class Plan:
         """The plan as results.json shows it: names and hashes, no path and no time."""
         document: dict[str, Any] = {
             "defenses": [
-                {"name": c.name, "parameters": c.parameters, "reference": c.reference}
+                {"name": c.name, "parameters": c.shown, "reference": c.reference}
                 for c in self.defenses
             ],
-            "attacks": [
-                {"name": c.name, "parameters": {k: _named(v) for k, v in c.parameters.items()}}
-                for c in self.attacks
-            ],
+            "attacks": [{"name": c.name, "parameters": c.shown} for c in self.attacks],
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
             "model": {"name": self.model.name, "sha256": self.model.sha256},
             "planting": dataclasses.asdict(self.planting),
             "training": dataclasses.asdict(self.training),
+            "policy": self.policy.label,
+            "policy_sha256": self.policy.digest,
         }
         for name in (
             "seed",
             "delta",
-            "policy",
             "device",
             "references",
             "utility_tokens",
@@ -109,14 +114,14 @@ def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> P
     """Resolves every default. Raises UsageError for whatever cannot be run."""
     private = len(corpus.users("private"))
     epsilon, references = settings.get("epsilon"), settings.get("references", True)
-    defenses = _defenses(settings["defense"], epsilon, references)
+    delta = settings.get("delta")
+    if delta is not None and not 0 <= delta < 1:
+        raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
+    defenses = _defenses(settings["defense"], epsilon, delta, references)
     attacks = _attacks(settings["attack"])
     for name in ("utility_tokens", "threads"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
-    delta = settings.get("delta")
-    if delta is not None and not 0 <= delta < 1:
-        raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
     training = _table(Recipe, settings.get("training", {}), recipe_for(model))
     if training.max_length > model.max_length:
         raise UsageError(
@@ -129,7 +134,7 @@ def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> P
         model=model,
         seed=settings.get("seed", 0),
         delta=1 / (10 * private) if delta is None else delta,
-        policy=_policy(settings.get("policy", "digits")),
+        policy=policies.named(settings.get("policy", "digits")),
         device=_device(settings.get("device", "auto")),
         references=references,
         utility_tokens=settings.get("utility_tokens", 1024),
@@ -139,13 +144,16 @@ def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> P
     )
 
 
-def _defenses(texts: Sequence[str], epsilon: float | None, references: bool) -> tuple[Chosen, ...]:
+def _defenses(
+    texts: Sequence[str], epsilon: float | None, delta: float | None, references: bool
+) -> tuple[Chosen, ...]:
     if not texts:
         raise UsageError("no defense was asked for; add --defense NAME, or --defense all")
     if epsilon is not None and not 0 < epsilon < math.inf:
         raise UsageError(f"epsilon is {epsilon}; it must be above 0 and finite")
     texts = _all(texts, "defenses")
-    extra = {} if epsilon is None else {"epsilon": float(epsilon)}
+    given = {"epsilon": epsilon, "delta": delta}
+    extra = {name: float(value) for name, value in given.items() if value is not None}
     built = [plugins.build("defenses", text, Defense, extra) for text in texts]  # type: ignore[type-abstract]
     if epsilon is not None and not any(hasattr(d, "epsilon") for _, d in built):
         names = ", ".join(name for name, _ in built)
@@ -182,13 +190,6 @@ def _once(chosen: Sequence[Chosen], kind: str) -> tuple[Chosen, ...]:
         if labels.count(label) > 1:
             raise UsageError(f"{kind} {label} was asked for twice; once is enough")
     return tuple(chosen)
-
-
-def _policy(name: str) -> str:
-    from audit import policies
-
-    policies.named(name)
-    return name
 
 
 def _device(name: str) -> str:

@@ -46,6 +46,13 @@ class Tokenizer(Protocol):
     def decode(self, tokens: Tokens) -> str: ...
 
 
+class MarkingTokenizer(Tokenizer, Protocol):
+    """A tokenizer that also knows where its tokens end."""
+
+    def ends(self, text: str) -> list[int]:
+        """Characters of the text up to and with each token of `encode(text)`."""
+
+
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """start + text + stop: a record as models are trained on it."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit import shadows
 from audit.attack import Attack
 from audit.corpus import Corpus
+from audit.defense import Training
 from audit.errors import UsageError
 from audit.plan import Chosen, Plan
+from audit.policies import Policy, token_mask
 from audit.predictor import continuation, record_tokens
 from audit.secrets import Coins, Planted, Secret, plant, trained_on
 from audit.training import Task
@@ -24,12 +28,14 @@ if TYPE_CHECKING:
 class Prepared:
     """What a run works on, and what a dry run describes.
 
+    corpus: what every defense is given: planted, its private spans marked by the policy.
     text: the held-out text. tasks: the trainings of each defense, in its own order.
     tosses: the coins of each shadow model. shadows: the trainings of each defense's shadows.
     """
 
     plan: Plan
     planted: Planted
+    corpus: Corpus
     tokenizer: TextTokenizer
     text: Heldout
     tasks: dict[Chosen, tuple[Task, ...]]
@@ -40,6 +46,16 @@ class Prepared:
     def tests(self) -> int:
         """How many tests the verdicts on a release are adjusted for, at most."""
         return sum(c.plugin.tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
+
+    @cached_property
+    def private_share(self) -> float:
+        """Share of the tokens to train on that the policy marks."""
+        marks = [
+            mark
+            for record in self.corpus.of("private")
+            for mark in token_mask(self.tokenizer.ends(record.text), record.private)
+        ]
+        return sum(marks) / max(1, len(marks))
 
     @property
     def trainings(self) -> list[Task]:
@@ -53,9 +69,12 @@ class Prepared:
 
     def train_tokens(self, chosen: Chosen) -> int:
         """Tokens that the trainings of a defense predict, over all epochs."""
-        texts = (text for task in self.tasks[chosen] for text in task.training.texts)
-        tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in texts)
-        return tokens * self.plan.training.epochs
+        return round(sum(self._tokens(task.training) for task in self.tasks[chosen]))
+
+    def _tokens(self, training: Training) -> float:
+        tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in training.texts)
+        earlier = 0.0 if training.after is None else self._tokens(training.after)
+        return tokens * training.method.passes + earlier
 
 
 def prepare(plan: Plan, stages: Path) -> Prepared:
@@ -78,18 +97,36 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
     count = max(chosen.plugin.shadows for chosen in plan.attacks)
     tosses = shadows.tosses(planted.coins, count, plan.seed)
     texts = [record.text for record in plan.corpus.of("heldout")]
-    text = heldout(texts, tokenizer, plan.model.max_length - 1)
-    tasks = {c: _tasks(plan, c, planted.corpus, plan.seed, stages) for c in plan.defenses}
-    others = {
+    text = heldout(texts, tokenizer, plan.model.max_length - 1, plan.policy)
+    tossed = [trained_on(plan.corpus, planted.secrets, coins) for coins in tosses]
+    corpus, *others = marked([planted.corpus, *tossed], plan.policy)
+    tasks = {c: _tasks(plan, c, corpus, plan.seed, stages) for c in plan.defenses}
+    seeds = [seed for seed, _ in shadows.seeded(tosses, plan.seed)]
+    again = {
         c: tuple(
-            _tasks(plan, c, trained_on(plan.corpus, planted.secrets, coins), seed, stages)
-            for seed, coins in shadows.seeded(tosses, plan.seed)
+            _tasks(plan, c, other, seed, stages) for seed, other in zip(seeds, others, strict=True)
         )
         for c in plan.defenses
     }
-    return Prepared(plan, planted, tokenizer, text, tasks, tosses, others)
+    return Prepared(plan, planted, corpus, tokenizer, text, tasks, tosses, again)
+
+
+def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:
+    """The corpora with the private spans of private records; each text is asked about once."""
+    texts = list(dict.fromkeys(r.text for corpus in corpora for r in corpus.of("private")))
+    spans = dict(zip(texts, map(tuple, policy.many(texts)), strict=True))
+    return [
+        replace(
+            corpus,
+            records=tuple(
+                replace(r, private=spans[r.text]) if r.split == "private" else r
+                for r in corpus.records
+            ),
+        )
+        for corpus in corpora
+    ]
 
 
 def _tasks(plan: Plan, chosen: Chosen, corpus: Corpus, seed: int, stages: Path) -> tuple[Task, ...]:
-    trainings = chosen.plugin.trainings(corpus, plan.training, seed)
+    trainings = chosen.plugin.trainings(corpus, plan.model, plan.training, seed)
     return tuple(Task(t, plan.model, plan.device, plan.threads, stages) for t in trainings)

@@ -75,6 +75,16 @@ class GuaranteeResult(_Strict):
     theorem: str
     conditions: list[str]
     published_epsilon: Number | None
+    accounting: Table | None = Field(
+        default=None, description="what ε was worked out from: terms, relation and δ"
+    )
+    population: int | None = Field(
+        default=None, description="public number of units the mechanism was fixed for"
+    )
+    phrases: list[Table] = Field(
+        default=[],
+        description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",
+    )
 
 
 class Measure(_Strict):
@@ -235,6 +245,9 @@ class CorpusResult(_Strict):
     planted_users: int = Field(description="users decided by a fair coin")
     trained_users: int
     twins: int
+    private_token_share: Number | None = Field(
+        default=None, description="share of the tokens trained on that the policy marks"
+    )
 
 
 class Results(_Strict):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
 
-from audit import plugins, samples
+from audit import plugins, policies, samples
 from audit.assembly import releases
 from audit.folder import RunFolder, write_atomically
 from audit.headline import headline
@@ -16,6 +16,7 @@ from audit.measurement import Measured, measure_release
 from audit.plan import Execution, Plan, make_plan
 from audit.preparation import Prepared, prepare
 from audit.results import CorpusResult, ReleaseResult, Results, to_json
+from audit.secrets import Secret
 from audit.training import train_all
 from audit.verdict import judge, leaks
 
@@ -64,7 +65,7 @@ def _audit(
         status="complete",
         headline=headline(audited),
         not_tested=_not_tested(plan),
-        warnings=_warnings(plan, audited),
+        warnings=[*_warnings(plan, audited), *_missed(prepared)],
         reproduce=reproduce(plan),
         plan={**plan.document, "hash": plan.hash},
         environment=_environment(plan, time.monotonic() - began),
@@ -74,6 +75,7 @@ def _audit(
             records=len(plan.corpus.records),
             users=len(plan.corpus.users()),
             near_duplicates=plan.corpus.near_duplicates,
+            private_token_share=prepared.private_share,
             planted_users=len(owners),
             trained_users=len(prepared.planted.corpus.users("private")),
             twins=sum(not present for present in owners.values()),
@@ -115,11 +117,44 @@ def _warnings(plan: Plan, releases: Sequence[ReleaseResult]) -> list[str]:
             "up to case, digits and punctuation: protection per record is weaker for them"
         )
     for release in releases:
+        claimed = release.guarantee
+        population = claimed.population
+        if population and claimed.delta is not None and claimed.delta * population >= 1:
+            lines.append(
+                f"{release.defense}: δ = {claimed.delta:.3g} is not below 1/N (N = {population}): "
+                "such a promise allows to publish somebody whole"
+            )
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append("the null control leaks: the public model has seen planted text")
     if not plan.references:
         lines.append("no references were run: no verdict is conclusive")
     return lines
+
+
+def _missed(prepared: Prepared) -> list[str]:
+    """Which planted values the policy leaves unmarked, where a defense or the plan relies on it."""
+    policy = prepared.plan.policy
+    relied = any(task.training.private for task in prepared.trainings)
+    if not relied and policy == policies.named("digits"):
+        return []
+    planted = [s for s in prepared.planted.secrets if prepared.planted.coins.planted(s)]
+    lines = []
+    for kind in dict.fromkeys(s.kind for s in planted if s.kind != "record"):
+        values = [s for s in planted if s.kind == kind]
+        missed = sum(not _marked(s, policy) for s in values)
+        if missed:
+            lines.append(
+                f"policy {policy.label}: {missed} of {len(values)} planted {kind} values are not "
+                "marked in full: to a defense that protects what is marked they are public, and "
+                "their leaking is outside its guarantee"
+            )
+    return lines
+
+
+def _marked(secret: Secret, policy: policies.Policy) -> bool:
+    """Whether every character of the value is private."""
+    low, high = len(secret.prefix), len(secret.prefix) + len(secret.value)
+    return any(a <= low and high <= b for a, b in policies.merged(policy(secret.text)))
 
 
 def reproduce(plan: Plan) -> str:
@@ -134,9 +169,11 @@ def reproduce(plan: Plan) -> str:
     defaults = make_plan({"defense": ["none"], "attack": ["extraction"]}, plan.corpus, plan.model)
     words += [
         f"--{name} {getattr(plan, name)}"
-        for name in ("delta", "policy", "device")
+        for name in ("delta", "device")
         if getattr(plan, name) != getattr(defaults, name)
     ]
+    if plan.policy != defaults.policy:
+        words.append(f"--policy {plan.policy.label}")
     if any(getattr(plan, name) != getattr(defaults, name) for name in _TABLES):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     words.append(f"--seed {plan.seed}")

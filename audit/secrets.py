@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus, Record
+from audit.corpus import Corpus, Population, Record
 from audit.errors import UsageError
 from audit.streams import stream
 
@@ -158,7 +158,14 @@ def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpu
         if secret.space is not None and coins.planted(secret)
         for _ in range(secret.copies)
     )
-    return Corpus(corpus.name, kept + added)
+    return Corpus(corpus.name, kept + added, public_size=population(corpus, secrets))
+
+
+def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
+    """The private split had every coin come up: no coin moves it."""
+    planted = sum(s.copies for s in secrets if s.space is not None and s.slot == 0)
+    private = corpus.population
+    return Population(private.users, private.records + planted)
 
 
 def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:

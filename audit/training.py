@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from audit.defense import Training
 from audit.folder import key_of
 from audit.models.loading import ModelFolder, load_tokenizer, load_weights
-from audit.predictor import record_tokens
+from audit.models.method import NotFiniteError
 
 if TYPE_CHECKING:
     from multiprocessing.queues import SimpleQueue
@@ -49,22 +49,42 @@ class Task:
         """Hash of everything that determines the weights, versions included."""
         from importlib.metadata import version
 
-        t = self.training
         return key_of(
-            "fine-tuning 1",
-            (self.base.sha256, list(t.texts), dataclasses.asdict(t.recipe), t.seed),
+            "training 3",
+            (self.base.sha256, self.training.digest),
             (self.device, self.threads, version("torch"), version("transformers")),
         )
+
+    @property
+    def before(self) -> Task | None:
+        """The task that this one continues."""
+        after = self.training.after
+        return None if after is None else dataclasses.replace(self, training=after)
+
+    @property
+    def idle(self) -> bool:
+        """Whether its model is the one it starts from."""
+        return self.training.method.idle(self.training)
 
     @property
     def path(self) -> Path:
         return self.stages / f"model-{self.key}.safetensors"
 
 
+def trained_by(task: Task) -> Path | None:
+    """Where the weights of a task lie; None where they are the public model's."""
+    if not task.idle:
+        return task.path
+    return None if task.before is None else trained_by(task.before)
+
+
 def train_all(tasks: Sequence[Task], workers: int, report: Report) -> None:
     """Trains what is not there yet, the longest first. workers=0: as many as there are cores."""
-    missing = {task.path: task for task in tasks if task.training.texts and not task.path.exists()}
-    order = sorted(missing.values(), key=lambda t: -sum(map(len, t.training.texts)))
+    earlier = [task.before for task in tasks if task.before is not None]
+    if earlier:
+        train_all(earlier, workers, report)
+    missing = {task.path: task for task in tasks if not task.idle and not task.path.exists()}
+    order = sorted(missing.values(), key=_work, reverse=True)
     count = min(len(order), workers or os.cpu_count() or 1)
     if count <= 1 or order[0].device == "cuda":
         for task in order:
@@ -73,15 +93,21 @@ def train_all(tasks: Sequence[Task], workers: int, report: Report) -> None:
         _train_in_pool(order, count, report)
 
 
+def _work(task: Task) -> float:
+    """Characters read, over all passes."""
+    return sum(map(len, task.training.texts)) * task.training.method.passes
+
+
 def _train(task: Task, report: Report) -> None:
     import torch
-    from safetensors.torch import save_model
-
-    from audit.models.fine_tuning import fine_tune
+    from safetensors.torch import load_model, save_model
 
     torch.set_num_threads(task.threads)
     tokenizer, public = _base(task.base, task.device)
     model = copy.deepcopy(public)
+    start = None if task.before is None else trained_by(task.before)
+    if start is not None:
+        load_model(model, str(start), device=task.device)
     label, last = task.training.label, [0.0]
 
     def progress(share: float) -> None:
@@ -89,8 +115,10 @@ def _train(task: Task, report: Report) -> None:
             last[0] = time.monotonic()
             report(label, share)
 
-    sequences = [record_tokens(tokenizer, text) for text in task.training.texts]
-    fine_tune(model, sequences, task.training.recipe, task.training.seed, progress)
+    try:
+        task.training.method.train(model, tokenizer, task.training, progress)
+    except NotFiniteError as error:
+        raise NotFiniteError(f"{label}: {error}; what is already trained is kept") from None
     partial = task.path.with_suffix(f".{os.getpid()}")
     save_model(model, str(partial))
     partial.replace(task.path)
@@ -100,7 +128,7 @@ def _train(task: Task, report: Report) -> None:
 @lru_cache(maxsize=1)
 def _base(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
     """The public model, loaded once a process."""
-    return load_tokenizer(folder), load_weights(folder.path, device)
+    return load_tokenizer(folder), load_weights(folder, device)
 
 
 def _train_in_pool(tasks: Sequence[Task], workers: int, report: Report) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from audit.policies import Policy
-from audit.predictor import Answer, Predictor, Tokenizer, record_tokens
+from audit.policies import Policy, token_mask
+from audit.predictor import Answer, MarkingTokenizer, Predictor, Tokenizer, record_tokens
 from audit.results import Measure
 from audit.statistics.bootstrap import bootstrap_ratio
 from audit.statistics.interval import Interval
@@ -25,9 +25,13 @@ FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full fi
 
 @dataclass(frozen=True)
 class Heldout:
-    """Held-out text cut into blocks that fit the context: `blocks[i]` opens with a start token."""
+    """Held-out text cut into blocks that fit the context: `blocks[i]` opens with a start token.
+
+    marks: for each block, whether its tokens are private; () where no policy was asked.
+    """
 
     blocks: tuple[tuple[int, ...], ...]
+    marks: tuple[tuple[bool, ...], ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -42,21 +46,29 @@ class Heldout:
                 break
             kept.append(block[: tokens + 1])
             tokens -= len(kept[-1]) - 1
-        return Heldout(tuple(kept))
+        marks = zip(self.marks, kept, strict=False)
+        return Heldout(tuple(kept), tuple(mark[: len(block)] for mark, block in marks))
 
 
-def heldout(texts: Sequence[str], tokenizer: Tokenizer, max_length: int) -> Heldout:
-    """Held-out records as blocks of at most `max_length` predicted tokens."""
-    blocks: list[tuple[int, ...]] = []
-    for text in texts:
+def heldout(
+    texts: Sequence[str], tokenizer: MarkingTokenizer, max_length: int, policy: Policy
+) -> Heldout:
+    """Held-out records as blocks of at most `max_length` predicted tokens.
+
+    policy: asked about whole records, for what it finds may depend on all of the text.
+    """
+    blocks, marks = [], []
+    for text, spans in zip(texts, policy.many(texts), strict=True):
         tokens = record_tokens(tokenizer, text)
+        private = [False, *token_mask(tokenizer.ends(text), spans), False]
         for first in range(0, len(tokens) - 1, max_length):
             blocks.append(tuple(tokens[first : first + max_length + 1]))
-    return Heldout(tuple(blocks))
+            marks.append(tuple(private[first : first + max_length + 1]))
+    return Heldout(tuple(blocks), tuple(marks))
 
 
 def measure(
-    predictor: Predictor, text: Heldout, tokens: int, policy: Policy, stream: np.random.Generator
+    predictor: Predictor, text: Heldout, tokens: int, stream: np.random.Generator
 ) -> tuple[dict[str, Measure], int, int]:
     """(utility by name, queries asked, queries answered before STOP)."""
     first = text.first(tokens)
@@ -66,7 +78,7 @@ def measure(
     if not answers:
         return {}, 0, 0
     head = _cut(answers, first)
-    utility = _measures(head, predictor.tokenizer, policy, stream)
+    utility = _measures(head, first, predictor.tokenizer, stream)
     if predictor.remaining is None:
         utility["perplexity_full"] = _perplexity(answers, stream, None)
     return utility, sum(len(answer.tokens) for answer in answers), answered
@@ -81,7 +93,7 @@ def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
 
 
 def _measures(
-    answers: Sequence[Answer], tokenizer: Tokenizer, policy: Policy, stream: np.random.Generator
+    answers: Sequence[Answer], text: Heldout, tokenizer: Tokenizer, stream: np.random.Generator
 ) -> dict[str, Measure]:
     answered = sum(answer.answered for answer in answers)
     tokens = [len(answer.tokens) for answer in answers]
@@ -94,7 +106,7 @@ def _measures(
         "bits_per_byte": _of(bootstrap_ratio(bits, size, stream), "bits per byte", answered),
         "top1_accuracy": _of(bootstrap_ratio(right, tokens, stream), "share of tokens", answered),
     }
-    private = _private_perplexity(answers, tokenizer, policy, stream)
+    private = _private_perplexity(answers, text.marks, stream)
     if private is not None:
         utility["private_token_perplexity"] = private
     return utility
@@ -122,34 +134,20 @@ def _perplexity(
 
 
 def _private_perplexity(
-    answers: Sequence[Answer], tokenizer: Tokenizer, policy: Policy, stream: np.random.Generator
+    answers: Sequence[Answer], marks: Sequence[Sequence[bool]], stream: np.random.Generator
 ) -> Measure | None:
-    """Perplexity of the tokens that touch a private span; None where there are none."""
+    """Perplexity of the private tokens; None where there are none."""
     import numpy as np
 
     nll, counts = [], []
-    for answer in answers:
-        marked = _touched(answer, tokenizer, policy)
+    for answer, private in zip(answers, marks, strict=False):
+        marked = [i for i in range(len(answer.tokens)) if private[i + 1]]
         nll.append(-float(answer.log_probs[marked].sum()))
         counts.append(len(marked))
     if not sum(counts):
         return None
     interval = bootstrap_ratio(nll, counts, stream, transform=np.exp)
     return _of(interval, "perplexity of private tokens", None)
-
-
-def _touched(answer: Answer, tokenizer: Tokenizer, policy: Policy) -> list[int]:
-    """Places of the tokens whose characters overlap a private span."""
-    pieces = [tokenizer.decode([token]) for token in answer.tokens]
-    spans = policy("".join(pieces))
-    ends = [0]
-    for piece in pieces:
-        ends.append(ends[-1] + len(piece))
-    return [
-        place
-        for place in range(len(pieces))
-        if any(low < ends[place + 1] and ends[place] < high for low, high in spans)
-    ]
 
 
 def _of(interval: Interval, unit: str, answered: int | None) -> Measure:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.corpus import Corpus
-from audit.defense import Defense, Training
+from audit.defense import Defense, Trained, Training
 from audit.guarantee import Guarantee
 from audit.language_model import LanguageModel
 from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
 from audit.release import ModelRelease, Release
 
 NEVER_READ = Guarantee(
@@ -28,8 +29,10 @@ NEVER_READ = Guarantee(
 class Public(Defense):
     """Releases the public model untouched: ε = 0."""
 
-    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
         return ()
 
-    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         return ModelRelease(public, NEVER_READ)

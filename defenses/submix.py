@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from audit.corpus import Corpus
-from audit.defense import Defense, Training
+from audit.defense import Defense, Trained, Training
 from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
 from audit.language_model import LanguageModel, Mean
 from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
 from defenses._submix_session import SubMixSession
@@ -68,7 +69,9 @@ class SubMix(Defense):
         """β in nats: as given, or ε/B (the paper's Appendix B.1)."""
         return self.epsilon / self.budget if self.beta is None else self.beta
 
-    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
         """Algorithm 1: a random k-partition of the users, each part halved by user."""
         users = corpus.users("private")
         if self.k > len(users):
@@ -82,14 +85,15 @@ class SubMix(Defense):
             Training(
                 label=f"submix part {i // 2 + 1}/{self.k}, half {i % 2 + 1}",
                 texts=tuple(text for user in half for text in texts[user]),
-                recipe=recipe,
+                method=recipe,
                 seed=derived_seed(seed, "submix", "member", i),
             )
             for i, half in enumerate(halves(users, self.k, stream(seed, "submix", "partition")))
         )
 
-    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
-        pairs = tuple((trained[i], trained[i + 1]) for i in range(0, len(trained), 2))
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        models = [each.model for each in trained]
+        pairs = tuple((models[i], models[i + 1]) for i in range(0, len(models), 2))
         return SubMixRelease(self, public, pairs)
 
 

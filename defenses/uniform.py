@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from audit.corpus import Corpus
-from audit.defense import Defense, Training
+from audit.defense import Defense, Trained, Training
 from audit.guarantee import Guarantee
 from audit.language_model import Cursor, LanguageModel
 from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
 from audit.predictor import Tokenizer, Tokens
 from audit.release import ModelRelease, Release
 
@@ -64,9 +65,11 @@ class _UniformCursor:
 class Uniform(Defense):
     """Answers every query uniformly at random: ε = 0 and no use at all."""
 
-    def trainings(self, corpus: Corpus, recipe: Recipe, seed: int) -> Sequence[Training]:
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
         return ()
 
-    def release(self, public: LanguageModel, trained: Sequence[LanguageModel]) -> Release:
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         model = UniformModel(public.tokenizer, public.vocabulary, public.max_length)
         return ModelRelease(model, CONSTANT)

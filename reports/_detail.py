@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from audit.results import Control, FindingResult, ReleaseResult, SessionResult
 from reports import _epsilon, _words
@@ -88,7 +89,18 @@ def _facts(release: ReleaseResult) -> list[Pair]:
         scope = _words.per_unit(guarantee.unit, guarantee.relation)
         value = _words.epsilon(guarantee.published_epsilon)
         facts.append(("Published ε", f"{value} nats {scope}, as published; not the claim"))
-    return facts
+    return facts + [_phrases(table) for table in guarantee.phrases]
+
+
+def _phrases(table: dict[str, Any]) -> Pair:
+    """ε over a list of phrases, for one relation."""
+    mean, least, most = (_words.epsilon(float(table[k])) for k in ("mean", "minimum", "maximum"))
+    return (
+        f"ε of phrases ({table['relation']})",
+        f"mean {mean} nats per phrase, {least} to {most}, {_words.share(table['below_mean'])} of "
+        f"{_words.count(table['n'])} phrases below it, δ = {_words.number(table['delta'])}; for "
+        "the auditor only: how many hold a phrase is private",
+    )
 
 
 def spent(release: ReleaseResult) -> str:

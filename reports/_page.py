@@ -125,6 +125,14 @@ def _label(release: ReleaseResult, alike: list[ReleaseResult]) -> str:
     return _words.clip(" ".join([release.defense, *parts]), 80)
 
 
+def _private(results: Results) -> list[Pair]:
+    share = results.corpus.private_token_share
+    if share is None:
+        return []
+    policy = results.plan.get("policy", "unknown")
+    return [("Private tokens", f"{_words.share(share)} of those trained on (policy {policy})")]
+
+
 def _tested(results: Results, subjects: list[str]) -> list[Pair]:
     corpus, plan = results.corpus, results.plan
     model = plan.get("model")
@@ -142,6 +150,7 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
             f"{_words.count(corpus.planted_users)} decided by a fair coin: "
             f"{_words.count(corpus.trained_users)} trained on, {_words.count(corpus.twins)} twins",
         ),
+        *_private(results),
         ("Model", str(model_name)),
         ("Attacks", _attacks_run(results)),
         ("Seed", ", ".join(dict.fromkeys(str(release.seed) for release in results.releases))),

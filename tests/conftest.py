@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # toys: threads only wait for each other
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +27,9 @@ class ToyTokenizer:
 
     def encode(self, text: str) -> list[int]:
         return [self.alphabet.index(character) for character in text]
+
+    def ends(self, text: str) -> list[int]:
+        return list(range(1, len(text) + 1))
 
     def decode(self, tokens: Sequence[int]) -> str:
         return "".join(self.alphabet[token] for token in tokens)

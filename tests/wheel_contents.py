@@ -7,6 +7,8 @@ import zipfile
 
 PACKAGES = {"audit", "attacks", "defenses", "reports"}
 EMBEDDED = {
+    "audit/fixtures/customersim.jsonl",
+    "audit/fixtures/customersim.py",
     "audit/fixtures/helpdesk.jsonl",
     "audit/fixtures/public_model/config.json",
     "audit/fixtures/public_model/model.safetensors",

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from audit.errors import UsageError
+from audit.models.method import Method, NotFiniteError
+from audit.predictor import record_tokens
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
     from transformers import PreTrainedModel
 
+    from audit.defense import Training
+    from audit.models.loading import TextTokenizer
+
 IGNORED = -100  # the target at padding, which cross-entropy skips
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a model is fine-tuned; every field changes the weights.
+class Recipe(Method):
+    """How a model is fine-tuned without protection; every field changes the weights.
 
     epochs: passes over all sequences.
     learning_rate: AdamW's peak, reached after warm-up, zero after the last step.
@@ -54,10 +59,34 @@ class Recipe:
 
     def rate(self, step: int, steps: int) -> float:
         """Learning rate of step 0 ≤ step < steps: linear up, then linear down."""
-        rising = self.warmup * steps
-        return self.learning_rate * min(
-            (step + 1) / (rising + 1), (steps - step) / (steps - rising + 1)
-        )
+        return self.learning_rate * warmed(step, steps, self.warmup)
+
+    def train(
+        self,
+        model: PreTrainedModel,
+        tokenizer: TextTokenizer,
+        training: Training,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        sequences = [record_tokens(tokenizer, text) for text in training.texts]
+        fine_tune(model, sequences, self, training.seed, progress)
+
+    def idle(self, training: Training) -> bool:
+        return not training.texts
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("texts",)
+
+    @property
+    def passes(self) -> float:
+        return self.epochs
+
+
+def warmed(step: int, steps: int, warmup: float) -> float:
+    """Share of the peak learning rate at step 0 ≤ step < steps: linear up, then linear down."""
+    rising = warmup * steps
+    return min((step + 1) / (rising + 1), (steps - step) / (steps - rising + 1))
 
 
 def fine_tune(
@@ -76,7 +105,6 @@ def fine_tune(
     in bfloat16.
     """
     import torch
-    from torch.nn.functional import cross_entropy
 
     rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
     if not rows or recipe.epochs == 0:
@@ -96,12 +124,12 @@ def fine_tune(
         model.train()
         for _ in range(recipe.epochs):
             for batch in batches(rows, recipe.batch_tokens, order):
-                inputs, targets = (tensor.to(device) for tensor in pad(batch))
-                with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                    logits = model(input_ids=inputs, use_cache=False).logits
-                loss = cross_entropy(
-                    logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED
-                )
+                loss = next_token_loss(model, batch)
+                if not loss.isfinite():
+                    raise NotFiniteError(
+                        f"the loss is {loss.item()} at step {step + 1} of {steps}; "
+                        "lower training.learning_rate"
+                    )
                 loss.backward()  # type: ignore[no-untyped-call]
                 for group in optimizer.param_groups:
                     group["lr"] = recipe.rate(step, steps)
@@ -114,6 +142,18 @@ def fine_tune(
     return recipe.epochs * sum(len(row) - 1 for row in rows)
 
 
+def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
+    """Mean −log p over all tokens of the rows but the first of each."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    kind = model.device.type
+    inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
+    with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        logits = model(input_ids=inputs, use_cache=False).logits
+    return cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+
+
 def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
     """Rows of at most `max_length` inputs and their targets; neighbours share one token."""
     return [
@@ -122,9 +162,10 @@ def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
     ]
 
 
-def batches(
-    rows: Sequence[Sequence[int]], batch_tokens: int, generator: torch.Generator
-) -> Iterator[list[Sequence[int]]]:
+R = TypeVar("R", bound=Sized)
+
+
+def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) -> Iterator[list[R]]:
     """All rows once, rows of like length together, in random order.
 
     How many batches there are depends on the lengths alone.
@@ -132,7 +173,7 @@ def batches(
     import torch
 
     shuffled = torch.randperm(len(rows), generator=generator).tolist()
-    groups: list[list[Sequence[int]]] = [[]]
+    groups: list[list[R]] = [[]]
     for row in sorted((rows[index] for index in shuffled), key=len, reverse=True):
         group = groups[-1]
         if group and (len(group) + 1) * (len(group[0]) - 1) > batch_tokens:

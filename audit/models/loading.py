@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import UsageError
+from audit.models.lstm import Architecture, untrained
 from audit.predictor import Tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded"
+LSTM = "lstm"
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model on disk, described without loading it. `sha256` is of its weights and tokenizer."""
+    """A model described without loading it. `sha256` is of its weights and tokenizer.
+
+    kind: "transformer", whose weights lie in `path`, or "lstm", whose weights are drawn from a
+        seed and of which only the tokenizer lies there. blocks: a transformer's layers.
+    """
 
     name: str
     path: Path
@@ -28,20 +37,26 @@ class ModelFolder:
     vocabulary: int
     max_length: int
     embedded: bool = False
+    kind: str = "transformer"
+    blocks: int = 0
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
-    """Finds the model named `source`: "embedded", a folder, or hf:NAME.
+    """Finds the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
 
     Raises UsageError for a missing or corrupt folder, for pickled weights, or for remote code.
     """
     if source == EMBEDDED:
         return replace(_describe(EMBEDDED, embedded / "public_model"), embedded=True)
+    if source == LSTM:
+        return _describe_lstm(embedded / "public_model")
     if source.startswith("hf:"):
         return _describe(source, _fetch(source[3:]))
     path = Path(source)
     if not path.is_dir():
-        raise UsageError(f"model {source!r}: no such folder; give a folder, hf:NAME or embedded")
+        raise UsageError(
+            f"model {source!r}: no such folder; give a folder, hf:NAME, lstm or embedded"
+        )
     return _describe(path.resolve().name, path)
 
 
@@ -68,10 +83,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
     if "auto_map" in config:
         raise UsageError(f"{path}/config.json: the model needs remote code, which is never run")
-    digest = hashlib.sha256()
     others = (sorted(path.glob(pattern)) for pattern in ("*.json", "*.txt", "*.model"))
-    for file in [*weights, *(file for files in others for file in files)]:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
     length = config.get("n_positions") or config.get("max_position_embeddings") or 512
     vocabulary = config.get("vocab_size")
     if (
@@ -83,11 +95,37 @@ def _describe(name: str, path: Path) -> ModelFolder:
     return ModelFolder(
         name=name,
         path=path,
-        sha256=digest.hexdigest(),
+        sha256=_hash_of([*weights, *(file for files in others for file in files)]),
         parameters=sum(_count_parameters(file) for file in weights),
         vocabulary=vocabulary,
         max_length=min(length, 512),
+        blocks=_whole(config.get("n_layer") or config.get("num_hidden_layers")),
     )
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _describe_lstm(tokenizer: Path) -> ModelFolder:
+    """An untrained LSTM that reads the tokens of the embedded model."""
+    architecture = Architecture(_read_config(tokenizer)["vocab_size"])
+    return ModelFolder(
+        name=LSTM,
+        path=tokenizer,
+        sha256=_hash_of(sorted(tokenizer.glob("tokenizer*")), repr(architecture)),
+        parameters=architecture.parameters,
+        vocabulary=architecture.vocab_size,
+        max_length=512,
+        kind=LSTM,
+    )
+
+
+def _hash_of(files: Iterable[Path], about: str = "") -> str:
+    digest = hashlib.sha256(about.encode())
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -132,6 +170,15 @@ class TextTokenizer:
     def encode(self, text: str) -> list[int]:
         return list(self.inner.encode(text, add_special_tokens=False))
 
+    def ends(self, text: str) -> list[int]:
+        """Characters of the text up to and with each token of `encode(text)`."""
+        if self.inner.is_fast:
+            read = self.inner(text, add_special_tokens=False, return_offsets_mapping=True)
+            return list(accumulate((end for _, end in read["offset_mapping"]), max))
+        tokens = self.encode(text)
+        lengths = [len(self.decode(tokens[: i + 1])) for i in range(len(tokens))]
+        return list(accumulate((min(n, len(text)) for n in lengths), max))
+
     def decode(self, tokens: Tokens) -> str:
         return str(self.inner.decode(list(tokens), clean_up_tokenization_spaces=False))
 
@@ -147,6 +194,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     except Exception as error:  # the library raises what its many tokenizers raise
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(f"{folder.path}: the tokenizer cannot be loaded ({reason})") from None
+    inner.model_max_length = sys.maxsize  # texts are cut where they are read; no warning is due
     if not inner.encode("0", add_special_tokens=False):
         raise UsageError(f"{folder.path}: the tokenizer knows no text; copy its files again")
     stop = inner.eos_token_id
@@ -156,8 +204,18 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     return TextTokenizer(inner, start=int(start), stop=int(stop))
 
 
-def load_weights(folder: Path, device: str) -> PreTrainedModel:
-    """A model in float32, in evaluation mode, from safetensors only. Raises UsageError."""
+def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
+    """A model in float32, in evaluation mode; a transformer's from safetensors only.
+
+    Raises UsageError.
+    """
+    lstm = folder.kind == LSTM
+    model = untrained(Architecture(folder.vocabulary)) if lstm else _read_weights(folder.path)
+    inner: PreTrainedModel = model.to(device).eval()
+    return inner
+
+
+def _read_weights(folder: Path) -> Any:
     import torch
     from transformers import AutoModelForCausalLM, logging
 
@@ -180,5 +238,4 @@ def load_weights(folder: Path, device: str) -> PreTrainedModel:
     if report["missing_keys"]:  # the library would fill them with random numbers
         missing = sorted(report["missing_keys"])[0]
         raise UsageError(f"{folder}: the weights lack {missing!r}; copy the model again")
-    inner: PreTrainedModel = model.to(device).eval()
-    return inner
+    return model

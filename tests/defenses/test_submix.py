@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from audit.corpus import Corpus, Record
 from audit.errors import UsageError
 from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import NoJournal
 from audit.statistics.ledger_test import ledger_test
 from defenses._mixing import mix
 from defenses.submix import SubMix, SubMixRelease, SubMixSession, halves
 
+MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
 
 
@@ -97,7 +100,7 @@ def test_the_partition_is_disjoint_complete_and_even(users: int, k: int, seed: i
 
 
 def test_all_records_of_a_user_go_to_one_member() -> None:
-    trainings = SubMix(k=3).trainings(corpus(11), RECIPE, seed=0)
+    trainings = SubMix(k=3).trainings(corpus(11), MODEL, RECIPE, seed=0)
     assert len(trainings) == 6
     where = {text: i for i, t in enumerate(trainings) for text in t.texts}
     assert len(where) == 22
@@ -107,7 +110,7 @@ def test_all_records_of_a_user_go_to_one_member() -> None:
 
 def test_more_parts_than_users_are_refused() -> None:
     with pytest.raises(UsageError, match="only 3 users"):
-        SubMix(k=4).trainings(corpus(3), RECIPE, seed=0)
+        SubMix(k=4).trainings(corpus(3), MODEL, RECIPE, seed=0)
 
 
 def test_a_session_generates_and_says_so(release) -> None:  # type: ignore[no-untyped-def]

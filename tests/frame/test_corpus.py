@@ -4,9 +4,10 @@ from hashlib import sha256
 
 import pytest
 
-from audit.corpus import Corpus, Record, load
+from audit.corpus import NAMES, Corpus, Record, load
 from audit.embedded import EMBEDDED_FOLDER
 from audit.errors import UsageError
+from audit.listing import entries
 
 
 def read(path):
@@ -59,6 +60,23 @@ def test_the_embedded_corpus_reads_as_it_is_described():
     assert {record.split for record in corpus.records} == {"private", "heldout", "public"}
     assert len(corpus.users("private")) >= 100
     assert corpus.sha256 == load("helpdesk", EMBEDDED_FOLDER).sha256
+
+
+def test_every_named_corpus_is_listed_and_loads():
+    listed = entries("corpora")
+    assert [entry["name"] for entry in listed] == list(NAMES) == ["helpdesk", "customersim"]
+    for entry in listed:
+        corpus = load(entry["name"], EMBEDDED_FOLDER)
+        assert corpus.name == entry["name"]
+        assert corpus.embedded == (entry["name"] == "helpdesk")
+        assert corpus.records == read(entry["path"]).records
+
+
+def test_an_unknown_name_is_answered_with_what_there_is(tmp_path):
+    with pytest.raises(
+        UsageError, match=r"'helpdsk': no such file.*hf:NAME.*helpdesk, customersim"
+    ):
+        load("helpdsk", tmp_path)
 
 
 LINE = '{"user": "a", "text": "x"}\n'
@@ -235,6 +253,17 @@ def test_any_other_text_file_of_a_folder_is_one_user(tmp_path):
     assert len(corpus.users()) == 3
     assert all(len([r for r in corpus.records if r.user == user]) == 2 for user in corpus.users())
     assert len(corpus.users("heldout")) == 1
+
+
+def test_a_folder_may_mix_forms_and_keeps_the_order_of_its_files(tmp_path):
+    jsonl(tmp_path / "b.jsonl", {"text": "two"}, {"text": "three"})
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "c.txt").write_text(" = Elm = \n\n four \n")
+    (tmp_path / "d.txt").write_text("SYS: Your full name?\nUSR: Ann Lee\n")
+    corpus = read(tmp_path)
+    assert [text.split()[0] for text in texts(corpus)] == ["one", "two", "three", "four", "SYS:"]
+    assert corpus.users() == ("a", "b.jsonl-1", "b.jsonl-2", "Elm", "d")
+    assert [record.name for record in corpus.records][-2:] == [None, "Ann Lee"]
 
 
 RECORD = Record("u", "text", "name", "private")

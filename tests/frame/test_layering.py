@@ -82,7 +82,11 @@ def below(*names):
 
 SHARED = below("corpus", "errors", "language_model", "models", "policies", "predictor", "streams")
 FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "evidence", "secrets", "statistics")]
-FOR_DEFENSES = [*SHARED, "defenses", *below("defense", "guarantee", "ledger", "release")]
+FOR_DEFENSES = [
+    *SHARED,
+    "defenses",
+    *below("accounting", "defense", "guarantee", "ledger", "release"),
+]
 COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant", "secrets.trained_on")
 
 
@@ -139,7 +143,18 @@ def test_audit_names_no_plugin(name):
 
 
 NOUNS = below(
-    *("attack", "corpus", "defense", "errors", "evidence", "guarantee", "language_model", "ledger"),
+    *(
+        "accounting",
+        "attack",
+        "corpora",
+        "corpus",
+        "defense",
+        "errors",
+        "evidence",
+        "guarantee",
+        "language_model",
+        "ledger",
+    ),
     *("policies", "predictor", "release", "results", "secrets", "streams"),
 )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from audit import policies
 from audit.corpus import Corpus, Record
 from audit.errors import UsageError
 from audit.models.fine_tuning import Recipe
@@ -54,6 +55,7 @@ def test_every_field_of_a_plan_changes_its_hash(name):
         "corpus": corpus(19),
         "model": dataclasses.replace(MODEL, sha256="e" * 64),
         "planting": dataclasses.replace(plan.planting, users=7),
+        "policy": policies.named("digits,miss=0.5"),
         "training": dataclasses.replace(plan.training, epochs=7),
     }
     other = others[name] if name in others else changed(getattr(plan, name))

@@ -25,7 +25,7 @@ TEXTS = (
 def model() -> CausalLM:
     torch.set_num_threads(1)
     folder = describe("embedded", EMBEDDED_FOLDER)
-    inner = load_weights(folder.path, "cpu")
+    inner = load_weights(folder, "cpu")
     return CausalLM(inner, load_tokenizer(folder), folder.max_length)
 
 

@@ -110,7 +110,7 @@ def test_a_missing_tensor_is_refused_and_never_filled_with_noise(copied: Path, n
     del tensors[name]
     save_file(tensors, copied / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(UsageError, match="lack"):
-        load_weights(found(copied).path, "cpu")
+        load_weights(found(copied), "cpu")
 
 
 def test_a_tensor_of_another_shape_is_refused(copied: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_tensor_of_another_shape_is_refused(copied: Path) -> None:
     tensors["transformer.ln_f.weight"] = torch.ones(64)
     save_file(tensors, copied / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(UsageError, match="cannot be loaded"):
-        load_weights(found(copied).path, "cpu")
+        load_weights(found(copied), "cpu")
 
 
 def test_remote_code_is_refused(copied: Path) -> None:
@@ -215,7 +215,7 @@ def test_other_architectures_load_score_and_generate(name: str, tiny: Any) -> No
     folder, plain = tiny(name)
     assert folder.parameters == sum(p.numel() for p in plain.parameters())
     assert folder.max_length == 32
-    model = CausalLM(load_weights(folder.path, "cpu"), load_tokenizer(folder), folder.max_length)
+    model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
     generator = np.random.default_rng(0)
     texts = [generator.integers(1, 1024, size=n).tolist() for n in (5, 14, 9)]
     scored = model.log_pmfs(texts, [1, 3, 2])
@@ -239,7 +239,7 @@ def check_generation(model: CausalLM) -> None:
 def test_a_model_without_cached_keys_generates_or_is_refused(name: str, tiny: Any) -> None:
     folder, _ = tiny(name)
     try:
-        inner = load_weights(folder.path, "cpu")
+        inner = load_weights(folder, "cpu")
         check_generation(CausalLM(inner, load_tokenizer(folder), folder.max_length))
     except UsageError:
         pass

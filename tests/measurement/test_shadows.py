@@ -176,7 +176,7 @@ def test_shadows_are_trained_like_the_release_they_shadow(tmp_path: Path) -> Non
             assert len(shadow) == len(tasks)
             for mine, its in zip(tasks, shadow, strict=True):
                 assert replace(its, training=mine.training) == mine
-                assert its.training.recipe == mine.training.recipe
+                assert its.training.method == mine.training.method
                 if mine.training.texts:
                     assert its.training.seed != mine.training.seed and its.key != mine.key
     inside = [task for sets in prepared.shadows.values() for tasks in sets for task in tasks]

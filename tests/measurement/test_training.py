@@ -56,7 +56,7 @@ def test_every_determinant_of_the_weights_changes_the_key(base: ModelFolder) -> 
         value = getattr(RECIPE, name)
         other = value + 1 if isinstance(value, int) else value / 2 + 0.001
         recipe = replace(RECIPE, **{name: other})
-        others[f"another {name}"] = with_training(one, recipe=recipe)
+        others[f"another {name}"] = with_training(one, method=recipe)
     keys = {name: other.key for name, other in others.items()}
     assert one.key not in keys.values(), keys
     assert len(set(keys.values())) == len(keys), keys
@@ -156,7 +156,7 @@ def test_training_changes_the_model_and_leaves_one_whole_file(
     assert list(tmp_path.iterdir()) == [one.path]
     assert told[-1] == ("none", 1.0)
     assert [share for _, share in told] == sorted(share for _, share in told)
-    before, after = (load_weights(base.path, "cpu") for _ in range(2))
+    before, after = (load_weights(base, "cpu") for _ in range(2))
     load_model(after, str(one.path))
     moved = [
         float((a - b).abs().max().detach())

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from audit.language_model import OpenSession, answers_of
-from audit.policies import digits
+from audit.policies.digits import Digits
 from audit.predictor import Access, Answer, Tokenizer
 from audit.utility import Heldout, heldout, measure
 from defenses.uniform import UniformModel
@@ -34,6 +35,9 @@ class Pieces:
             tokens.append(self.pieces.index(max(fits, key=len)))
             text = text[len(max(fits, key=len)) :]
         return tokens
+
+    def ends(self, text: str) -> list[int]:
+        return list(accumulate(len(self.pieces[token]) for token in self.encode(text)))
 
     def decode(self, tokens: Sequence[int]) -> str:
         return "".join(self.pieces[token] for token in tokens)
@@ -74,7 +78,7 @@ def bigram_nll(table: np.ndarray, tokens: Sequence[int]) -> list[float]:
 
 def measured(model: Any, text: Heldout, tokens: int) -> Any:
     session = OpenSession(model, np.random.default_rng(0))
-    return measure(session, text, tokens, digits, np.random.default_rng(1))
+    return measure(session, text, tokens, np.random.default_rng(1))
 
 
 TEXTS = ["0a1b", "2", "aa33bb", "c0ffee"]
@@ -87,11 +91,11 @@ def model(bigram: Any) -> Any:
 
 @pytest.fixture
 def text(model: Any) -> Heldout:
-    return heldout(TEXTS, model.tokenizer, 64)
+    return heldout(TEXTS, model.tokenizer, 64, Digits())
 
 
 def test_heldout_records_open_and_close_and_are_cut_to_the_context(model: Any) -> None:
-    cut = heldout(["012345", "6"], model.tokenizer, 3)
+    cut = heldout(["012345", "6"], model.tokenizer, 3, Digits())
     assert cut.blocks == ((0, 1, 2, 3), (3, 4, 5, 6), (6, 0), (0, 7, 0))
     assert cut.tokens == 3 + 3 + 1 + 2  # each token but the start is predicted once
 
@@ -112,7 +116,7 @@ def test_heldout_records_open_and_close_and_are_cut_to_the_context(model: Any) -
 def test_the_first_tokens_may_end_inside_a_block(
     model: Any, tokens: int, blocks: tuple[tuple[int, ...], ...]
 ) -> None:
-    first = heldout(["012345", "6"], model.tokenizer, 3).first(tokens)
+    first = heldout(["012345", "6"], model.tokenizer, 3, Digits()).first(tokens)
     assert first.blocks == blocks
     assert first.tokens == min(tokens, 9)
 
@@ -148,7 +152,10 @@ def test_the_share_of_right_guesses_is_counted(model: Any, text: Heldout) -> Non
 def test_uniform_has_the_perplexity_of_its_vocabulary() -> None:
     tokenizer = Pieces(("^", *"0123456789", "ab", "€"))
     model = UniformModel(tokenizer, 13, 64)
-    text = Heldout(((0, 1, 2, 11, 12), (0, 5, 12)))
+    text = Heldout(
+        ((0, 1, 2, 11, 12), (0, 5, 12)),
+        ((False, True, True, False, False), (False, True, False)),
+    )
     utility, _, _ = measured(model, text, 6)
     for name in ("perplexity", "perplexity_full", "private_token_perplexity"):
         assert utility[name].value == pytest.approx(13)
@@ -161,7 +168,9 @@ def test_uniform_has_the_perplexity_of_its_vocabulary() -> None:
 def test_bits_per_byte_counts_the_bytes_of_the_text_alone() -> None:
     """The token that closes a record may cost bits, but nobody wrote its name into the text."""
     tokenizer = Pieces(("<|endoftext|>", *"0123456789"))
-    text = heldout(["0123", "45"], tokenizer, 4)  # the first record closes in a block of its own
+    text = heldout(
+        ["0123", "45"], tokenizer, 4, Digits()
+    )  # the first record closes in a block of its own
     utility, _, _ = measured(UniformModel(tokenizer, 11, 64), text, 99)
     with_stop, without = 8 * math.log2(11) / 6, 6 * math.log2(11) / 6
     value = utility["bits_per_byte"].value
@@ -172,7 +181,7 @@ def test_private_tokens_are_those_that_touch_a_digit(bigram: Any) -> None:
     tokenizer = Pieces(("^", "a", "b", "1", " 2", "x3y", "45", ".", "e", "f"))
     model = replace(bigram(9, vocabulary=10), tokenizer=tokenizer)
     texts = ["ab1a", " 2bx3y", "45.ef", "abef"]
-    text = heldout(texts, tokenizer, 64)
+    text = heldout(texts, tokenizer, 64, Digits())
     utility, _, _ = measured(model, text, 99)
     nll, counts = 0.0, 0
     for block in text.blocks:
@@ -189,12 +198,12 @@ def test_a_token_beside_a_digit_is_not_private(bigram: Any) -> None:
     tokenizer = Pieces(("^", "a", "1"))
     table = np.log(np.array([[0.2, 0.4, 0.4], [0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]))
     model = replace(bigram(0), log_table=table, tokenizer=tokenizer)
-    utility, _, _ = measured(model, Heldout(((0, 1, 2, 1),)), 3)
+    utility, _, _ = measured(model, Heldout(((0, 1, 2, 1),), ((False, False, True, False),)), 3)
     assert utility["private_token_perplexity"].value == pytest.approx(4.0)  # a → 1: ¼
 
 
 def test_without_private_tokens_there_is_no_such_figure(model: Any) -> None:
-    utility, _, _ = measured(model, heldout(["abc", "de"], model.tokenizer, 64), 99)
+    utility, _, _ = measured(model, heldout(["abc", "de"], model.tokenizer, 64, Digits()), 99)
     assert "private_token_perplexity" not in utility
 
 
@@ -214,7 +223,7 @@ def test_a_release_with_a_budget_is_asked_for_the_first_tokens_only(
     model: Any, text: Heldout, stops: int, answered: int
 ) -> None:
     release = Stopping(model.log_table, model.tokenizer, stops, budget=1000)
-    utility, queries, told = measure(release, text, 12, digits, np.random.default_rng(1))
+    utility, queries, told = measure(release, text, 12, np.random.default_rng(1))
     assert sum(release.asked) == queries == 12
     assert told == utility["perplexity"].answered == answered
     assert utility["top1_accuracy"].answered == utility["bits_per_byte"].answered == answered

@@ -1,0 +1,44 @@
+"""ε of defenses that add Gaussian noise to clipped sums: worked out, calibrated, written down.
+
+    from audit.accounting import Gaussians, Mechanism, calibrate, epsilon
+
+    sigma = calibrate(3.0, 1e-5, sampling_probability=0.01, count=1000, relation="add_or_remove")
+    epsilon(Mechanism((Gaussians(sigma, 1000, 0.01),), "add_or_remove"), 1e-5)  # at most 3.0 nats
+
+Every ε is an upper bound in nats: by dp-accounting's privacy loss distributions where they resolve
+δ, by Rényi divergences where they do not, in closed form where nothing is sampled. Never by a
+central limit. Nothing heavy is imported by importing this package.
+"""
+
+from audit.accounting.calibration import calibrate
+from audit.accounting.composition import epsilon
+from audit.accounting.gaussian import gaussian_epsilon
+from audit.accounting.mechanism import Gaussians, Mechanism, hidden_states
+from audit.accounting.moments import moments
+from audit.accounting.phrases import (
+    EpsilonDistribution,
+    distribution,
+    phrase_distribution,
+    phrase_epsilon,
+)
+from audit.accounting.replacement import epsilon_under_replace, replaced
+from audit.accounting.table import from_table, recompute, to_table
+
+__all__ = [
+    "EpsilonDistribution",
+    "Gaussians",
+    "Mechanism",
+    "calibrate",
+    "distribution",
+    "epsilon",
+    "epsilon_under_replace",
+    "from_table",
+    "gaussian_epsilon",
+    "hidden_states",
+    "moments",
+    "phrase_distribution",
+    "phrase_epsilon",
+    "recompute",
+    "replaced",
+    "to_table",
+]

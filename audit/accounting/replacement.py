@@ -1,0 +1,41 @@
+"""From add-or-remove to replace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from audit.accounting.composition import TOLERANCE, epsilon, epsilon_at
+from audit.accounting.mechanism import Mechanism
+
+
+def replaced(epsilon: float, delta: float) -> tuple[float, float]:
+    """(2ε, (1 + e^ε)·δ) under replace, which (ε, δ) under add-or-remove implies; nats.
+
+    To replace is to remove and then to add: P(A) <= e^ε R(A) + δ <= e^ε (e^ε Q(A) + δ) + δ.
+    A δ above 1 says nothing and is returned as 1.
+    """
+    if not epsilon >= 0.0 or not 0.0 <= delta <= 1.0:
+        raise ValueError(f"epsilon >= 0 and 0 <= delta <= 1 needed; got {epsilon}, {delta}")
+    if delta == 0.0:
+        return 2.0 * epsilon, 0.0
+    log_total = math.log(delta) + epsilon + math.log1p(math.exp(-epsilon))
+    return 2.0 * epsilon, math.exp(min(0.0, log_total))
+
+
+def epsilon_under_replace(
+    mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE
+) -> float:
+    """An upper bound on ε (nats) at δ under replace, for a mechanism given under add-or-remove.
+
+    Directly, by the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For
+    sampled units of several records no such pair is known: they are removed and then added, the
+    first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2), which is (ε₁ + ε₂, δ) as in `replaced`
+    and smaller: only the second leg's δ is multiplied.
+    """
+    if not any(term.sampled and term.records > 1 for term in mechanism.terms):
+        return epsilon(replace(mechanism, relation="replace"), delta, tolerance)
+    first = epsilon(mechanism, delta / 2.0, tolerance)
+    if math.isinf(first):
+        return first
+    return first + epsilon_at(mechanism, math.log(delta / 2.0) - first, tolerance)

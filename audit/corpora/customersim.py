@@ -1,0 +1,39 @@
+"""CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, blank lines between them.
+
+A dialog is one record of one user, as in the paper. The user's name is what is answered to the
+turn that asks for the full name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from audit.corpora.part import Part
+from audit.corpus import Record
+
+_ASKED = re.compile(r"^SYS:.*\bfull name\b.*\nUSR:(.*)$", re.MULTILINE | re.IGNORECASE)
+_OPENING = r"\s*(?:(?:sure|yes|yep|ok)\b\W*)?(?:(?:i'm|i am|my name is|my name's|it's|it is)\b)?\W*"
+_WORD = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
+# all of the answer, or its first two words where more is said ("Ann Lee My number is …")
+_NAME = re.compile(rf"(?i:{_OPENING})({_WORD}(?: {_WORD})+(?=\W*$)|{_WORD} {_WORD})")
+
+
+def is_one(part: Part) -> bool:
+    """Whether the part begins with a turn of a dialog."""
+    return part.first.startswith(("SYS:", "USR:"))
+
+
+def records(part: Part) -> Iterator[Record]:
+    """Every dialog of the part."""
+    for number, text in part.blocks():
+        user = part.owner or f"{part.name}-{number}"
+        where = part.where(number)
+        yield Record(user=user, text=text, name=name_in(text), split=part.split, where=where)
+
+
+def name_in(dialog: str) -> str | None:
+    """The customer's full name where the dialog gives it when asked, else None."""
+    asked = _ASKED.search(dialog)
+    said = None if asked is None else _NAME.match(asked[1])
+    return None if said is None else said[1]

@@ -1,0 +1,47 @@
+"""JSON, one object a line: `text`, and optionally `user`, `name` and `split`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from audit.corpora.part import Part
+from audit.corpus import SPLITS, Record
+from audit.errors import UsageError
+
+
+def records(part: Part) -> Iterator[Record]:
+    """Every record of the part; one without `user` is of a user of its own.
+
+    Raises UsageError with file and line.
+    """
+    for number, line in enumerate(part.lines, start=1):
+        if line.strip():
+            yield _record(line, part, number)
+
+
+def _record(line: str, part: Part, number: int) -> Record:
+    where = part.where(number)
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{where}: broken JSON ({error.msg} at column {error.colno})") from None
+    except (ValueError, RecursionError):  # a number or a nesting that Python does not read
+        raise UsageError(f"{where}: broken JSON (too many digits or brackets)") from None
+    if not isinstance(entry, dict):
+        raise UsageError(f"{where}: expected an object with a 'text', found {type(entry).__name__}")
+    text = entry.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"{where}: the record has no 'text'; give it a non-empty string")
+    user, name, split = entry.get("user"), entry.get("name"), entry.get("split", "")
+    user = f"{part.name}-{number}" if user is None else user
+    split = "" if split is None else split
+    if not isinstance(user, (str, int)) or isinstance(user, bool):
+        raise UsageError(f"{where}: 'user' must be a string or a whole number")
+    if name is not None and not isinstance(name, str):
+        raise UsageError(f"{where}: 'name' must be a string")
+    if split not in ("", *SPLITS):
+        raise UsageError(f"{where}: 'split' is {split!r}; it can be {', '.join(SPLITS)}")
+    if any("\ud800" <= c <= "\udfff" for c in f"{user}{name}{text}"):
+        raise UsageError(f"{where}: half of a surrogate pair; write the whole character")
+    return Record(str(user), text, name, split or part.split, where)

@@ -1,0 +1,26 @@
+"""Lines of text, in the form that the first of them show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.corpora import customersim, wikitext
+from audit.corpora.part import Part
+from audit.corpus import Record
+
+
+def records(part: Part, articles: set[str]) -> Iterator[Record]:
+    """Every record of the part: WikiText, CustomerSim, or plain text by blocks.
+
+    articles: the titles met in the parts before, added to here.
+    """
+    if wikitext.is_one(part):
+        return wikitext.records(part, articles)
+    return customersim.records(part) if customersim.is_one(part) else _plain(part)
+
+
+def _plain(part: Part) -> Iterator[Record]:
+    """A blank line between records, each of a user of its own unless the part has one owner."""
+    for number, text in part.blocks():
+        user = part.owner or f"{part.name}-{number}"
+        yield Record(user, text, split=part.split, where=part.where(number))

@@ -1,0 +1,151 @@
+"""What one protected unit trains on: its rows of tokens, and how much each token's loss counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.models.fine_tuning import cut
+from audit.predictor import record_tokens
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from audit.defense import Training
+    from audit.models.gradients import Batch
+    from audit.models.loading import TextTokenizer
+
+Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights of those predicted
+
+
+@dataclass(frozen=True)
+class Example:
+    """All rows of one protected unit: one record, or all records of a user."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def width(self) -> int:
+        return max(len(tokens) - 1 for tokens, _ in self.rows)
+
+
+def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
+    """One example for each owner, in order of appearance: the mean −log p over its own tokens.
+
+    Normalised by itself, so that no example's loss or gradient depends on another's length.
+    """
+    texts: dict[str, list[str]] = {}
+    for owner, text in zip(training.owners, training.texts, strict=True):
+        texts.setdefault(owner, []).append(text)
+    examples = []
+    for mine in texts.values():
+        sequences = [record_tokens(tokenizer, text) for text in mine]
+        weight = 1 / sum(len(sequence) - 1 for sequence in sequences)
+        rows = [row for sequence in sequences for row in cut(sequence, max_length)]
+        examples.append(Example(tuple((row, [weight] * (len(row) - 1)) for row in rows)))
+    return examples
+
+
+def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
+    """Every text as tokens with the marks of its private ones."""
+    from audit.policies import token_mask
+
+    records = []
+    for text, spans in zip(training.texts, training.private, strict=True):
+        tokens = record_tokens(tokenizer, text)
+        marks = [False, *token_mask(tokenizer.ends(text), spans), False]
+        records.append(Marked(tuple(tokens), tuple(marks)))
+    return records
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A record's tokens, start and stop included, and which of them are private."""
+
+    tokens: tuple[int, ...]
+    marks: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def first(self, predictions: int) -> Marked:
+        """The record cut off after so many predictions."""
+        return Marked(self.tokens[: predictions + 1], self.marks[: predictions + 1])
+
+    @property
+    def pairs(self) -> list[bool]:
+        """Whether the prediction x_t → x_{t+1} is private: either token is."""
+        return [a or b for a, b in zip(self.marks, self.marks[1:], strict=False)]
+
+    def runs(self) -> list[tuple[bool, int, int]]:
+        """(private?, first, last): maximal runs of predictions of one kind, t in [first, last)."""
+        found: list[tuple[bool, int, int]] = []
+        for t, private in enumerate(self.pairs):
+            if found and found[-1][0] == private:
+                found[-1] = (private, found[-1][1], t + 1)
+            else:
+                found.append((private, t, t + 1))
+        return found
+
+    def private_example(self, max_length: int) -> Example | None:
+        """The whole record, its loss the mean over its private predictions; None without any."""
+        pairs = self.pairs
+        if not any(pairs):
+            return None
+        weights = [private / sum(pairs) for private in pairs]
+        rows = [
+            (row, weights[start : start + max_length])
+            for start, row in zip(
+                range(0, len(pairs), max_length), cut(self.tokens, max_length), strict=True
+            )
+        ]
+        return Example(tuple(rows))
+
+
+def poisson(
+    examples: Sequence[Example], probability: float, coins: np.random.Generator
+) -> list[Example]:
+    """Each example by a coin of its own: the batch's size is random, and it may be empty."""
+    draws = coins.random(len(examples))
+    return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
+
+
+def physical_batches(examples: Sequence[Example], tokens: int) -> Iterator[list[Example]]:
+    """All examples once, those of like shape together, at most `tokens` tokens with padding."""
+    group: list[Example] = []
+    rows = width = 0
+    for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
+        grown = max(rows, len(example.rows)) * max(width, example.width)
+        if group and grown * (len(group) + 1) > tokens:
+            yield group
+            group, rows, width = [], 0, 0
+        group.append(example)
+        rows, width = max(rows, len(example.rows)), max(width, example.width)
+    if group:
+        yield group
+
+
+def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
+    """All examples once, in batches of at most `tokens` tokens, padding included."""
+    return (collate(group, device) for group in physical_batches(examples, tokens))
+
+
+def collate(examples: Sequence[Example], device: torch.device) -> Batch:
+    """Examples as one batch; shorter rows are padded on the right, where no one looks."""
+    import torch
+
+    from audit.models.gradients import Batch
+
+    rows = max(len(example.rows) for example in examples)
+    width = max(example.width for example in examples)
+    inputs = torch.zeros(len(examples) * rows, width, dtype=torch.long)
+    targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape)
+    for i, example in enumerate(examples):
+        for j, (tokens, counts) in enumerate(example.rows):
+            place, length = i * rows + j, len(tokens) - 1
+            whole = torch.tensor(tokens)
+            inputs[place, :length], targets[place, :length] = whole[:-1], whole[1:]
+            weights[place, :length] = torch.tensor(counts)
+    return Batch(inputs.to(device), targets.to(device), weights.to(device), rows)

@@ -1,0 +1,137 @@
+"""A one-layer LSTM language model that starts from nothing (200/200 as in arXiv 2108.12944)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Sizes, and the seed of the initial weights: all that an untrained network is."""
+
+    vocab_size: int
+    embedding: int = 200
+    hidden: int = 200
+    seed: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """How many weights: embedding, gates (with one bias each) and head; nothing is tied."""
+        gates = 4 * self.hidden
+        read = self.vocab_size * self.embedding + (self.embedding + 1 + self.hidden) * gates
+        return read + (self.hidden + 1) * self.vocab_size
+
+
+@final
+@dataclass
+class State:
+    """What n texts have left behind: hidden and cell state, each (n, hidden)."""
+
+    h: Tensor
+    c: Tensor
+
+    def rows(self, chosen: slice | Tensor) -> State:
+        """The states of these texts."""
+        return State(self.h[chosen], self.c[chosen])
+
+    def where(self, chosen: Tensor, other: State) -> State:
+        """This state for the chosen texts (n,), bool, and the other one for the rest."""
+        import torch
+
+        mask = chosen[:, None]
+        return State(torch.where(mask, self.h, other.h), torch.where(mask, self.c, other.c))
+
+    def batch_select_indices(self, rows: Tensor) -> None:
+        """Keeps these texts, in this order; a text may be kept several times."""
+        self.h, self.c = self.h[rows], self.c[rows]
+
+
+@final
+@dataclass(frozen=True)
+class Reading:
+    """logits: (n, T or what was kept, V). past_key_values: the state after the last token."""
+
+    logits: Tensor
+    past_key_values: State | None
+
+
+def untrained(architecture: Architecture) -> Any:
+    """A new network on the CPU; its weights are the seed's, whatever the global random state.
+
+    It answers as a Hugging Face causal model does: `model(input_ids=…, past_key_values=…,
+    use_cache=…, logits_to_keep=…)` gives `.logits` and `.past_key_values`, a State. A State is
+    never changed by reading from it. Beyond that, `read` and `unroll` give states by themselves.
+    """
+    import torch
+
+    with torch.device("meta"):  # else the layers draw their weights from the global generator
+        model = _network()(architecture)
+    model.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(architecture.seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.uniform_(-0.1, 0.1, generator=generator)
+    return model.eval()
+
+
+@cache
+def _network() -> type[Any]:
+    import torch
+    from torch import nn
+
+    @final
+    class LSTM(nn.Module):
+        """Written with Embedding and Linear layers, so that gradients can be read off each.
+
+        `input` reads all tokens at once, `recurrent` is called once a token; gates i, f, g, o.
+        """
+
+        def __init__(self, config: Architecture) -> None:
+            nn.Module.__init__(self)
+            self.config = config
+            self.embedding = nn.Embedding(config.vocab_size, config.embedding)
+            self.input = nn.Linear(config.embedding, 4 * config.hidden)
+            self.recurrent = nn.Linear(config.hidden, 4 * config.hidden, bias=False)
+            self.head = nn.Linear(config.hidden, config.vocab_size)
+
+        @property
+        def device(self) -> torch.device:
+            return self.head.weight.device
+
+        def forward(
+            self,
+            input_ids: Tensor,
+            past_key_values: State | None = None,
+            use_cache: bool = False,
+            logits_to_keep: int = 0,
+            position_ids: Tensor | None = None,
+        ) -> Reading:
+            """position_ids: nothing to an LSTM. logits_to_keep: of the last tokens; 0: of all."""
+            h, c = self.unroll(input_ids, past_key_values)
+            state = State(h[:, -1], c[:, -1]) if use_cache else None
+            return Reading(self.head(h[:, -logits_to_keep:]), state)
+
+        def read(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+            """(logits after each token, (n, T, V); the state after the last)."""
+            h, c = self.unroll(input_ids, state)
+            return self.head(h), State(h[:, -1], c[:, -1])
+
+        def unroll(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+            """h and c after each token of input_ids (n, T): each (n, T, hidden), from `state`."""
+            start = self.head.weight.new_zeros(len(input_ids), self.config.hidden)
+            h, c = (start, start) if state is None else (state.h, state.c)
+            states = []
+            for read in self.input(self.embedding(input_ids)).unbind(dim=1):
+                i, f, g, o = (read + self.recurrent(h)).chunk(4, dim=-1)
+                c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+                h = o.sigmoid() * c.tanh()
+                states.append((h, c))
+            hs, cs = zip(*states, strict=True)
+            return torch.stack(hs, dim=1), torch.stack(cs, dim=1)
+
+    return LSTM

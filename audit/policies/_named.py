@@ -1,0 +1,73 @@
+"""Policies by name: the folder is the registry, audit/policies/digits.py *is* `digits`."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from audit.errors import UsageError, did_you_mean
+from audit.policies._missing import Missing
+from audit.policies._policy import Policy
+
+
+def names() -> list[str]:
+    """The names of all policies. Imports none."""
+    files = Path(__file__).parent.glob("*.py")
+    return sorted(path.stem for path in files if not path.stem.startswith("_"))
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The one policy that the file of this name defines. Raises UsageError for an unknown name."""
+    if name not in names():
+        raise UsageError(f"unknown policy {name!r}{did_you_mean(name, names())}")
+    module = importlib.import_module(f"audit.policies.{name}")
+    (found,) = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Policy)
+        and value.__module__ == module.__name__
+    ]
+    return found
+
+
+def named(text: str) -> Policy:
+    """The policy that `NAME[:ARGUMENT][,key=value,…]` describes.
+
+    `miss=RATE` makes it miss that share of the values (0 ≤ RATE < 1). Raises UsageError.
+    """
+    head, *pairs = (part.strip() for part in text.split(","))
+    name, colon, argument = (part.strip() for part in head.partition(":"))
+    cls = policy_class(name)
+    if colon and not cls.argument:
+        raise UsageError(f"policy {name} takes no argument; write {name}")
+    if not argument and (colon or (cls.argument and cls.argument_needed)):
+        raise UsageError(f"policy {name} has no argument; write {name}:{cls.argument}")
+    options = _options(name, pairs, ("miss", *cls.options))
+    rate = _rate(name, options.pop("miss", "0"))
+    policy = cls.parse(argument, options)
+    return Missing(policy, rate) if rate else policy
+
+
+def _options(name: str, pairs: list[str], known: tuple[str, ...]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in known:
+            raise UsageError(f"policy {name}: unknown key {key!r}{did_you_mean(key, list(known))}")
+        if not value:
+            raise UsageError(f"policy {name}: {key} has no value; write {key}=VALUE")
+        if key in options:
+            raise UsageError(f"policy {name}: {key} is given twice")
+        options[key] = value
+    return options
+
+
+def _rate(name: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        raise UsageError(f"policy {name}: miss is {text!r}; expected a number") from None
+    if not 0 <= rate < 1:
+        raise UsageError(f"policy {name}: miss is {text}; it must be at least 0 and below 1")
+    return rate

@@ -1,0 +1,92 @@
+"""spaCy pipelines: loaded once, checked for what they can tell, identified by their files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audit.errors import UsageError
+from audit.policies._policy import digest_of
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+DEFAULT = "en_core_web_sm"
+ENTITIES = ("doc.ents",)
+PARTS_OF_SPEECH = ("token.pos", "token.tag")
+DEPENDENCIES = ("token.dep",)
+
+_CALLED = {ENTITIES: "entities", PARTS_OF_SPEECH: "parts of speech", DEPENDENCIES: "dependencies"}
+
+
+def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:
+    """A trained pipeline, by the name of its package or its folder.
+
+    who: begins the error message, such as "policy entities".
+    needs: attributes the pipeline must set, one of each tuple.
+    Raises UsageError for a pipeline that is missing, broken, or does not set them.
+    """
+    advice = f"install one with: python -m spacy download {DEFAULT}, or give pipeline=DIR"
+    try:
+        pipeline = _loaded(source)
+    except Exception as error:  # spaCy raises what its many components raise
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise UsageError(
+            f"{who}: pipeline {source!r} cannot be loaded ({reason}); {advice}"
+        ) from None
+    for need in needs:
+        if not any(_assigning(pipeline, need)):
+            raise UsageError(f"{who}: pipeline {source!r} finds no {_CALLED[need]}; {advice}")
+    return pipeline
+
+
+@cache
+def _loaded(source: str) -> Language:
+    import spacy
+
+    return spacy.load(source)
+
+
+def _assigning(pipeline: Language, need: tuple[str, ...]) -> Iterator[str]:
+    """The components that set one of these attributes."""
+    for name in pipeline.pipe_names:
+        if set(need) & set(pipeline.get_pipe_meta(name).assigns):
+            yield name
+
+
+def entity_types(pipeline: Language) -> list[str]:
+    """The types of entity the pipeline's components name; empty where they do not say."""
+    labels = pipeline.pipe_labels
+    return sorted({t for name in _assigning(pipeline, ENTITIES) for t in labels.get(name, ())})
+
+
+def read(pipeline: Language, texts: Sequence[str], who: str) -> Iterator[Doc]:
+    """The texts as the pipeline reads them. Raises UsageError for one that is too long for it."""
+    for text in texts:
+        if len(text) > pipeline.max_length:
+            raise UsageError(
+                f"{who}: a text of {len(text)} characters; its pipeline reads at most "
+                f"{pipeline.max_length}; split the record"
+            )
+    yield from pipeline.pipe(texts)
+
+
+def shown(source: str) -> str:
+    """`,pipeline=NAME` for a label; empty for the default."""
+    return "" if source == DEFAULT else f",pipeline={Path(source).resolve().name}"
+
+
+def digest(pipeline: Language) -> str:
+    """SHA-256 of all files of the pipeline, and of spaCy's version."""
+    from spacy.about import __version__
+
+    parts = [__version__]
+    for path in sorted(pipeline.path.rglob("*")):
+        if path.is_file():
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            parts += [path.relative_to(pipeline.path).as_posix(), content]
+    return digest_of(*parts)

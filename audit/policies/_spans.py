@@ -1,0 +1,66 @@
+"""Spans of private characters, and what is done with them: joined, masked, laid over tokens."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+Span = tuple[int, int]  # [first character, one past the last)
+
+
+def disjoint(spans: Iterable[Span]) -> list[Span]:
+    """Sorted, with overlapping spans joined; spans that only touch stay apart."""
+    joined: list[Span] = []
+    for low, high in sorted(spans):
+        if joined and low < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def runs(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """Maximal runs of touching spans, each a list of disjoint ones: a run is one value."""
+    run: list[Span] = []
+    for span in disjoint(spans):
+        if run and run[-1][1] < span[0]:
+            yield run
+            run = []
+        run.append(span)
+    if run:
+        yield run
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Sorted, with touching and overlapping spans joined: one span a value."""
+    return [(run[0][0], run[-1][1]) for run in runs(spans)]
+
+
+def redacted(text: str, spans: Iterable[Span], mask: str) -> str:
+    """The text with one `mask` in the place of every merged span."""
+    pieces, end = [], 0
+    for low, high in merged(spans):
+        pieces += [text[end:low], mask]
+        end = high
+    return "".join([*pieces, text[end:]])
+
+
+def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
+    """Which tokens are private: those whose characters overlap a span.
+
+    ends: characters of the text up to and with each token; they never decrease.
+    A token without characters of its own may hold bytes of the character before or after it (as
+    where a tokenizer splits one), so it is private if a span holds or touches its place.
+    """
+    values = merged(spans)
+    lows, highs = [low for low, _ in values], [high for _, high in values]
+    mask, start = [], 0
+    for end in ends:
+        if end < start:
+            raise ValueError(f"ends of tokens decrease from {start} to {end}")
+        empty = start == end
+        # The first value that ends after the token's start; for an empty token, not before it.
+        first = bisect_left(highs, start) if empty else bisect_right(highs, start)
+        mask.append(first < len(values) and lows[first] < end + empty)
+        start = end
+    return mask

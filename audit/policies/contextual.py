@@ -1,0 +1,76 @@
+"""Entities and the words that say who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, final
+
+from audit.policies import _pipeline
+from audit.policies._policy import Policy, digest_of
+from audit.policies._spans import Span, disjoint
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Token
+
+# As spaCy's English pipelines name them, and as Universal Dependencies do.
+SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass"}
+OBJECTS = {"dobj", "dative", "pobj", "obj", "iobj", "obl"}
+PARTS_OF_SPEECH = {"PROPN", "PRON"}
+TAGS = {"NNP", "NNPS", "PRP", "PRP$", "WP", "WP$"}  # for pipelines that set Penn tags only
+
+
+@final
+@dataclass(frozen=True)
+class Contextual(Policy):
+    """Entities, subjects, objects, proper nouns and pronouns: contextual[,pipeline=DIR].
+
+    Of a subject or an object of a verb or a preposition, the word itself, not its whole phrase
+    (arXiv 2108.12944, section 6). pipeline: a package or a folder.
+    """
+
+    options: ClassVar[tuple[str, ...]] = ("pipeline",)
+
+    pipeline: str = _pipeline.DEFAULT
+
+    @classmethod
+    def parse(cls, argument: str, options: Mapping[str, str]) -> Contextual:
+        policy = cls(options.get("pipeline", _pipeline.DEFAULT))
+        policy._loaded()
+        return policy
+
+    def _loaded(self) -> Language:
+        needs = (_pipeline.ENTITIES, _pipeline.PARTS_OF_SPEECH, _pipeline.DEPENDENCIES)
+        return _pipeline.load(self.pipeline, "policy contextual", needs)
+
+    def __call__(self, text: str) -> list[Span]:
+        return self.many([text])[0]
+
+    def many(self, texts: Sequence[str]) -> list[list[Span]]:
+        docs = _pipeline.read(self._loaded(), texts, "policy contextual")
+        return [disjoint(_private(doc)) for doc in docs]
+
+    @property
+    def label(self) -> str:
+        return f"contextual{_pipeline.shown(self.pipeline)}"
+
+    @property
+    def digest(self) -> str:
+        return digest_of("contextual", _pipeline.digest(self._loaded()))
+
+
+def _private(doc: Doc) -> Iterator[Span]:
+    for entity in doc.ents:
+        yield entity.start_char, entity.end_char
+    for token in doc:
+        if _is_private(token):
+            yield token.idx, token.idx + len(token)
+
+
+def _is_private(token: Token) -> bool:
+    if token.dep_ in SUBJECTS:
+        return True
+    if token.dep_ in OBJECTS:
+        return token.pos_ != "ADP"  # "to" in "gave it to him" is a dative, but says nothing
+    return token.pos_ in PARTS_OF_SPEECH or token.tag_ in TAGS

@@ -1,0 +1,76 @@
+"""Literals from a file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, final
+
+from audit.errors import UsageError
+from audit.policies._lines import numbered
+from audit.policies._policy import Policy, digest_of
+from audit.policies._spans import Span, disjoint
+
+_PIECE = re.compile(r"\w+|\W")
+_INSIDE_WORD = re.compile(r"\B(?=\w)")
+
+
+@final
+@dataclass(frozen=True)
+class Listed(Policy):
+    """A file's literals, one a line, as whole words, letter by letter: list:FILE.
+
+    Literals that overlap are one span.
+    file: the file's name, without its folder.
+    """
+
+    argument: ClassVar[str] = "FILE"
+
+    file: str
+    literals: frozenset[str]
+
+    @classmethod
+    def parse(cls, argument: str, options: Mapping[str, str]) -> Listed:
+        literals = frozenset(line.strip() for _, line in numbered(argument, "list"))
+        if not literals:
+            raise UsageError(f"policy list: {argument} is empty; write one literal a line")
+        return cls(Path(argument).name, literals)
+
+    @cached_property
+    def _lengths(self) -> dict[str, set[int]]:
+        """First piece → lengths of the literals that begin with it.
+
+        A text is then read once, whatever the number of literals.
+        """
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
+        for literal in self.literals:
+            lengths[_first_piece(literal)].add(len(literal))
+        return dict(lengths)
+
+    def __call__(self, text: str) -> list[Span]:
+        found = []
+        for piece in _PIECE.finditer(text):
+            start = piece.start()
+            for length in self._lengths.get(piece.group(), ()):
+                end = min(start + length, len(text))
+                if text[start:end] in self.literals and not _INSIDE_WORD.match(text, end):
+                    found.append((start, end))
+        return disjoint(found)
+
+    @property
+    def label(self) -> str:
+        return f"list:{self.file}"
+
+    @property
+    def digest(self) -> str:
+        return digest_of("list", *sorted(self.literals))
+
+
+def _first_piece(literal: str) -> str:
+    match = _PIECE.match(literal)
+    assert match is not None  # no literal is empty
+    return match.group()

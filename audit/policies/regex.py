@@ -1,0 +1,67 @@
+"""Regular expressions from a file."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, final
+
+from audit.errors import UsageError
+from audit.policies._lines import numbered
+from audit.policies._policy import Policy, digest_of
+from audit.policies._spans import Span, disjoint
+
+
+@final
+@dataclass(frozen=True)
+class Regex(Policy):
+    """Whatever matches a file's regular expressions, one a line (# comments): regex:FILE.
+
+    file: the file's name, without its folder.
+    """
+
+    argument: ClassVar[str] = "FILE"
+
+    file: str
+    patterns: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, argument: str, options: Mapping[str, str]) -> Regex:
+        lines = numbered(argument, "regex")
+        lines = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
+        if not lines:
+            raise UsageError(f"policy regex: {argument} has no pattern; write one a line")
+        for number, pattern in lines:
+            _check(pattern, f"policy regex: {argument}:{number}: pattern {pattern!r}")
+        return cls(Path(argument).name, tuple(pattern for _, pattern in lines))
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(re.compile, self.patterns))
+
+    def __call__(self, text: str) -> list[Span]:
+        found = (match.span() for pattern in self._compiled for match in pattern.finditer(text))
+        return disjoint((low, high) for low, high in found if low < high)
+
+    @property
+    def label(self) -> str:
+        return f"regex:{self.file}"
+
+    @property
+    def digest(self) -> str:
+        return digest_of("regex", *self.patterns)
+
+
+def _check(pattern: str, where: str) -> None:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{where} is broken ({error})") from None
+    # Some match nothing at length zero only beside a character, such as \b.
+    probes = ("", string.printable)
+    if any(not match.group() for probe in probes for match in compiled.finditer(probe)):
+        raise UsageError(f"{where} matches the empty string; make it match at least a character")

@@ -1,0 +1,40 @@
+"""Training on redacted text: by itself, or as the first of two phases."""
+
+from __future__ import annotations
+
+from audit.corpus import Corpus
+from audit.defense import Training
+from audit.errors import UsageError
+from audit.models.fine_tuning import Recipe
+from audit.policies import redacted
+from audit.streams import derived_seed
+
+
+def redacting(label: str, corpus: Corpus, recipe: Recipe, mask: str, seed: int) -> Training:
+    """Fine-tuning on the private records with every private span masked.
+
+    Whoever asks for the same mask and seed shares the training. Raises UsageError where the policy
+    marks nothing, or everything.
+    """
+    check_marks(label, corpus)
+    return Training(
+        f"{label}, on redacted text",
+        tuple(redacted(record.text, record.private, mask) for record in corpus.of("private")),
+        recipe,
+        derived_seed(seed, "redaction", "training"),
+    )
+
+
+def check_marks(name: str, corpus: Corpus) -> None:
+    """Refuses a policy that leaves nothing to protect, or nothing to learn from."""
+    records = corpus.of("private")
+    marked = sum(high - low for record in records for low, high in record.private)
+    if not marked:
+        raise UsageError(
+            f"{name}: the policy marks nothing in the private text, so nothing would be protected; "
+            "choose another --policy"
+        )
+    if marked == sum(len(record.text) for record in records):
+        raise UsageError(
+            f"{name}: the policy marks all of the private text; choose another --policy, or dp_sgd"
+        )

@@ -1,0 +1,149 @@
+"""Blacklist: an unprotected model whose output is searched for listed values (SeqPATE, App. P).
+
+The list holds every value that the policy marks in the private text (arXiv 2210.05281, Table 13).
+It promises nothing: it covers what it lists, whole, and the model behind it knows the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from audit.corpus import Corpus
+from audit.defense import Defense, Trained, Training
+from audit.errors import UsageError
+from audit.guarantee import Guarantee, no_guarantee
+from audit.language_model import LanguageModel, OpenSession
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.policies import merged
+from audit.policies.list import Listed
+from audit.predictor import Access, Answer, Predictor, Tokenizer, Tokens
+from audit.release import Journal, Release
+from audit.streams import derived_seed
+from defenses._redacting import check_marks
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Blacklist(Defense):
+    """Generates from an unprotected model and masks the private values it lists; no guarantee.
+
+    mask: the word whose first token takes the place of every token of a listed value.
+    """
+
+    mask: str = "_"
+
+    def __post_init__(self) -> None:
+        if not self.mask.strip():
+            raise UsageError("blacklist: mask is empty; give a word or sign, such as mask=_")
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
+        check_marks("blacklist", corpus)
+        records = corpus.of("private")
+        # the very training of `none`, which a run with references has anyway
+        return [
+            Training(
+                "blacklist",
+                tuple(record.text for record in records),
+                recipe,
+                derived_seed(seed, "none", "training"),
+                private=tuple(record.private for record in records),
+            )
+        ]
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        training = trained[0].training
+        values = {
+            text[low:high]
+            for text, spans in zip(training.texts, training.private, strict=True)
+            for low, high in merged(spans)
+        }
+        return BlacklistRelease(trained[0].model, Listed("blacklist", frozenset(values)), self.mask)
+
+
+@dataclass(frozen=True)
+class BlacklistRelease(Release):
+    """A service that generates, and searches what it has generated before it answers."""
+
+    model: LanguageModel
+    listed: Listed
+    mask: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return no_guarantee(
+            f"no formal guarantee: {len(self.listed.literals)} values are masked where they appear "
+            "whole; parts of them, values the policy missed, and probabilities are not covered",
+            release="predictions",
+        )
+
+    def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
+        return FilteredSession(OpenSession(self.model, stream), self.listed, self.mask)
+
+    def unprotected(self) -> Release | None:
+        return None  # `none` is the same model
+
+    def neighbour(self, unit: int) -> Release | None:
+        return None
+
+
+@dataclass(frozen=True)
+class FilteredSession:
+    """A session whose generations are searched (a Predictor); its auditor may read behind."""
+
+    inner: OpenSession
+    listed: Listed
+    mask: str
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.inner.tokenizer
+
+    @property
+    def max_length(self) -> int:
+        return self.inner.max_length
+
+    @property
+    def access(self) -> Access:
+        return Access.GENERATE
+
+    @property
+    def readable(self) -> Access:
+        return Access.DISTRIBUTION
+
+    @property
+    def remaining(self) -> int | None:
+        return None
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        answers = self.inner.generate(prompts, length)
+        return [self._searched(p, a) for p, a in zip(prompts, answers, strict=True)]
+
+    def _searched(self, prompt: Tokens, answer: Answer) -> Answer:
+        """The answer with every token masked that touches a listed value, the prompt's part too."""
+        tokenizer = self.inner.tokenizer
+        whole = [*prompt, *answer.tokens]
+        ends = [len(tokenizer.decode(whole[: i + 1])) for i in range(len(prompt) - 1, len(whole))]
+        spans = self.listed(tokenizer.decode(whole))
+        mask = tokenizer.encode(self.mask)[0]
+        tokens = tuple(
+            mask if any(low < end and start < high for low, high in spans) else token
+            for token, start, end in zip(answer.tokens, ends[:-1], ends[1:], strict=True)
+        )
+        return replace(answer, tokens=tokens)
+
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
+        return self.inner.score(prefixes, continuations, moments)
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        return self.inner.distribution(contexts, choices)

@@ -1,0 +1,149 @@
+"""DP-SGD (arXiv 1607.00133): every record's, or every user's, gradient is clipped and noised.
+
+Units are Poisson-sampled, so ε is that of the subsampled Gaussian, composed over all steps by
+privacy loss distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.accounting import Gaussians, Mechanism
+from audit.corpus import Corpus
+from audit.defense import Defense, Trained, Training, owners
+from audit.errors import UsageError
+from audit.language_model import LanguageModel
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.models.private_training import Noise, PrivateRecipe
+from audit.release import ModelRelease, Release
+from audit.streams import derived_seed
+from defenses import _phrases, _private
+
+RELATION = "add_or_remove"
+
+
+@dataclass(frozen=True)
+class DPSGD(Defense):
+    """Fine-tunes with clipped, noised gradients of Poisson-sampled records or users.
+
+    epsilon: target, in nats (unit: as `unit` says; relation: add_or_remove; at δ).
+    delta: δ; 1/(10·N) for N records or users unless given.
+    unit: who is protected as a whole, "user" or "record".
+    noise_multiplier: σ, noise over clipping norm, instead of a target; with epsilon=none.
+    clip: C, the norm every unit's gradient is clipped to.
+    batch: B, the expected batch, q = B/N; half of all units, at most 512, unless given.
+    epochs: how often a unit is read on average; T = epochs/q steps.
+    learning_rate: the optimizer's, falling to zero; four times the plan's unless given, for noise
+        averages out over steps.
+    optimizer: "adamw" or "sgd".
+    layers: which layers are trained: "all", or "top:N" for the last N blocks.
+    lora: rank of LoRA adapters trained instead, merged afterwards; 0: none.
+    noise: "seed", reproducible, or "system", from the operating system.
+    phrases: a file of phrases, one a line, whose own ε are worked out for the auditor.
+    """
+
+    epsilon: float | None = 8.0
+    delta: float | None = None
+    unit: str = "user"
+    noise_multiplier: float | None = None
+    clip: float = 1.0
+    batch: int | None = None
+    epochs: float = 15.0
+    learning_rate: float | None = None
+    optimizer: str = "adamw"
+    layers: str = "all"
+    lora: int = 0
+    noise: str = "seed"
+    phrases: str | None = None
+
+    def __post_init__(self) -> None:
+        _private.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
+        _private.check_positive(self, "dp_sgd", "clip", "batch", "epochs", "learning_rate")
+        _private.check_choice(
+            self,
+            "dp_sgd",
+            unit=("user", "record"),
+            optimizer=("adamw", "sgd"),
+            noise=("seed", "system"),
+        )
+        _private.check_delta("dp_sgd", self.delta)
+        if self.phrases is not None:
+            _phrases.read(self.phrases)
+        if self.lora < 0 or (self.lora and self.layers != "all"):
+            raise UsageError("dp_sgd: lora is a rank of at least 0, and goes with layers=all only")
+        top = self.layers.removeprefix("top:")
+        if self.layers != "all" and not (self.layers.startswith("top:") and top.isdigit()):
+            raise _private.refused("dp_sgd", self.layers, "layers", "all or top:N")
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
+        self._check_model(model)
+        size = corpus.population
+        population = size.users if self.unit == "user" else size.records
+        drawn = _private.sampling("dp_sgd", population, self.batch, self.epochs)
+        delta = _private.default_delta(self.delta, population)
+        sigma = _private.noise_for(self.epsilon, self.noise_multiplier, delta, drawn, RELATION)
+        method = PrivateRecipe(
+            noise=Noise(sigma, self.clip, self.noise),
+            sampling_probability=drawn.probability,
+            steps=drawn.steps,
+            population=drawn.population,
+            learning_rate=self.learning_rate or _private.FASTER * recipe.learning_rate,
+            max_length=recipe.max_length,
+            optimizer=self.optimizer,
+            layers=self.layers,
+            lora=self.lora,
+        )
+        records = corpus.of("private")
+        return [
+            Training(
+                "dp_sgd",
+                tuple(record.text for record in records),
+                method,
+                derived_seed(seed, "dp_sgd", model.sha256, "training"),
+                owners=owners(records, self.unit),
+            )
+        ]
+
+    def _check_model(self, model: ModelFolder) -> None:
+        """Raises UsageError for layers or adapters that the model has no place for."""
+        if self.lora and model.kind == "lstm":
+            raise UsageError("dp_sgd: lora needs a transformer; use lora=0 for an LSTM")
+        if self.layers != "all":
+            count = int(self.layers.removeprefix("top:"))
+            if not 1 <= count <= model.blocks:
+                raise UsageError(
+                    f"dp_sgd: layers={self.layers}, but {model.name} has {model.blocks} blocks"
+                )
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        (only,) = trained
+        method = only.training.method
+        assert isinstance(method, PrivateRecipe)
+        delta = _private.default_delta(self.delta, method.population)
+        sums = Gaussians(method.noise.multiplier, method.steps, method.sampling_probability)
+        promise = _private.promised(
+            Mechanism((sums,), RELATION),
+            population=method.population,
+            unit=self.unit,
+            delta=delta,
+            theorem="DP-SGD (arXiv 1607.00133): Poisson-subsampled Gaussian, composed by privacy "
+            "loss distributions",
+            source=self.noise,
+            conditions=_UNIT[self.unit],
+            phrases=()
+            if self.phrases is None
+            else _phrases.over(self.phrases, only.training, delta),
+        )
+        return ModelRelease(only.model, promise)
+
+
+_UNIT = {
+    "user": ("all records of one user are protected together; who shares them shares the loss",),
+    "record": (
+        "one record is protected; a user's several records, or repeats of one text, add up",
+    ),
+}

@@ -1,0 +1,46 @@
+"""Redaction: what the policy marks is masked, and the rest trained on without protection.
+
+The data anonymisation of arXiv 2108.12944 (section 5.4). It promises nothing: what the policy
+misses is learnt like everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.corpus import Corpus
+from audit.defense import Defense, Trained, Training
+from audit.errors import UsageError
+from audit.guarantee import no_guarantee
+from audit.language_model import LanguageModel
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.release import ModelRelease, Release
+from defenses._redacting import redacting
+
+
+@dataclass(frozen=True)
+class Redaction(Defense):
+    """Fine-tunes on the private text with every private span masked; no formal guarantee.
+
+    mask: what stands in the place of a private span, however long it is.
+    """
+
+    mask: str = "_"
+
+    def __post_init__(self) -> None:
+        if not self.mask.strip():
+            raise UsageError("redaction: mask is empty; give a word or sign, such as mask=_")
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
+        return [redacting("redaction", corpus, recipe, self.mask, seed)]
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        promise = no_guarantee(
+            "no formal guarantee: what the policy misses is trained on as it is, and what it masks "
+            "can still be guessed from the words around it"
+        )
+        return ModelRelease(trained[0].model, promise)

@@ -1,0 +1,123 @@
+import math
+
+import pytest
+
+from audit.accounting import (
+    EpsilonDistribution,
+    Gaussians,
+    Mechanism,
+    epsilon,
+    epsilon_under_replace,
+    phrase_distribution,
+    phrase_epsilon,
+    replaced,
+)
+
+SIGMA, STEPS, Q, DELTA = 2.0, 40, 0.05, 1e-5
+
+
+def of(term, relation="add_or_remove", delta=DELTA):
+    return epsilon(Mechanism((term,), relation), delta)
+
+
+def phrase(occurrences, relation="add_or_remove"):
+    return phrase_epsilon(SIGMA, STEPS, Q, DELTA, occurrences, relation)
+
+
+@pytest.fixture(scope="module")
+def by_occurrences():
+    return {n: phrase(n) for n in (0, 1, 2, 5)}
+
+
+def test_a_phrase_in_one_record_costs_what_a_record_does(by_occurrences):
+    assert by_occurrences[0] == 0.0
+    assert by_occurrences[1] == pytest.approx(of(Gaussians(SIGMA, STEPS, Q)), rel=1e-3)
+
+
+def test_more_occurrences_cost_more_than_their_number(by_occurrences):
+    """n times a record's ε at the same δ would be too little: that is no group privacy."""
+    ordered = list(by_occurrences.values())
+    assert ordered == sorted(ordered)
+    assert by_occurrences[5] > 5.5 * by_occurrences[1]
+
+
+def test_occurrences_are_sampled_each_by_itself(by_occurrences):
+    """Less than if one coin decided them all with the same chance of any of them."""
+    together = Gaussians(SIGMA / 5, STEPS, 1 - (1 - Q) ** 5)
+    assert by_occurrences[5] < 0.9 * of(together)
+
+
+def test_without_sampling_the_distance_grows_with_the_occurrences():
+    found = phrase_epsilon(30.0, 10, 1.0, DELTA, 7)
+    assert found == pytest.approx(of(Gaussians(30.0 / 7, 10)), rel=1e-8)
+
+
+def test_several_hundred_occurrences_have_a_finite_figure():
+    many = phrase_epsilon(2.0, 50, 0.005, DELTA, 300)
+    assert 1.0 < many < of(Gaussians(2.0 / 300, 50))
+
+
+def test_a_distribution_counts_phrases(by_occurrences):
+    found = phrase_distribution(SIGMA, STEPS, Q, DELTA, [1, 0, 5, 1, 0, 1])
+    values = [by_occurrences[n] for n in (1, 0, 5, 1, 0, 1)]
+    assert found == EpsilonDistribution(6, sum(values) / 6, 0.0, by_occurrences[5], 5 / 6)
+    silent = phrase_distribution(SIGMA, STEPS, Q, DELTA, [0, 0])
+    assert silent == EpsilonDistribution(2, 0.0, 0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match="no phrase"):
+        phrase_distribution(SIGMA, STEPS, Q, DELTA, [])
+
+
+def test_without_noise_the_mean_says_so():
+    found = phrase_distribution(0.0, STEPS, Q, DELTA, [0, 1])
+    assert (found.mean, found.maximum, found.below_mean) == (math.inf, math.inf, 0.5)
+
+
+# To replace
+
+
+def test_replaced():
+    assert replaced(0.0, 0.25) == (0.0, 0.5)
+    assert replaced(1.0, 1e-5) == pytest.approx((2.0, (1 + math.e) * 1e-5))
+    assert replaced(3.0, 0.0) == (6.0, 0.0)
+    assert replaced(2000.0, 1e-5) == (4000.0, 1.0)
+    assert replaced(math.inf, 1e-5) == (math.inf, 1.0)
+    for wrong in ((-1.0, 0.1), (1.0, -0.1), (1.0, 2.0), (math.nan, 0.1)):
+        with pytest.raises(ValueError):
+            replaced(*wrong)
+
+
+@pytest.mark.parametrize("sigma, count", [(2.0, 1), (3.0, 20), (0.7, 3)])
+def test_replaced_is_true_of_gaussians(sigma, count):
+    single = of(Gaussians(sigma, count), delta=1e-9)
+    doubled, delta = replaced(single, 1e-9)
+    assert of(Gaussians(sigma, count), "replace", delta) <= doubled
+
+
+def test_one_record_is_replaced_directly():
+    mechanism = Mechanism((Gaussians(SIGMA, STEPS, Q),), "add_or_remove")
+    assert epsilon_under_replace(mechanism, DELTA) == of(Gaussians(SIGMA, STEPS, Q), "replace")
+    assert phrase(1, "replace") == pytest.approx(of(Gaussians(SIGMA, STEPS, Q), "replace"), 1e-3)
+
+
+def test_several_records_are_removed_and_then_added(by_occurrences):
+    """Between the direct bound for one record and the equal legs of `replaced`."""
+    found = phrase(2, "replace")
+    mechanism = Mechanism((Gaussians(SIGMA, STEPS, Q, 2),), "add_or_remove")
+    leg = 0.5 * found
+    assert found > 2 * by_occurrences[2] * (1 - 1e-3)
+    assert found > phrase(1, "replace")
+    wanted = DELTA / (1 + math.exp(leg))
+    assert found <= 2 * epsilon(mechanism, wanted / 2)
+
+
+def test_the_legs_add_up():
+    """Unsampled in all but name, the two legs may be compared with one Gaussian twice as far."""
+    nearly = Mechanism((Gaussians(20.0, 10, 1 - 1e-9, 2),), "add_or_remove")
+    found = epsilon_under_replace(nearly, DELTA, 1e-3)
+    truth = of(Gaussians(20.0 / 2, 10), "replace")
+    assert truth <= found <= 1.3 * truth
+
+
+def test_a_relation_is_one_of_two():
+    with pytest.raises(ValueError, match="relation"):
+        phrase(1, "removed")

@@ -1,0 +1,99 @@
+"""CustomerSim: a dialog is one record of one user, who says a name when asked for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from audit.corpora.customersim import name_in
+from audit.corpus import Corpus, load
+from audit.embedded import EMBEDDED_FOLDER
+
+ASK = "SYS: Hello.\nUSR: Hello Robert Robot.\nSYS: May I have your full name?\nUSR: "
+
+
+def read(path: Path) -> Corpus:
+    return load(str(path), EMBEDDED_FOLDER)
+
+
+def test_every_dialog_is_a_record_of_a_user_of_its_own(tmp_path: Path) -> None:
+    dialogs = [f"{ASK}{name}\nSYS: Bye." for name in ("Ann Lee", "Bo Fox", "Ann Lee")]
+    path = tmp_path / "chat.txt"
+    path.write_text("\n" + "\n\n\n".join(dialogs) + "\n")
+    corpus = read(path)
+    assert [r.text for r in corpus.records] == dialogs
+    assert [r.name for r in corpus.records] == ["Ann Lee", "Bo Fox", "Ann Lee"]
+    assert len(corpus.users()) == 3
+    assert [r.where for r in corpus.records] == [f"{path}:{line}" for line in (2, 9, 16)]
+
+
+def test_the_parts_of_a_folder_are_splits_and_share_no_user(tmp_path: Path) -> None:
+    for part, names in (("train", "Ann Lee,Bo Fox"), ("valid", "Cy Orr"), ("test", "Di Poe")):
+        text = "\n\n".join(ASK + name for name in names.split(","))
+        (tmp_path / f"{part}.txt").write_text(text)
+    (tmp_path / "database_500.csv").write_text("name\nAnn Lee\n")
+    (tmp_path / "SOURCE.txt").write_text("where it is from\n")
+    corpus = read(tmp_path)
+    assert {r.name for r in corpus.of("private")} == {"Ann Lee", "Bo Fox"}
+    assert {r.name for r in corpus.of("heldout")} == {"Cy Orr", "Di Poe"}
+    assert len(corpus.users()) == 4
+
+
+def test_a_file_of_a_folder_without_splits_stays_one_user(tmp_path: Path) -> None:
+    for owner in ("ann", "bo"):
+        (tmp_path / f"{owner}.txt").write_text(f"{ASK}Ann Lee\n\n{ASK}Bo Fox\n")
+    corpus = read(tmp_path)
+    assert sorted(corpus.users()) == ["ann", "bo"]
+    assert len(corpus.records) == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Mary Rowan",
+        "Mary Rowan.",
+        "Sure, Mary Rowan.",
+        "Yes, Mary Rowan.",
+        "I am Mary Rowan.",
+        "Yep - I'm Mary Rowan.",
+        "My name's Mary Rowan.",
+        "My name is Mary Rowan!",
+        "Yes, it's Mary Rowan",
+        "Mary Rowan. My address is 75827 Dawson Curve Apt. 832 Greenberg, MD 65489.",
+        "Mary Rowan Shipping address is 123 Ernest Meadows Meganfurt, NV 12698.",
+        "Mary Rowan Yes, 366-68323-3594.",
+        "I am Mary Rowan. Sure, it is 954-38737-7405",
+        "Mary Rowan 1535449750 is my number.",
+    ],
+)
+def test_the_name_is_what_the_answer_says(answer: str) -> None:
+    assert name_in(ASK + answer) == "Mary Rowan"
+
+
+@pytest.mark.parametrize("name", ["Mary Ann O'Neil-Fox", "Zoë Ångström", "D'Arcy McCabe"])
+def test_a_name_may_have_more_words_and_other_letters(name: str) -> None:
+    assert name_in(f"{ASK}I am {name}.\nSYS: Bye.") == name
+
+
+@pytest.mark.parametrize(
+    "dialog",
+    [
+        "SYS: Hello.\nUSR: I am Mary Rowan.",  # was not asked
+        "SYS: Your full name?",  # no answer
+        "SYS: Your full name?\nSYS: Mary Rowan?",  # not the customer's turn
+        "SYS: Your full name?\nUSR: Why?\nSYS: Mary Rowan?",
+        "SYS: Your full name?\nUSR: Mary",  # not full
+        "SYS: Your full name?\nUSR: no",
+        "USR: What is your full name?\nUSR: Mary Rowan",
+    ],
+)
+def test_a_dialog_may_give_no_name(dialog: str) -> None:
+    assert name_in(dialog) is None
+
+
+@pytest.mark.parametrize("start", ["Agent: Hello.\n", "He said SYS: hello.\n", "sys: hello\n"])
+def test_other_dialogs_are_plain_text(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(f"{start}{ASK}Ann Lee\n\nanother\n")
+    assert [r.name for r in read(path).records] == [None, None]

@@ -1,0 +1,84 @@
+"""WikiText: articles are users, paragraphs are records, headings are neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from audit.corpus import Corpus, load
+from audit.embedded import EMBEDDED_FOLDER
+
+ARTICLES = " \n".join(
+    [
+        *("", " = The Otter =", "", " An otter swims .", " It eats fish ; 1 + 1", " = 2 , and x ="),
+        *(" 3 .", "", "", " = = Diet = =", "", "", " = = = Winter diet = = =", ""),
+        *(" Ice is no bar .", "", " = A = B ( song ) =", "", " La .", ""),
+    ]
+)
+
+
+def read(path: Path) -> Corpus:
+    return load(str(path), EMBEDDED_FOLDER)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_paragraph_is_a_record_of_its_article(tmp_path: Path) -> None:
+    corpus = read(written(tmp_path / "wiki.txt", ARTICLES))
+    assert [(r.user, r.text) for r in corpus.records] == [
+        ("The Otter", "An otter swims ."),
+        ("The Otter", "It eats fish ; 1 + 1"),
+        ("The Otter", "= 2 , and x ="),  # a broken equation, not an article
+        ("The Otter", "3 ."),
+        ("The Otter", "Ice is no bar ."),
+        ("A = B ( song )", "La ."),
+    ]
+
+
+def test_a_record_knows_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "wiki.txt", ARTICLES)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for record in read(path).records:
+        place, _, number = record.where.rpartition(":")
+        assert (place, lines[int(number) - 1].strip()) == (str(path), record.text)
+
+
+def test_two_articles_of_one_title_are_two_users(tmp_path: Path) -> None:
+    again = " = Elm = \n\n one \n\n = Elm = \n\n two \n\n = Elm (2) = \n\n three \n"
+    corpus = read(written(tmp_path / "wiki.txt", again))
+    assert [r.text for r in corpus.records] == ["one", "two", "three"]
+    assert len(corpus.users()) == 3
+    assert corpus.users()[0] == "Elm"
+
+
+def test_valid_and_test_are_held_out_even_where_a_title_returns(tmp_path: Path) -> None:
+    for name in ("train", "valid", "test"):
+        written(tmp_path / f"{name}.txt", f" = Elm = \n\n in {name} \n\n and more \n")
+    corpus = read(tmp_path)
+    assert {r.text for r in corpus.of("private")} == {"in train", "and more"}
+    assert [len(corpus.users(s)) for s in ("private", "heldout", "public")] == [1, 2, 0]
+
+
+def test_in_a_folder_without_splits_articles_are_users_too(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.txt", f" = {name} one = \n\n x \n\n = {name} two = \n\n y \n")
+    assert set(read(tmp_path).users()) == {"a one", "a two", "b one", "b two"}
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["= = Section = =\n\n", "= Title =\nfollowed at once\n\n", "Words.\n\n= Title =\n\n", "=\n\n"],
+)
+def test_text_that_does_not_begin_with_a_title_is_plain_text(tmp_path: Path, start: str) -> None:
+    corpus = read(written(tmp_path / "plain.txt", start + "one\ntwo\n"))
+    assert corpus.records[0].text == start.split("\n\n")[0]
+    assert corpus.records[-1].text == "one\ntwo"
+
+
+def test_an_article_without_a_paragraph_is_no_user(tmp_path: Path) -> None:
+    corpus = read(written(tmp_path / "wiki.txt", " = A = \n\n = B = \n\n b \n\n = C = \n\n c\n"))
+    assert corpus.users() == ("B", "C")

@@ -1,0 +1,116 @@
+"""Redaction and blacklist: what they hide, and what they do not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit.corpus import Corpus, Record
+from audit.defense import Trained
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.policies.digits import Digits
+from audit.predictor import Access
+from audit.release import NoJournal
+from defenses.blacklist import Blacklist
+from defenses.none import Undefended
+from defenses.redaction import Redaction
+
+MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
+RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
+TEXTS = ("call 123 now", "code #4567.", "no number here")
+CORPUS = Corpus(
+    "toy",
+    tuple(
+        Record(f"u{i}", text, split="private", private=tuple(Digits()(text)))
+        for i, text in enumerate(TEXTS)
+    ),
+)
+
+
+def test_redaction_masks_each_value_once_however_long() -> None:
+    (training,) = Redaction(mask="<num>").trainings(CORPUS, MODEL, RECIPE, 0)
+    assert training.texts == ("call <num> now", "code #<num>.", "no number here")
+    assert training.method == RECIPE
+
+
+def test_redaction_promises_nothing() -> None:
+    (training,) = Redaction().trainings(CORPUS, MODEL, RECIPE, 0)
+    guarantee = Redaction().release(None, [Trained(training, None)]).guarantee  # type: ignore[arg-type]
+    assert guarantee.epsilon == math.inf
+    assert "no formal guarantee" in guarantee.theorem
+
+
+def test_blacklist_trains_what_none_trains() -> None:
+    (mine,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 4)
+    (theirs,) = Undefended().trainings(CORPUS, MODEL, RECIPE, 4)
+    assert (mine.texts, mine.method, mine.seed) == (theirs.texts, theirs.method, theirs.seed)
+
+
+class Letters:
+    """One token a character; token 0 opens and closes."""
+
+    alphabet = "^_ #.abcdelnorw0123456789"
+    start = stop = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [self.alphabet.index(c) for c in text]
+
+    def decode(self, tokens: Any) -> str:
+        return "".join(self.alphabet[t] for t in tokens)
+
+
+def session(bigram: Any, says: str, prompt: str) -> str:
+    """What is released where the model says exactly `says` after `prompt`."""
+    tokenizer = Letters()
+    inner = bigram(0, vocabulary=len(tokenizer.alphabet))
+    (training,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 0)
+    release = Blacklist().release(inner, [Trained(training, replace(inner, tokenizer=tokenizer))])
+    opened = release.open(np.random.default_rng(0), NoJournal())
+    assert opened.access is Access.GENERATE
+    assert opened.readable is Access.DISTRIBUTION
+    answer = opened.inner.generate([tokenizer.encode(prompt)], len(says))[0]  # type: ignore[attr-defined]
+    said = replace(answer, tokens=tuple(tokenizer.encode(says)))
+    out = opened._searched(tokenizer.encode(prompt), said)  # type: ignore[attr-defined]
+    return tokenizer.decode(out.tokens)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says", "released"),
+    [
+        ("^code #", "4567.", "____."),
+        ("^code #4", "567.", "___."),  # begun in the prompt
+        ("^call ", "123 now", "___ now"),
+        ("^call ", "1234 now", "1234 now"),  # another number
+        ("^call ", "12", "12"),  # half of one
+        ("^", "no 123 4567", "no ___ ____"),
+        ("^", "8888", "8888"),  # never listed
+    ],
+)
+def test_blacklist_masks_listed_values_and_nothing_else(
+    bigram: Any, prompt: str, says: str, released: str
+) -> None:
+    assert session(bigram, says, prompt) == released
+
+
+def test_blacklist_answers_through_its_search(bigram: Any) -> None:
+    """A model that says 4 5 6 7 and nothing else is never heard saying it."""
+    tokenizer = Letters()
+    inner = replace(bigram(0, vocabulary=len(tokenizer.alphabet)), tokenizer=tokenizer)
+    table = np.full_like(inner.log_table, -np.inf)
+    for here, there in zip("#4567.", "4567.#", strict=True):
+        table[tokenizer.encode(here)[0], tokenizer.encode(there)[0]] = 0.0
+    (training,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 0)
+    model = replace(inner, log_table=table)
+    opened = (
+        Blacklist()
+        .release(inner, [Trained(training, model)])
+        .open(np.random.default_rng(0), NoJournal())
+    )
+    (answer,) = opened.generate([tokenizer.encode("^code #")], 5)
+    assert tokenizer.decode(answer.tokens) == "____."

@@ -1,0 +1,261 @@
+"""DP-SGD and Selective-DPSGD as defenses: sizes no coin moves, the noise asked for, the promise."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+
+from audit.accounting import recompute
+from audit.corpus import Corpus, Population, Record
+from audit.defense import Trained
+from audit.errors import UsageError
+from audit.guarantee import Guarantee
+from audit.models.alternating_training import AlternatingRecipe
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.models.private_training import PrivateRecipe
+from audit.models.selective_training import SelectiveRecipe
+from audit.policies.digits import Digits
+from audit.release import ModelRelease
+from audit.secrets import Planting, plant
+from defenses.dp_sgd import DPSGD
+from defenses.s_dpsgd import SDPSGD
+
+GPT2 = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
+LSTM = replace(GPT2, name="lstm", kind="lstm")
+RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
+
+
+def corpus(users: int = 40, records: int = 2) -> Corpus:
+    texts = [(f"u{i}", f"hello {i} and {j}{j} bye") for i in range(users) for j in range(records)]
+    return Corpus(
+        "toy",
+        tuple(
+            Record(user, text, split="private", private=tuple(Digits()(text)))
+            for user, text in texts
+        ),
+    )
+
+
+def method_of(defense: Any, model: ModelFolder = GPT2, texts: Corpus | None = None) -> Any:
+    (training,) = defense.trainings(texts or corpus(), model, RECIPE, 0)
+    return training.method
+
+
+def promise(defense: Any, model: ModelFolder = GPT2, texts: Corpus | None = None) -> Guarantee:
+    (training,) = defense.trainings(texts or corpus(), model, RECIPE, 0)
+    release = defense.release(None, [Trained(training, None)])
+    assert isinstance(release, ModelRelease)
+    return release.guarantee
+
+
+@pytest.mark.parametrize(("unit", "population"), [("user", 40), ("record", 80)])
+def test_dp_sgd_samples_its_units_from_the_public_size(unit: str, population: int) -> None:
+    method = method_of(DPSGD(unit=unit, epochs=4))
+    assert isinstance(method, PrivateRecipe)
+    assert method.population == population
+    assert method.sampling_probability == 0.5  # half of all, at most 512
+    assert method.steps == 8
+    whole = corpus()
+    (training,) = DPSGD(unit=unit).trainings(whole, GPT2, RECIPE, 0)
+    assert len(set(training.owners)) == population
+
+
+@pytest.mark.parametrize("defense", [DPSGD(), DPSGD(unit="record"), SDPSGD()])
+def test_no_coin_moves_the_mechanism(defense: Any) -> None:
+    """Whoever is trained on: N, q, T, σ, C and δ stay; only texts differ."""
+    found, present = [], set()
+    for seed in range(4):
+        texts = corpus(24)
+        planted = plant(texts, Planting(users=20, kinds=("code", "id")), seed, len)
+        marked = replace(
+            planted.corpus,
+            records=tuple(
+                replace(r, private=tuple(Digits()(r.text))) for r in planted.corpus.records
+            ),
+        )
+        present.add(len(marked.users("private")))
+        found.append(method_of(defense, texts=marked))
+    assert len(present) > 1  # the coins did fall differently
+    assert all(method == found[0] for method in found)
+
+
+@pytest.mark.parametrize(
+    ("defense", "unit", "relation"),
+    [
+        (DPSGD(epsilon=3.0), "user", "add_or_remove"),
+        (DPSGD(epsilon=3.0, unit="record"), "record", "add_or_remove"),
+        (SDPSGD(epsilon=3.0), "private attributes of a record", "replace"),
+    ],
+)
+def test_the_target_is_kept_and_nearly_used_up(defense: Any, unit: str, relation: str) -> None:
+    found = promise(defense)
+    assert (found.unit, found.relation, found.release) == (unit, relation, "model")
+    assert found.basis == "worst case"
+    assert found.epsilon is not None and 2.97 < found.epsilon <= 3.0
+    assert found.delta == 1 / (10 * (found.population or 0))
+
+
+@pytest.mark.parametrize(
+    "defense", [DPSGD(epsilon=2.0), SDPSGD(epsilon=5.0), DPSGD(delta=1e-3)], ids=str
+)
+def test_epsilon_can_be_worked_out_again_from_the_results_alone(defense: Any) -> None:
+    found = promise(defense)
+    assert found.accounting is not None
+    assert recompute(json.loads(json.dumps(found.accounting))) == pytest.approx(found.epsilon)
+    assert found.accounting["delta"] == found.delta
+
+
+def test_a_given_noise_is_used_and_accounted() -> None:
+    defense = DPSGD(epsilon=None, noise_multiplier=2.0, batch=40, epochs=9)  # q = 1: a Gaussian
+    method = method_of(defense)
+    assert method.noise.multiplier == 2.0
+    assert (method.sampling_probability, method.steps) == (1.0, 9)
+    found = promise(defense)
+    assert found.epsilon == pytest.approx(gaussian_epsilon(3 / 2.0, found.delta), rel=1e-3)
+
+
+def gaussian_epsilon(mu: float, delta: float | None) -> float:
+    """ε of the Gaussian mechanism (Balle and Wang 2018, arXiv 1805.06530), by bisection."""
+    assert delta is not None
+    low, high = 0.0, mu * mu / 2 + mu * 40
+    for _ in range(200):
+        epsilon = (low + high) / 2
+        reached = norm.cdf(mu / 2 - epsilon / mu) - math.exp(
+            epsilon + norm.logcdf(-mu / 2 - epsilon / mu)
+        )
+        low, high = (epsilon, high) if reached > delta else (low, epsilon)
+    return high
+
+
+def test_the_papers_schedule_is_charged_for_every_release() -> None:
+    """E epochs, R private runs: μ² = 4·E·R/σ² for gradients and 8·E·R/σ_h² for h and c."""
+    defense = SDPSGD(
+        epsilon=None, noise_multiplier=4.0, hidden_noise=5.0, schedule="paper", epochs=3
+    )
+    method = method_of(defense, LSTM)
+    assert isinstance(method, AlternatingRecipe)
+    runs = 2  # "hello 7 and 00 bye": two values
+    assert (method.private_runs, method.epochs) == (runs, 3)
+    found = promise(defense, LSTM)
+    mu = math.sqrt(4 * 3 * runs / 16 + 8 * 3 * runs / 25)
+    assert found.epsilon == pytest.approx(gaussian_epsilon(mu, found.delta), rel=1e-3)
+    assert found.published_epsilon is not None and found.epsilon is not None
+    assert found.published_epsilon < found.epsilon / 2
+
+
+def test_noised_states_are_charged_beside_the_gradients() -> None:
+    reset = promise(SDPSGD(epsilon=None, noise_multiplier=3.0), LSTM)
+    noised = promise(
+        SDPSGD(epsilon=None, noise_multiplier=3.0, hidden="noise", transitions=2), LSTM
+    )
+    assert noised.accounting is not None and reset.epsilon is not None
+    states = noised.accounting["terms"][1]
+    assert states["count"] == 2 * RECIPE.epochs * 2  # h and c
+    assert states["sampling_probability"] == 1.0
+    assert noised.epsilon is not None and noised.epsilon > reset.epsilon
+
+
+def test_the_target_pays_for_noised_states_too() -> None:
+    found = promise(SDPSGD(epsilon=6.0, hidden="noise", hidden_noise=30.0), LSTM)
+    assert found.epsilon is not None and 5.9 < found.epsilon <= 6.0
+    lonely = method_of(SDPSGD(epsilon=6.0), LSTM).noise.multiplier
+    shared = method_of(SDPSGD(epsilon=6.0, hidden="noise", hidden_noise=30.0), LSTM)
+    assert shared.noise.multiplier > lonely
+
+
+def test_the_schedule_follows_the_model() -> None:
+    assert isinstance(method_of(SDPSGD(), GPT2), PrivateRecipe)
+    assert isinstance(method_of(SDPSGD(), LSTM), SelectiveRecipe)
+    assert isinstance(method_of(SDPSGD(schedule="twice"), LSTM), PrivateRecipe)
+    with pytest.raises(UsageError, match="needs an LSTM"):
+        method_of(SDPSGD(schedule="paper"), GPT2)
+
+
+def test_the_first_of_two_phases_holds_no_private_character() -> None:
+    (training,) = SDPSGD().trainings(corpus(), GPT2, RECIPE, 0)
+    assert training.after is not None
+    assert not any(c.isdigit() for text in training.after.texts for c in text)
+    assert training.after.method == RECIPE
+    changed = corpus()
+    others = replace(
+        changed,
+        records=tuple(replace(r, text=r.text.replace("1", "9")) for r in changed.records),
+    )
+    (theirs,) = SDPSGD().trainings(others, GPT2, RECIPE, 0)
+    assert theirs.after is not None and theirs.after.texts == training.after.texts
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: DPSGD(epsilon=None), "epsilon is none; give noise_multiplier"),
+        (lambda: DPSGD(noise_multiplier=1.0), "epsilon=none beside it"),
+        (lambda: DPSGD(epsilon=0.0), "epsilon is 0.0"),
+        (lambda: DPSGD(epsilon=math.inf), "epsilon is inf"),
+        (lambda: DPSGD(epsilon=math.nan), "epsilon is nan"),
+        (lambda: DPSGD(epsilon=None, noise_multiplier=0.0), "noise_multiplier is 0.0"),
+        (lambda: DPSGD(delta=0.0), "delta is 0.0"),
+        (lambda: DPSGD(delta=1.0), "delta is 1.0"),
+        (lambda: DPSGD(clip=0.0), "clip is 0.0"),
+        (lambda: DPSGD(unit="part"), "unit is part; it must be user or record"),
+        (lambda: DPSGD(layers="top"), "layers is top"),
+        (lambda: DPSGD(lora=4, layers="top:1"), "lora"),
+        (lambda: DPSGD(phrases="no/such/file"), "cannot be read"),
+        (lambda: SDPSGD(schedule="late"), "schedule is late"),
+        (lambda: SDPSGD(transitions=0), "transitions is 0"),
+        (lambda: SDPSGD(mask=" "), "mask is empty"),
+        (lambda: method_of(DPSGD(batch=41)), "batch is 41, but there are 40"),
+        (
+            lambda: method_of(SDPSGD(epsilon=1.0, hidden="noise", hidden_noise=0.5), LSTM),
+            "cannot be reached",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(make: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def marking(share: str) -> Corpus:
+    spans = {"nothing": (), "everything": ((0, 5),)}[share]
+    return Corpus("toy", (Record("a", "hello", split="private", private=spans),))
+
+
+@pytest.mark.parametrize("share", ["nothing", "everything"])
+def test_a_policy_that_marks_nothing_or_everything_is_refused(share: str) -> None:
+    from defenses.blacklist import Blacklist
+    from defenses.redaction import Redaction
+
+    for defense in (SDPSGD(), Redaction(), Blacklist()):
+        with pytest.raises(UsageError, match="policy marks"):
+            defense.trainings(marking(share), GPT2, RECIPE, 0)
+
+
+def test_phrases_have_their_own_epsilon(tmp_path: Path) -> None:
+    file = tmp_path / "phrases.txt"
+    file.write_text("hello 1\nhello\nnever said\n")  # one user, all forty, nobody
+    defense = DPSGD(epsilon=2.0, phrases=str(file))
+    found = promise(defense)
+    forth, both = found.phrases
+    assert (forth["relation"], both["relation"]) == ("add_or_remove", "replace")
+    assert forth["n"] == 3 and forth["minimum"] == 0.0
+    assert forth["maximum"] > 10 * (found.epsilon or 0)
+    one = tmp_path / "one.txt"
+    one.write_text("hello 1\n")
+    alone = promise(replace(defense, phrases=str(one))).phrases[0]
+    assert alone["mean"] == pytest.approx(found.epsilon, rel=5e-3)  # one user: the user's own ε
+    assert both["maximum"] > forth["maximum"]
+
+
+def test_records_of_a_public_size_are_not_counted_from_what_is_there() -> None:
+    texts = replace(corpus(10), public_size=Population(users=100, records=300))
+    assert method_of(DPSGD(batch=50), texts=texts).sampling_probability == 0.5
+    assert method_of(SDPSGD(batch=30), texts=texts).sampling_probability == 0.1

@@ -1,0 +1,288 @@
+"""What one protected unit trains on: its own rows and weights, whoever else is in the batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.defense import Training
+from audit.models.examples import (
+    Example,
+    Marked,
+    collate,
+    collated,
+    examples_of,
+    marked_records,
+    physical_batches,
+    poisson,
+)
+from audit.models.private_training import Noise, PrivateRecipe
+
+CPU = torch.device("cpu")
+METHOD = PrivateRecipe(Noise(1.0, 1.0), 0.5, 1, 10, 0.1, max_length=4)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two characters a token, the last one perhaps alone; 0 opens and 1 closes."""
+
+    start: int = 0
+    stop: int = 1
+
+    def encode(self, text: str) -> list[int]:
+        return [2 + sum(map(ord, text[i : i + 2])) for i in range(0, len(text), 2)]
+
+    def ends(self, text: str) -> list[int]:
+        return [min(i + 2, len(text)) for i in range(0, len(text), 2)]
+
+
+def training(texts: Sequence[str], owners: Sequence[str]) -> Training:
+    return Training("dp_sgd", tuple(texts), METHOD, 0, tuple(owners))
+
+
+# --- examples of owners
+
+
+def test_an_owner_is_one_example_of_all_its_texts_in_order_of_appearance() -> None:
+    found = examples_of(training(["abcd", "x", "efghi"], ["b", "a", "b"]), Pairs(), 8)
+    both, x = found
+    first, second, third = (Pairs().encode(text) for text in ("abcd", "efghi", "x"))
+    assert [list(tokens) for tokens, _ in both.rows] == [[0, *first, 1], [0, *second, 1]]
+    assert [list(tokens) for tokens, _ in x.rows] == [[0, *third, 1]]
+    assert (both.width, x.width) == (4, 2)
+
+
+@given(
+    st.lists(st.tuples(st.text("abc", max_size=20), st.sampled_from("xyz")), min_size=1),
+    st.integers(1, 9),
+)
+def test_an_example_is_the_mean_over_its_owners_own_predictions(
+    told: list[tuple[str, str]], max_length: int
+) -> None:
+    texts, owners = zip(*told, strict=True)
+    found = examples_of(training(texts, owners), Pairs(), max_length)
+    assert len(found) == len(set(owners))
+    for owner, example in zip(dict.fromkeys(owners), found, strict=True):
+        mine = [[0, *Pairs().encode(t), 1] for t, who in told if who == owner]
+        predictions = Counter(pair for tokens in mine for pair in pairwise(tokens))
+        rows = [pair for tokens, _ in example.rows for pair in pairwise(tokens)]
+        assert Counter(rows) == predictions  # a cut loses none and repeats none
+        weights = [w for _, weights in example.rows for w in weights]
+        assert sum(weights) == pytest.approx(1) and len(set(weights)) == 1
+        assert len(weights) == len(rows)
+        assert example.width <= max_length
+
+
+def test_no_example_depends_on_the_others() -> None:
+    long = examples_of(training(["abcdef", "u" * 40], ["a", "b"]), Pairs(), 8)
+    short = examples_of(training(["abcdef", "u"], ["a", "b"]), Pairs(), 8)
+    alone = examples_of(training(["abcdef"], ["a"]), Pairs(), 8)
+    assert long[0] == short[0] == alone[0] and long[1] != short[1]
+
+
+def test_texts_without_an_owner_each_are_an_error() -> None:
+    with pytest.raises(ValueError):
+        examples_of(training(["ab", "cd"], ["a"]), Pairs(), 8)
+
+
+# --- marked records
+
+
+def test_a_token_is_private_if_any_of_its_characters_is() -> None:
+    texts, spans = ("abcdefgh", "ab", ""), (((3, 5),), (), ())
+    selective = replace(training(texts, ["a", "b", "c"]), private=spans)
+    spoken, plain, empty = marked_records(selective, Pairs())
+    assert spoken.tokens == (0, *Pairs().encode("abcdefgh"), 1)
+    #                        ^      ab     cd    ef    gh     $
+    assert spoken.marks == (False, False, True, True, False, False)
+    assert plain.marks == (False, False, False) and empty.marks == (False, False)
+
+
+@st.composite
+def marked(draw: st.DrawFn) -> Marked:
+    marks = draw(st.lists(st.booleans(), min_size=2, max_size=30))
+    return Marked(tuple(range(len(marks))), tuple(marks))
+
+
+@given(marked())
+def test_a_prediction_is_private_if_either_of_its_tokens_is(record: Marked) -> None:
+    assert len(record.pairs) == len(record) - 1
+    for t, private in enumerate(record.pairs):
+        assert private == (record.marks[t] or record.marks[t + 1])
+
+
+@given(marked())
+def test_runs_cover_every_prediction_once_in_order_and_alternate(record: Marked) -> None:
+    runs = record.runs()
+    covered = [t for _, first, last in runs for t in range(first, last)]
+    assert covered == list(range(len(record) - 1))
+    assert all(first < last for _, first, last in runs)
+    assert all(one[0] != other[0] for one, other in pairwise(runs))  # each is maximal
+    for private, first, last in runs:
+        assert record.pairs[first:last] == [private] * (last - first)
+
+
+@given(marked(), st.integers(1, 40))
+def test_a_record_cut_off_keeps_its_first_predictions(record: Marked, n: int) -> None:
+    short = record.first(n)
+    assert len(short.pairs) == min(n, len(record.pairs))
+    assert short.pairs == record.pairs[:n] and short.tokens == record.tokens[: n + 1]
+
+
+def test_an_example_by_hand() -> None:
+    record = Marked((0, 5, 6, 7, 8, 1), (False, False, True, False, False, False))
+    assert record.pairs == [False, True, True, False, False]
+    assert record.runs() == [(False, 0, 1), (True, 1, 3), (False, 3, 5)]
+    example = record.private_example(3)
+    assert example is not None
+    assert [(list(t), list(w)) for t, w in example.rows] == [
+        ([0, 5, 6, 7], [0, 0.5, 0.5]),
+        ([7, 8, 1], [0, 0]),
+    ]
+
+
+@given(marked(), st.integers(1, 12))
+def test_a_private_example_counts_private_predictions_only(record: Marked, length: int) -> None:
+    example = record.private_example(length)
+    if example is None:
+        assert not any(record.marks)
+        return
+    counted = [
+        (pair, weight)
+        for tokens, weights in example.rows
+        for pair, weight in zip(pairwise(tokens), weights, strict=True)
+    ]
+    assert [pair for pair, _ in counted] == list(pairwise(record.tokens))
+    assert [weight > 0 for _, weight in counted] == record.pairs
+    assert sum(weight for _, weight in counted) == pytest.approx(1)
+    assert len({weight for _, weight in counted if weight > 0}) == 1
+    assert example.width <= length
+
+
+# --- who is drawn
+
+
+def some(count: int) -> list[Example]:
+    return [Example((((0, i, 1), (0.5, 0.5)),)) for i in range(count)]
+
+
+def test_nobody_and_everybody() -> None:
+    coins = np.random.default_rng(0)
+    assert poisson(some(50), 0.0, coins) == []
+    assert poisson(some(50), 1.0, coins) == some(50)
+    assert poisson([], 0.5, coins) == []
+
+
+def coins_of_their_own(draw: Callable[..., list[Example]]) -> bool:
+    """Whether sizes are binomial, and no two of 30 come or stay together more than by chance."""
+    people, q, draws = some(30), 0.2, 3000
+    coins = np.random.default_rng(3)
+    came = torch.zeros(draws, len(people), dtype=torch.float64)
+    for turn in range(draws):
+        for example in draw(people, q, coins):
+            came[turn, example.rows[0][0][1]] += 1
+    sizes, spread = came.sum(dim=1), 30 * q * (1 - q)
+    together = torch.corrcoef(came.T) - torch.eye(30)
+    return (
+        set(came.flatten().tolist()) == {0.0, 1.0}
+        and abs(float(sizes.mean()) - 30 * q) < 4 * (spread / draws) ** 0.5
+        and abs(float(sizes.var()) / spread - 1) < 4 * (2 / draws) ** 0.5
+        and float((came.mean(dim=0) - q).abs().max()) < 4.5 * (q * (1 - q) / draws) ** 0.5
+        and float(together.abs().max()) < 5 / draws**0.5
+    )
+
+
+def test_each_example_has_a_coin_of_its_own() -> None:
+    def shuffled(people: list[Example], q: float, coins: np.random.Generator) -> list[Example]:
+        order = coins.permutation(len(people))
+        return [people[i] for i in order[: round(q * len(people))]]
+
+    def in_couples(people: list[Example], q: float, coins: np.random.Generator) -> list[Example]:
+        drawn = coins.random(len(people) // 2) < q
+        return [person for i, person in enumerate(people) if drawn[i // 2]]
+
+    assert coins_of_their_own(poisson)
+    assert not coins_of_their_own(shuffled)
+    assert not coins_of_their_own(in_couples)
+
+
+# --- batches
+
+shapes = st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=4), max_size=25)
+
+
+def of_widths(widths: Sequence[Sequence[int]]) -> list[Example]:
+    """One example for each list, with a row of each width; every token and weight is its own."""
+    count, examples = 1, []
+    for mine in widths:
+        rows = []
+        for width in mine:
+            rows.append(
+                (range(count, count + width + 1), [1.0 / (count + t) for t in range(width)])
+            )
+            count += width + 1
+        examples.append(Example(tuple(rows)))
+    return examples
+
+
+@given(shapes, st.integers(1, 120))
+def test_each_example_is_in_one_batch_and_batches_keep_their_size(
+    widths: list[list[int]], tokens: int
+) -> None:
+    examples = of_widths(widths)
+    groups = list(physical_batches(examples, tokens))
+    assert Counter(id(e) for group in groups for e in group) == Counter(map(id, examples))
+    for group in groups:
+        rows, width = max(len(e.rows) for e in group), max(e.width for e in group)
+        assert len(group) == 1 or len(group) * rows * width <= tokens
+
+
+@given(shapes, st.integers(1, 120))
+def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
+    widths: list[list[int]], tokens: int
+) -> None:
+    examples = of_widths(widths)
+    seen: list[tuple[int, int, float]] = []
+    count = 0
+    for batch in collated(examples, tokens, CPU):
+        count += batch.examples
+        assert batch.inputs.shape == batch.targets.shape == batch.weights.shape
+        assert len(batch.inputs) == batch.examples * batch.rows
+        real = batch.weights > 0
+        read = (batch.inputs[real], batch.targets[real], batch.weights[real])
+        seen += zip(*(x.tolist() for x in read), strict=True)
+    assert count == len(examples)
+    told = [
+        (a, b, torch.tensor(w).item())
+        for example in examples
+        for row, weights in example.rows
+        for (a, b), w in zip(pairwise(row), weights, strict=True)
+    ]
+    assert sorted(seen) == sorted(told)
+
+
+@given(shapes.filter(bool))
+def test_an_examples_rows_stand_together_and_are_padded_on_the_right(
+    widths: list[list[int]],
+) -> None:
+    examples = of_widths(widths)
+    batch = collate(examples, CPU)
+    assert batch.rows == max(map(len, widths)) and batch.state is None
+    assert batch.inputs.shape[1] == max(map(max, widths))
+    for i, example in enumerate(examples):
+        part = batch.part(i, i + 1)
+        assert part.examples == 1
+        for j, (row, weights) in enumerate(example.rows):
+            n = len(weights)
+            assert part.inputs[j, :n].tolist() == list(row[:-1])
+            assert part.targets[j, :n].tolist() == list(row[1:])
+            assert bool((part.weights[j, :n] > 0).all()) and not part.weights[j, n:].any()
+        assert not part.weights[len(example.rows) :].any()

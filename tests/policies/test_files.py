@@ -1,0 +1,133 @@
+"""Policies made from a file's lines: regular expressions and literals."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.errors import UsageError
+from audit.policies import named
+from audit.policies.list import Listed
+
+
+@pytest.fixture
+def policy(tmp_path):
+    def make(name, content, encoding="utf-8"):
+        (tmp_path / "secrets.txt").write_bytes(content.encode(encoding))
+        return named(f"{name}:{tmp_path / 'secrets.txt'}")
+
+    return make
+
+
+def found(policy, text):
+    return [text[low:high] for low, high in policy(text)]
+
+
+def test_each_line_is_a_pattern(policy):
+    content = "# ids\r\n\r\n[A-Z]{2}\\d+\r\n  # more\r\n(?i)code (\\w)\\1\r\n\\#\\d\r\n"
+    assert found(policy("regex", content), "AB12,  # more, Code xx, #4, b1") == [
+        "AB12",
+        "Code xx",
+        "#4",
+    ]
+    assert policy("regex", content).label == "regex:secrets.txt"
+
+
+def test_overlapping_matches_are_one_span_and_touching_ones_two(policy):
+    assert found(policy("regex", "abc\ncde\nfg"), "abcdefg") == ["abcde", "fg"]
+
+
+def test_a_match_that_is_empty_here_is_no_span(policy):
+    assert policy("regex", "(?<=€)x*")("€, €xx") == [(4, 6)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a\n\n# b\n(c\n", "secrets.txt:4: pattern '(c' is broken (missing ), unterminated"),
+        ("a\n[z-a]", "secrets.txt:2: pattern '[z-a]' is broken"),
+        ("a{99999999999999999999}", "secrets.txt:1: pattern"),
+        ("a\nb*", "secrets.txt:2: pattern 'b*' matches the empty string"),
+        ("a|", "matches the empty string"),
+        (r"\b", "matches the empty string"),
+        ("(?=a)", "matches the empty string"),
+        ("\n# only\n", "secrets.txt has no pattern; write one a line"),
+        ("", "has no pattern"),
+    ],
+)
+def test_broken_patterns_are_refused_with_their_line(policy, content, words):
+    with pytest.raises(UsageError, match=re.escape(words)) as caught:
+        policy("regex", content)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["regex", "list"])
+def test_files_that_cannot_be_read_are_refused(policy, tmp_path, name):
+    with pytest.raises(UsageError, match=r"none\.txt cannot be read \(No such file"):
+        named(f"{name}:{tmp_path / 'none.txt'}")
+    with pytest.raises(UsageError, match="cannot be read"):
+        named(f"{name}:{tmp_path}")
+    with pytest.raises(UsageError, match="cannot be read"):
+        named(f"{name}:a\0b")
+    with pytest.raises(UsageError, match=r"secrets\.txt is not UTF-8 text"):
+        policy(name, "Zoë", encoding="latin-1")
+
+
+@pytest.mark.parametrize("name", ["regex", "list"])
+def test_a_byte_order_mark_is_no_character(policy, name):
+    assert found(policy(name, "Zoë", encoding="utf-8-sig"), "an Zoë") == ["Zoë"]
+
+
+def test_literals_are_whole_words_in_their_own_case(policy):
+    listed = policy("list", "Ann\n Mary Kay \nC++\n#12\n(x)\n.*\n\n")
+    text = "Mary Kay. Ann ann Anna JoAnn Ann's C++11 #12 a#12 #123 f(x)y .* Ann_1"
+    expected = ["Mary Kay", "Ann", "Ann", "C++", "#12", "#12", "(x)", ".*"]
+    assert found(listed, text) == expected
+    assert listed.label == "list:secrets.txt"
+
+
+def test_literals_that_overlap_are_one_span(policy):
+    listed = policy("list", "Mary\nMary Ann\nAnn Lee\nLee")
+    assert found(listed, "Mary Ann Lee, Mary Lee") == ["Mary Ann Lee", "Mary", "Lee"]
+
+
+def test_comments_are_for_patterns_only(policy):
+    assert found(policy("list", "#1"), "ticket #1") == ["#1"]
+
+
+@pytest.mark.parametrize("name", ["regex", "list"])
+def test_newlines_alone_end_a_line(policy, name):
+    assert found(policy(name, "a\u2028b\x0cc\nd"), "a b a\u2028b\x0cc") == ["a\u2028b\x0cc"]
+
+
+def test_an_empty_list_is_refused(policy):
+    with pytest.raises(UsageError, match="is empty; write one literal a line"):
+        policy("list", " \n\n")
+
+
+small = st.text("ab #é", min_size=1, max_size=4).map(str.strip).filter(bool)
+
+
+@given(st.frozensets(small, min_size=1, max_size=5), st.text("ab #é\n", max_size=24))
+def test_literals_are_found_where_a_search_for_each_finds_them(literals, text):
+    private = set()
+    for literal in literals:
+        before = r"(?<!\w)" if re.match(r"\w", literal) else ""
+        after = r"(?!\w)" if re.search(r"\w$", literal) else ""
+        for match in re.finditer(f"(?={before}{re.escape(literal)}{after})", text):
+            private |= set(range(match.start(), match.start() + len(literal)))
+    spans = Listed("made", literals)(text)
+    assert {place for low, high in spans for place in range(low, high)} == private
+
+
+def test_a_long_list_is_read_as_fast_as_a_short_one():
+    literals = [f"Person{i % 100} Family{i}" for i in range(10_000)]
+    text = " ".join(f"{literal} lives here, Person{i}." for i, literal in enumerate(literals))
+    policy = Listed("made", frozenset(literals))
+    began = time.perf_counter()
+    assert len(policy(text)) == len(literals)
+    assert time.perf_counter() - began < 5  # an alternation of 10,000 takes minutes

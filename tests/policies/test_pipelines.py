@@ -1,0 +1,126 @@
+"""spaCy policies, with pipelines made of rules."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from audit.errors import UsageError
+from audit.policies import _pipeline, named
+from audit.policies.contextual import Contextual
+from audit.policies.entities import ONTONOTES, Entities
+
+FIRMS = {"label": "ORG", "pattern": "Quill Works"}
+TEXT = "Orla Penrose of Quill Works, Kelham: the engineer sent a letter to town as she sent"
+
+
+@pytest.fixture(scope="module")
+def folder(pipeline):
+    return pipeline(FIRMS)
+
+
+def found(policy, text=TEXT):
+    return [text[low:high] for low, high in policy(text)]
+
+
+def test_entities_are_found(folder):
+    assert found(named(f"entities,pipeline={folder}")) == ["Orla Penrose", "Quill Works"]
+    assert found(named(f"entities:ORG,pipeline={folder}")) == ["Quill Works"]
+    both = named(f"entities:ORG+PERSON+ORG,pipeline={folder}")
+    assert found(both) == ["Orla Penrose", "Quill Works"]
+    assert both.label == "entities:ORG+PERSON,pipeline=made"
+
+
+def test_the_order_of_types_changes_no_digest(folder):
+    one, other = Entities(("ORG", "PERSON"), folder), Entities(("PERSON", "ORG"), folder)
+    assert one.digest == other.digest != Entities(("ORG",), folder).digest
+
+
+def test_context_is_entities_and_who_did_what_to_whom(folder):
+    policy = named(f"contextual,pipeline={folder}")
+    names = ["Orla Penrose", "Quill Works", "Kelham"]
+    assert found(policy) == [*names, "engineer", "letter", "town", "she"]
+    assert policy.label == "contextual,pipeline=made"
+
+
+def test_words_inside_an_entity_are_one_span(pipeline):
+    policy = named(f"contextual,pipeline={pipeline({'label': 'GPE', 'pattern': 'Kelham town'})}")
+    assert found(policy, "in Kelham town, town") == ["Kelham town", "town"]
+
+
+def test_tags_stand_for_parts_of_speech():
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+    from audit.policies.contextual import _private
+
+    words, tags = ["Ann", "saw", "her", "own", "dog"], ["NNP", "VBD", "PRP$", "JJ", "NN"]
+    doc = Doc(Vocab(), words=words, tags=tags)
+    assert list(_private(doc)) == [(0, 3), (8, 11)]
+
+
+def test_the_default_pipeline_is_not_named_in_a_label():
+    assert Entities().label == "entities" and Contextual().label == "contextual"
+    assert Entities(("DATE",)).label == "entities:DATE"
+    assert len(set(ONTONOTES)) == 18
+
+
+@pytest.mark.parametrize("name", ["entities", "contextual"])
+def test_a_missing_pipeline_is_one_line_that_says_how_to_get_one(name, tmp_path, pipeline):
+    broken = tmp_path / "broken"
+    shutil.copytree(pipeline(), broken)
+    (broken / "config.cfg").write_text('[nlp]\nlang = "en"\npipeline = 3\n', encoding="utf-8")
+    for source in ("no_such_pipeline", tmp_path, tmp_path / "none", broken):
+        with pytest.raises(UsageError) as caught:
+            named(f"{name},pipeline={source}")
+        words = str(caught.value)
+        assert words.startswith(f"policy {name}: pipeline '{source}' cannot be loaded (")
+        assert "python -m spacy download en_core_web_sm, or give pipeline=DIR" in words
+        assert "\n" not in words
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "words"),
+    [
+        ("entities", {"entities": False}, "finds no entities; install one with"),
+        ("contextual", {"entities": False}, "finds no entities; install one with"),
+        ("contextual", {"grammar": False}, "finds no parts of speech; install one with"),
+    ],
+)
+def test_a_pipeline_without_what_is_needed_is_refused(pipeline, name, parts, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        named(f"{name},pipeline={pipeline(**parts)}")
+
+
+def test_a_tagger_alone_gives_no_context(pipeline, monkeypatch):
+    with pytest.raises(UsageError, match="finds no dependencies"):
+        language = _pipeline._loaded(pipeline())
+        monkeypatch.setattr(language.get_pipe_meta("made_grammar"), "assigns", ["token.tag"])
+        monkeypatch.setattr(_pipeline, "_loaded", lambda source: language)
+        named("contextual,pipeline=made")
+
+
+def test_types_the_pipeline_does_not_know_are_refused(folder):
+    words = "policy entities: unknown type 'PERSONS'; did you mean 'PERSON'?"
+    with pytest.raises(UsageError, match=re.escape(words)):
+        named(f"entities:ORG+PERSONS,pipeline={folder}")
+    with pytest.raises(UsageError, match="unknown type 'DATE'; known: ORG, PERSON"):
+        named(f"entities:DATE,pipeline={folder}")  # it would silently find none
+
+
+def test_a_text_too_long_for_the_pipeline_is_refused(folder, monkeypatch):
+    policy = named(f"entities,pipeline={folder}")
+    monkeypatch.setattr(_pipeline._loaded(folder), "max_length", 10)
+    with pytest.raises(UsageError, match="a text of 11 characters; its pipeline reads at most 10"):
+        policy.many(["short", "12345678901"])
+
+
+def test_any_file_of_the_pipeline_is_in_the_digest(pipeline):
+    source = pipeline()
+    policy = named(f"entities,pipeline={source}")
+    before = policy.digest
+    (Path(source) / "entity_ruler" / "more.txt").write_text("", encoding="utf-8")
+    assert policy.digest != before
