@@ -216,11 +216,13 @@ def _planting_default(corpus: Corpus) -> Planting:
 
 
 def recipe_for(model: ModelFolder) -> Recipe:
-    """The training recipe: found by experiment for the embedded model, usual values for others."""
+    """The training recipe: found by experiment for the embedded models, usual values for others."""
     if model.embedded:
         return Recipe(
             epochs=24, learning_rate=1.5e-3, batch_tokens=128, max_length=model.max_length
         )
+    if model.kind == "lstm":  # from scratch, which takes longer
+        return Recipe(epochs=20, learning_rate=1e-2, batch_tokens=1024, max_length=model.max_length)
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4
     return Recipe(epochs=3, learning_rate=rate, batch_tokens=2048, max_length=model.max_length)
 

@@ -61,7 +61,7 @@ def main() -> None:
 
 def opened() -> OpenSession:
     folder = describe("embedded", EMBEDDED_FOLDER)
-    weights = load_weights(folder.path, "cpu")
+    weights = load_weights(folder, "cpu")
     model = CausalLM(weights, load_tokenizer(folder), folder.max_length)
     return OpenSession(model, np.random.default_rng(0))
 

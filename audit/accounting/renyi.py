@@ -1,40 +1,76 @@
-"""An upper bound on ε by Rényi divergences: looser than the PLD, and never out of its depth."""
+"""Upper bounds on ε by Rényi divergences: looser than the PLD, and never out of their depth."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from audit.accounting.losses import HEADROOM, pair_of
-from audit.accounting.mechanism import Mechanism
+from audit.accounting.mechanism import Gaussians, Mechanism
 
 _ORDERS = 60
 _SLACK = 1e-12  # added to every log moment: above the rounding error of the sums
 
 
 def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
-    """ε (nats) at log δ from Rényi divergences of the dominating pairs; inf where none is known.
+    """ε (nats) at log δ from Rényi divergences of the dominating pairs; inf where none is known."""
+    sampled = [term for term in mechanism.audible if term.sampled]
+    if not sampled or math.isinf(log_delta) or math.isinf(mechanism.mu):
+        return math.inf
+    pairs = [pair_of(term, mechanism.relation) for term in sampled]
+    if any(pair is None for pair in pairs):
+        return math.inf
+    always = math.hypot(*(mechanism.mu_of(t) for t in mechanism.audible if not t.sampled))
 
-    Composition adds divergences. To (ε, δ) by Canonne, Kamath and Steinke 2020 (arXiv 2004.00010,
-    proposition 12): ε = D_α + log(1 - 1/α) - (log δ + log α)/(α - 1), least over the orders α.
+    def divergence(order: float) -> float:
+        total = order * always * always / 2.0
+        for term, pair in zip(sampled, pairs, strict=True):
+            assert pair is not None
+            total += term.count * (pair.divergence(order) + _SLACK / (order - 1.0))
+        return total
+
+    reach = min(HEADROOM * term.noise_multiplier / term.records for term in sampled)
+    return _least_epsilon(divergence, reach, log_delta)
+
+
+def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
+    """ε (nats) at log δ under replace, by Rényi divergences, as if all coins were released too.
+
+    Releasing more never lowers ε. With K of a unit's n records known to be in a sum, N(K, σ²) and
+    N(-K, σ²) are as far apart as replacing them can bring it: D_α = log E e^(α(α-1)·2K²/σ²)/(α-1),
+    K of Bin(n, q). That forgoes what hidden coins bring, but holds for units of several records.
     """
-    if not mechanism.audible:
-        return 0.0
     if math.isinf(log_delta) or math.isinf(mechanism.mu):
         return math.inf
-    sampled = [term for term in mechanism.audible if term.sampled]
-    pairs = [pair_of(term, mechanism.relation) for term in sampled]
-    reach = min((HEADROOM * t.noise_multiplier / t.records for t in sampled), default=1e4)
-    always = math.hypot(*(mechanism.mu_of(t) for t in mechanism.audible if not t.sampled))
+    moments = [(term.count, _known_coins_log_moment(term)) for term in mechanism.audible]
+
+    def divergence(order: float) -> float:
+        total = sum(count * (log_moment(order) + _SLACK) for count, log_moment in moments)
+        return total / (order - 1.0)
+
+    return _least_epsilon(divergence, 100.0, log_delta)
+
+
+def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
+    import numpy as np
+    from scipy.special import logsumexp
+    from scipy.stats import binom
+
+    k = np.arange(term.records + 1)
+    log_weights = binom.logpmf(k, term.records, term.sampling_probability)
+    squares = 2.0 * (k / term.noise_multiplier) ** 2
+    return lambda order: float(logsumexp(log_weights + order * (order - 1.0) * squares))
+
+
+def _least_epsilon(divergence: Callable[[float], float], reach: float, log_delta: float) -> float:
+    """The least ε over orders up to 1 + reach.
+
+    From D_α to (ε, δ) by Canonne, Kamath and Steinke 2020 (arXiv 2004.00010, proposition 12):
+    ε = D_α + log(1 - 1/α) - (log δ + log α)/(α - 1).
+    """
     best = math.inf
     for i in range(_ORDERS):
-        excess = reach * 10.0 ** (-6.0 * i / _ORDERS)  # α - 1
-        divergence = (1.0 + excess) * always * always / 2.0
-        for term, pair in zip(sampled, pairs, strict=True):
-            one = math.inf if pair is None else pair.divergence(1.0 + excess)
-            divergence += term.count * (one + _SLACK / excess)
-        best = min(best, _epsilon(divergence, 1.0 + excess, log_delta))
+        order = 1.0 + reach * 10.0 ** (-6.0 * i / _ORDERS)
+        loss = (log_delta + math.log(order)) / (order - 1.0)
+        best = min(best, divergence(order) + math.log1p(-1.0 / order) - loss)
     return max(0.0, best)
-
-
-def _epsilon(divergence: float, order: float, log_delta: float) -> float:
-    return divergence + math.log1p(-1.0 / order) - (log_delta + math.log(order)) / (order - 1.0)

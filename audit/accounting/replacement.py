@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from audit.accounting.composition import TOLERANCE, epsilon, epsilon_at
 from audit.accounting.mechanism import Mechanism
+from audit.accounting.renyi import known_coins_epsilon
 
 
 def replaced(epsilon: float, delta: float) -> tuple[float, float]:
@@ -29,13 +30,15 @@ def epsilon_under_replace(
     """An upper bound on ε (nats) at δ under replace, for a mechanism given under add-or-remove.
 
     Directly, by the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For
-    sampled units of several records no such pair is known: they are removed and then added, the
-    first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2), which is (ε₁ + ε₂, δ) as in `replaced`
-    and smaller: only the second leg's δ is multiplied.
+    sampled units of several records no such pair is known, and the smaller of two bounds is given:
+    - removed and then added, the first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2), which is
+      (ε₁ + ε₂, δ) as in `replaced` and smaller: only the second leg's δ is multiplied;
+    - as if the coins were released too (`known_coins_epsilon`): less for very many records.
     """
     if not any(term.sampled and term.records > 1 for term in mechanism.terms):
         return epsilon(replace(mechanism, relation="replace"), delta, tolerance)
     first = epsilon(mechanism, delta / 2.0, tolerance)
     if math.isinf(first):
         return first
-    return first + epsilon_at(mechanism, math.log(delta / 2.0) - first, tolerance)
+    legs = first + epsilon_at(mechanism, math.log(delta / 2.0) - first, tolerance)
+    return min(legs, known_coins_epsilon(mechanism, math.log(delta)))

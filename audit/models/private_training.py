@@ -193,7 +193,7 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 
     if name == "sgd":
         return torch.optim.SGD(trainable(model), lr=1.0)
-    return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0)
+    return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0, fused=True)
 
 
 def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from audit.accounting import Gaussians, Mechanism, epsilon
+from audit.accounting import Gaussians, Mechanism, epsilon, epsilon_under_replace
 from audit.accounting.losses import pair_of
+from audit.accounting.renyi import known_coins_epsilon
 
 QUICK = 1e-4  # tolerance of ε
 
@@ -56,6 +57,18 @@ def test_one_step(term, relation, delta):
     found = epsilon(Mechanism((term,), relation), delta, QUICK)
     assert true_delta(term, relation, found) <= delta * (1 + 1e-6)
     assert found == 0 or true_delta(term, relation, found - 1e-3 * max(1.0, found)) > delta
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+@pytest.mark.parametrize("term", SEVERAL_RECORDS)
+def test_several_records_replaced(term, delta):
+    """Each by its opposite: both ways to bound it hold, also by themselves."""
+    found = epsilon_under_replace(Mechanism((term,), "add_or_remove"), delta, 1e-3)
+    known = known_coins_epsilon(Mechanism((term,), "add_or_remove"), math.log(delta))
+    assert found <= known
+    assert true_delta(term, "replace", found) <= delta
+    assert true_delta(term, "replace", known) <= delta
+    assert true_delta(term, "replace", known / 6) > delta
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-5])

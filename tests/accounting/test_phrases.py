@@ -12,6 +12,7 @@ from audit.accounting import (
     phrase_epsilon,
     replaced,
 )
+from audit.accounting.renyi import known_coins_epsilon
 
 SIGMA, STEPS, Q, DELTA = 2.0, 40, 0.05, 1e-5
 
@@ -97,6 +98,20 @@ def test_one_record_is_replaced_directly():
     mechanism = Mechanism((Gaussians(SIGMA, STEPS, Q),), "add_or_remove")
     assert epsilon_under_replace(mechanism, DELTA) == of(Gaussians(SIGMA, STEPS, Q), "replace")
     assert phrase(1, "replace") == pytest.approx(of(Gaussians(SIGMA, STEPS, Q), "replace"), 1e-3)
+
+
+def test_known_coins_without_sampling_are_one_gaussian():
+    term = Gaussians(3.0, 5, 1.0, 2)
+    found = known_coins_epsilon(Mechanism((term,), "add_or_remove"), math.log(DELTA))
+    truth = of(Gaussians(1.5, 5), "replace")
+    assert truth <= found <= 1.15 * truth
+
+
+def test_very_many_records_replaced_cost_what_four_times_the_square_does():
+    """Replacing doubles the distance; e^ε₁ in the second leg's δ would cost far more."""
+    single = phrase_epsilon(1.0, 200, 0.02, DELTA, 100)
+    replaced_ = phrase_epsilon(1.0, 200, 0.02, DELTA, 100, "replace")
+    assert 2 * single < replaced_ < 6 * single
 
 
 def test_several_records_are_removed_and_then_added(by_occurrences):

@@ -493,7 +493,7 @@ def test_the_model_is_left_as_it_was(form: str, ends: str) -> None:
     if ends == "well":
         clipped_gradients(model, batch, 0.5)
     else:
-        with pytest.raises(IndexError):
+        with pytest.raises((IndexError, RuntimeError)):
             clipped_gradients(model, replace(batch, targets=batch.targets + VOCABULARY), 0.5)
     assert state_of(model) == before
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), weights, strict=True))
