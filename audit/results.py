@@ -44,6 +44,23 @@ Number = Annotated[
 Bounds = tuple[Number, Number]
 
 
+def _written_up(value: float) -> float | str:
+    """Six digits of an ε or δ, never below it: rounded down, it would claim too much."""
+    near = _written(value)
+    if isinstance(near, str) or near >= value:
+        return near
+    one = 10.0 ** (math.floor(math.log10(value)) - 5)  # in the sixth digit
+    return float(f"{near + one:.6g}")
+
+
+Upper = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    PlainSerializer(_written_up),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "inf"}]}),
+]
+
+
 def _plain(value: Any) -> Any:
     """A free-form value as JSON may hold it: infinity as "inf", NaN refused."""
     if isinstance(value, dict):
@@ -65,8 +82,8 @@ class _Strict(BaseModel):
 class GuaranteeResult(_Strict):
     """What is claimed. ε in nats, "inf" for no guarantee, null for unknown."""
 
-    epsilon: Number | None
-    delta: Number | None
+    epsilon: Upper | None
+    delta: Upper | None
     alpha: Number | None
     unit: str
     relation: str

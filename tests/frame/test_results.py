@@ -2,6 +2,8 @@ import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from audit.errors import UsageError
@@ -276,3 +278,14 @@ def test_the_schema_names_every_field_and_its_types():
     number = found["$defs"]["Cost"]["properties"]["seconds"]["anyOf"]
     assert {"type": "number"} in number
     assert {"const": "inf"} in number
+
+
+@given(st.floats(1e-12, 1e6))
+def test_a_claim_is_never_rounded_down(epsilon):
+    from audit.results import GuaranteeResult
+
+    claim = {"unit": "user", "relation": "replace", "release": "model", "basis": "worst case"}
+    claim |= {"alpha": None, "theorem": "t", "conditions": [], "published_epsilon": None}
+    made = GuaranteeResult(epsilon=epsilon, delta=epsilon, **claim).model_dump(mode="json")
+    for written in (made["epsilon"], made["delta"]):
+        assert epsilon <= written <= epsilon * (1 + 2e-5)
