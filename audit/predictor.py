@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from audit.errors import UsageError
+from audit.policies import token_mask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +57,13 @@ class MarkingTokenizer(Tokenizer, Protocol):
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """start + text + stop: a record as models are trained on it."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
+
+
+def record_marks(
+    tokenizer: MarkingTokenizer, text: str, spans: Sequence[tuple[int, int]]
+) -> list[bool]:
+    """Which of `record_tokens` are private; start and stop never are."""
+    return [False, *token_mask(tokenizer.ends(text), spans), False]
 
 
 def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from audit.policies import Policy, token_mask
-from audit.predictor import Answer, MarkingTokenizer, Predictor, Tokenizer, record_tokens
+from audit.policies import Policy
+from audit.predictor import (
+    Answer,
+    MarkingTokenizer,
+    Predictor,
+    Tokenizer,
+    record_marks,
+    record_tokens,
+)
 from audit.results import Measure
 from audit.statistics.bootstrap import bootstrap_ratio
 from audit.statistics.interval import Interval
@@ -60,7 +67,7 @@ def heldout(
     blocks, marks = [], []
     for text, spans in zip(texts, policy.many(texts), strict=True):
         tokens = record_tokens(tokenizer, text)
-        private = [False, *token_mask(tokenizer.ends(text), spans), False]
+        private = record_marks(tokenizer, text, spans)
         for first in range(0, len(tokens) - 1, max_length):
             blocks.append(tuple(tokens[first : first + max_length + 1]))
             marks.append(tuple(private[first : first + max_length + 1]))

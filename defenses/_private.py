@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, to_table
 from audit.errors import UsageError
 from audit.guarantee import Guarantee
+from audit.models.alternating_training import AlternatingRecipe
+from audit.models.private_training import PrivateRecipe
+from audit.models.selective_training import SelectiveRecipe
 
 FASTER = 4.0  # times the plan's learning rate: clipped means are small, and noise averages out
 MOST_STEPS = 1_000_000
@@ -51,23 +53,28 @@ def default_delta(given: float | None, population: int) -> float:
     return 1 / (10 * population) if given is None else given
 
 
-@lru_cache
-def noise_for(
-    target: float | None,
-    given: float | None,
-    delta: float,
-    drawn: Sampling,
-    relation: str,
-    beside: tuple[Gaussians, ...] = (),
-) -> float:
-    """σ: as given, or the least that keeps ε (nats, under `relation`) at or below the target.
+Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods that say what they release
+Recipe = TypeVar("Recipe", bound=Released)
 
-    beside: other releases that the same ε pays for.
-    """
-    if given is not None:
-        return given
+
+def noised(
+    method: Recipe, target: float | None, given: float | None, delta: float, relation: str
+) -> Recipe:
+    """The method with σ as given, or the least that keeps ε (nats, under `relation`, of all that
+    it releases) at or below the target."""
+    sigma = _calibrated(target, delta, method.releases, relation) if given is None else given
+    return replace(method, noise=replace(method.noise, multiplier=sigma))
+
+
+@lru_cache
+def _calibrated(
+    target: float | None, delta: float, releases: tuple[Gaussians, ...], relation: str
+) -> float:
+    """σ of the first of the releases; the noise of the others is what it is."""
     assert target is not None
-    return calibrate(target, delta, drawn.probability, drawn.steps, relation, beside)
+    sums, *others = releases
+    q, count = sums.sampling_probability, sums.count
+    return calibrate(target, delta, q, count, relation, tuple(others))
 
 
 def promised(
@@ -131,44 +138,3 @@ def _fixed(population: int, source: str) -> tuple[str, ...]:
         "Gaussian noise is drawn in float64 and rounded, not on the real line; a training that "
         "stops with an error is outside the guarantee",
     )
-
-
-def refused(name: str, given: object, key: str, rule: str) -> UsageError:
-    """A parameter out of range, in one line."""
-    return UsageError(f"{name}: {key} is {given}; it must be {rule}")
-
-
-def check_noise(name: str, epsilon: float | None, noise_multiplier: float | None) -> None:
-    """Exactly one of ε and σ is given. Raises UsageError."""
-    if epsilon is not None and noise_multiplier is not None:
-        raise UsageError(
-            f"{name}: with noise_multiplier={noise_multiplier:g} ε follows from the noise; "
-            "write epsilon=none beside it"
-        )
-    if epsilon is None and noise_multiplier is None:
-        raise UsageError(f"{name}: epsilon is none; give noise_multiplier instead")
-    if epsilon is not None and not 0 < epsilon < math.inf:
-        raise refused(name, epsilon, "epsilon", "above 0 and finite")
-    if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
-        raise refused(name, noise_multiplier, "noise_multiplier", "above 0 and finite")
-
-
-def check_positive(defense: object, name: str, *keys: str) -> None:
-    """Raises UsageError unless each of these fields is None or above 0 and finite."""
-    for key in keys:
-        value = getattr(defense, key)
-        if value is not None and not 0 < value < math.inf:
-            raise refused(name, value, key, "above 0 and finite")
-
-
-def check_delta(name: str, delta: float | None) -> None:
-    """Raises UsageError unless δ is None or between 0 and 1, both excluded."""
-    if delta is not None and not 0 < delta < 1:
-        raise refused(name, delta, "delta", "above 0 and below 1")
-
-
-def check_choice(defense: object, name: str, **choices: tuple[str, ...]) -> None:
-    """Raises UsageError unless each of these fields has one of its values."""
-    for key, allowed in choices.items():
-        if getattr(defense, key) not in allowed:
-            raise refused(name, getattr(defense, key), key, " or ".join(allowed))

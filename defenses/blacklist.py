@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training
-from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
 from audit.language_model import LanguageModel, OpenSession
 from audit.models.fine_tuning import Recipe
@@ -22,6 +21,7 @@ from audit.policies.list import Listed
 from audit.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.release import Journal, Release
 from audit.streams import derived_seed
+from defenses._checks import check_mask
 from defenses._redacting import check_marks
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class Blacklist(Defense):
     mask: str = "_"
 
     def __post_init__(self) -> None:
-        if not self.mask.strip():
-            raise UsageError("blacklist: mask is empty; give a word or sign, such as mask=_")
+        check_mask("blacklist", self.mask)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.accounting import Gaussians, Mechanism
+from audit.accounting import Mechanism
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training, owners
 from audit.errors import UsageError
@@ -19,7 +19,7 @@ from audit.models.loading import ModelFolder
 from audit.models.private_training import Noise, PrivateRecipe
 from audit.release import ModelRelease, Release
 from audit.streams import derived_seed
-from defenses import _phrases, _private
+from defenses import _checks, _phrases, _private
 
 RELATION = "add_or_remove"
 
@@ -59,23 +59,23 @@ class DPSGD(Defense):
     phrases: str | None = None
 
     def __post_init__(self) -> None:
-        _private.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
-        _private.check_positive(self, "dp_sgd", "clip", "batch", "epochs", "learning_rate")
-        _private.check_choice(
+        _checks.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
+        _checks.check_positive(self, "dp_sgd", "clip", "batch", "epochs", "learning_rate")
+        _checks.check_choice(
             self,
             "dp_sgd",
             unit=("user", "record"),
             optimizer=("adamw", "sgd"),
             noise=("seed", "system"),
         )
-        _private.check_delta("dp_sgd", self.delta)
+        _checks.check_delta("dp_sgd", self.delta)
         if self.phrases is not None:
             _phrases.read(self.phrases)
         if self.lora < 0 or (self.lora and self.layers != "all"):
             raise UsageError("dp_sgd: lora is a rank of at least 0, and goes with layers=all only")
         top = self.layers.removeprefix("top:")
         if self.layers != "all" and not (self.layers.startswith("top:") and top.isdigit()):
-            raise _private.refused("dp_sgd", self.layers, "layers", "all or top:N")
+            raise _checks.refused("dp_sgd", self.layers, "layers", "all or top:N")
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
@@ -85,9 +85,8 @@ class DPSGD(Defense):
         population = size.users if self.unit == "user" else size.records
         drawn = _private.sampling("dp_sgd", population, self.batch, self.epochs)
         delta = _private.default_delta(self.delta, population)
-        sigma = _private.noise_for(self.epsilon, self.noise_multiplier, delta, drawn, RELATION)
         method = PrivateRecipe(
-            noise=Noise(sigma, self.clip, self.noise),
+            noise=Noise(0.0, self.clip, self.noise),
             sampling_probability=drawn.probability,
             steps=drawn.steps,
             population=drawn.population,
@@ -102,7 +101,7 @@ class DPSGD(Defense):
             Training(
                 "dp_sgd",
                 tuple(record.text for record in records),
-                method,
+                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
                 derived_seed(seed, "dp_sgd", model.sha256, "training"),
                 owners=owners(records, self.unit),
             )
@@ -124,9 +123,8 @@ class DPSGD(Defense):
         method = only.training.method
         assert isinstance(method, PrivateRecipe)
         delta = _private.default_delta(self.delta, method.population)
-        sums = Gaussians(method.noise.multiplier, method.steps, method.sampling_probability)
         promise = _private.promised(
-            Mechanism((sums,), RELATION),
+            Mechanism(method.releases, RELATION),
             population=method.population,
             unit=self.unit,
             delta=delta,

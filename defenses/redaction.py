@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training
-from audit.errors import UsageError
 from audit.guarantee import no_guarantee
 from audit.language_model import LanguageModel
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
 from audit.release import ModelRelease, Release
-from defenses._redacting import redacting
+from defenses._checks import check_mask
+from defenses._redacting import check_marks, redacting
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Redaction(Defense):
     mask: str = "_"
 
     def __post_init__(self) -> None:
-        if not self.mask.strip():
-            raise UsageError("redaction: mask is empty; give a word or sign, such as mask=_")
+        check_mask("redaction", self.mask)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
     ) -> Sequence[Training]:
+        check_marks("redaction", corpus)
         return [redacting("redaction", corpus, recipe, self.mask, seed)]
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:

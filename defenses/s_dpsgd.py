@@ -13,7 +13,7 @@ the relation is replace, and how long a secret is, is public. Three schedules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from audit.accounting import Gaussians, Mechanism, moments
 from audit.corpus import Corpus
@@ -30,7 +30,7 @@ from audit.models.selective_training import SelectiveRecipe
 from audit.policies import merged
 from audit.release import ModelRelease, Release
 from audit.streams import derived_seed
-from defenses import _private
+from defenses import _checks, _private
 from defenses._redacting import check_marks, redacting
 
 UNIT, RELATION = "private attributes of a record", "replace"
@@ -77,11 +77,11 @@ class SDPSGD(Defense):
     noise: str = "seed"
 
     def __post_init__(self) -> None:
-        _private.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
+        _checks.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
         positive = ("clip", "batch", "epochs", "learning_rate", "hidden_noise", "hidden_clip")
-        _private.check_positive(self, "s_dpsgd", *positive, "transitions")
-        _private.check_delta("s_dpsgd", self.delta)
-        _private.check_choice(
+        _checks.check_positive(self, "s_dpsgd", *positive, "transitions")
+        _checks.check_delta("s_dpsgd", self.delta)
+        _checks.check_choice(
             self,
             "s_dpsgd",
             schedule=("auto", "twice", "independent", "paper"),
@@ -89,8 +89,7 @@ class SDPSGD(Defense):
             hidden=("reset", "noise"),
             noise=("seed", "system"),
         )
-        if not self.mask.strip():
-            raise UsageError("s_dpsgd: mask is empty; give a word or sign, such as mask=_")
+        _checks.check_mask("s_dpsgd", self.mask)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
@@ -103,11 +102,13 @@ class SDPSGD(Defense):
         if kind == "twice":
             before = redacting("s_dpsgd", corpus, recipe, self.mask, seed)
         most = max(len(merged(record.private)) for record in records)
+        delta = _private.default_delta(self.delta, drawn.population)
+        method = self._method(kind, drawn, recipe, most)
         return [
             Training(
                 f"s_dpsgd, {kind}",
                 tuple(record.text for record in records),
-                self._method(kind, drawn, recipe, most),
+                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
                 derived_seed(seed, "s_dpsgd", model.sha256, "training"),
                 owners=owners(records, "record"),
                 private=tuple(record.private for record in records),
@@ -125,59 +126,39 @@ class SDPSGD(Defense):
             )
         return self.schedule
 
-    def _method(self, kind: str, drawn: _private.Sampling, recipe: Recipe, most: int) -> Method:
-        """most: private spans of any one record, a public number under the same mask."""
-        delta = _private.default_delta(self.delta, drawn.population)
+    def _method(
+        self, kind: str, drawn: _private.Sampling, recipe: Recipe, most: int
+    ) -> _private.Released:
+        """Without noise yet. most: private spans of any one record, public under the same mask."""
+        noise = Noise(0.0, self.clip, self.noise)
         hidden = Noise(self.hidden_noise, self.hidden_clip, self.noise)
-        if kind == "paper":
-            return self._as_published(drawn, recipe, hidden, most, delta)
-        states = 2 * recipe.epochs * self.transitions if self.hidden == "noise" else 0
-        extra = (Gaussians(self.hidden_noise, states),) if kind == "independent" and states else ()
-        sigma = _private.noise_for(
-            self.epsilon, self.noise_multiplier, delta, drawn, RELATION, extra
-        )
-        noise = Noise(sigma, self.clip, self.noise)
+        rate = self.learning_rate or recipe.learning_rate
         q, steps, population = drawn.probability, drawn.steps, drawn.population
         if kind == "twice":
-            rate = self.learning_rate or recipe.learning_rate
             return PrivateRecipe(
                 noise, q, steps, population, rate, recipe.max_length, self.optimizer
             )
-        return SelectiveRecipe(
-            noise=noise,
-            sampling_probability=q,
-            steps=steps,
-            population=population,
-            learning_rate=self.learning_rate or recipe.learning_rate,
-            optimizer=self.optimizer,
-            public=recipe,
-            hidden=self.hidden,
-            hidden_noise=hidden,
-            transitions=self.transitions,
-        )
-
-    def _as_published(
-        self, drawn: _private.Sampling, recipe: Recipe, hidden: Noise, most: int, delta: float
-    ) -> AlternatingRecipe:
-        """Every private run of every epoch releases a gradient, and h and c after it."""
-        epochs = max(1, round(self.epochs))
-        states = Gaussians(self.hidden_noise, 2 * epochs * most)
-        sigma = _private.noise_for(
-            self.epsilon,
-            self.noise_multiplier,
-            delta,
-            replace(drawn, probability=1.0, steps=epochs * most),
-            RELATION,
-            (states,),
-        )
+        if kind == "independent":
+            return SelectiveRecipe(
+                noise=noise,
+                sampling_probability=q,
+                steps=steps,
+                population=population,
+                learning_rate=rate,
+                optimizer=self.optimizer,
+                public=recipe,
+                hidden=self.hidden,
+                hidden_noise=hidden,
+                transitions=self.transitions,
+            )
         return AlternatingRecipe(
-            noise=Noise(sigma, self.clip, self.noise),
+            noise=noise,
             hidden_noise=hidden,
-            batch=max(1, round(drawn.probability * drawn.population)),
-            epochs=epochs,
+            batch=max(1, round(q * population)),
+            epochs=max(1, round(self.epochs)),
             private_runs=most,
-            population=drawn.population,
-            learning_rate=self.learning_rate or recipe.learning_rate,
+            population=population,
+            learning_rate=rate,
             public_learning_rate=recipe.learning_rate,
             optimizer=self.optimizer,
             max_length=recipe.max_length,
@@ -188,46 +169,48 @@ class SDPSGD(Defense):
         return ModelRelease(only.model, self._promise(only.training.method))
 
     def _promise(self, method: Method) -> Guarantee:
-        if isinstance(method, AlternatingRecipe):
-            gradients, how = method.private_runs * method.epochs, _PAPER
-            terms = [Gaussians(method.noise.multiplier, gradients)]
-            terms += [Gaussians(method.hidden_noise.multiplier, 2 * gradients)]
-            published = Gaussians(
-                method.noise.multiplier,
-                max(1, round(method.epochs * method.population / method.batch)),
-                min(1.0, method.batch / method.population),
-            )
-        else:
-            assert isinstance(method, PrivateRecipe | SelectiveRecipe)
-            published = Gaussians(
-                method.noise.multiplier, method.steps, method.sampling_probability
-            )
-            terms, how = [published], _TWICE
-            if isinstance(method, SelectiveRecipe):
-                how = _RESET if method.hidden == "reset" else _NOISE
-                states = 2 * method.public.epochs * method.transitions
-                if method.hidden == "noise":
-                    terms.append(Gaussians(method.hidden_noise.multiplier, states))
+        assert isinstance(method, PrivateRecipe | SelectiveRecipe | AlternatingRecipe)
         delta = _private.default_delta(self.delta, method.population)
+        how, neighbours = _theorem(method)
+        published = Mechanism((_published(method),), "add_or_remove")
         return _private.promised(
-            Mechanism(tuple(terms), RELATION),
+            Mechanism(method.releases, RELATION),
             population=method.population,
             unit=UNIT,
             delta=delta,
             theorem=how,
             source=self.noise,
-            conditions=(_MASK[how is _TWICE], *_CONDITIONS),
-            published_epsilon=moments(Mechanism((published,), "add_or_remove"), delta),
+            conditions=(neighbours, *_CONDITIONS),
+            published_epsilon=moments(published, delta),
         )
 
 
-_MASK = {
-    True: "neighbours differ in marked characters only, and the same spans are marked: where "
-    "secrets stand is public",
-    False: "neighbours differ in private tokens only, the same tokens are private, and there are "
-    "as many: where secrets stand, how long they are, and what of a public word a private token "
-    "takes with it, is public; so is the largest number of private runs in a record trained on",
-}
+def _published(method: _private.Released) -> Gaussians:
+    """What the paper accounts for: one sampled gradient a batch, and no state."""
+    if not isinstance(method, AlternatingRecipe):
+        return method.releases[0]
+    steps = max(1, round(method.epochs * method.population / method.batch))
+    return Gaussians(method.noise.multiplier, steps, min(1.0, method.batch / method.population))
+
+
+def _theorem(method: _private.Released) -> tuple[str, str]:
+    """What the guarantee rests on, and what its neighbours are."""
+    if isinstance(method, PrivateRecipe):
+        return _TWICE, _SAME_SPANS
+    if isinstance(method, AlternatingRecipe):
+        return _PAPER, _SAME_TOKENS
+    return _RESET if method.hidden == "reset" else _NOISE, _SAME_TOKENS
+
+
+_SAME_SPANS = (
+    "neighbours differ in marked characters only, and the same spans are marked: where secrets "
+    "stand is public"
+)
+_SAME_TOKENS = (
+    "neighbours differ in private tokens only, the same tokens are private, and there are as many: "
+    "where secrets stand, how long they are, and what of a public word a private token takes with "
+    "it, is public; so is the largest number of private runs in a record trained on"
+)
 _CONDITIONS = (
     "what the policy does not mark is trained on without any protection: such a leak is outside "
     "this guarantee",

@@ -20,6 +20,7 @@ from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
+from defenses._checks import check_positive, refused
 from defenses._submix_session import SubMixSession
 
 if TYPE_CHECKING:
@@ -48,21 +49,14 @@ class SubMix(Defense):
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        def refuse(name: str, rule: str) -> UsageError:
-            return UsageError(f"submix: {name} is {getattr(self, name)}; it must be {rule}")
-
-        if not 0 < self.epsilon < math.inf:
-            raise refuse("epsilon", "above 0 and finite")
+        check_positive(self, "submix", "epsilon")
         if self.k < 2:
-            raise refuse("k", "at least 2")
+            raise refused("submix", self.k, "k", "at least 2")
         if not 1.01 <= self.alpha < math.inf:  # nearer to 1 the divergence cancels to 0
-            raise refuse("alpha", "at least 1.01 and finite")
+            raise refused("submix", self.alpha, "alpha", "at least 1.01 and finite")
         if self.budget < 1:
-            raise refuse("budget", "at least 1")
-        for name in ("beta", "clip", "temperature"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise refuse(name, "above 0 and finite")
+            raise refused("submix", self.budget, "budget", "at least 1")
+        check_positive(self, "submix", "beta", "clip", "temperature")
 
     @property
     def leakage(self) -> float:

@@ -8,17 +8,18 @@ amplification by sampling may be claimed, and every noised state is a release of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from audit.models.examples import Marked, marked_records
-from audit.models.fine_tuning import warmed
+from audit.accounting import Gaussians, hidden_states
+from audit.models.examples import Example, Marked, collate, marked_records
+from audit.models.fine_tuning import stepped, warmed
 from audit.models.gradients import Batch, loss
 from audit.models.hidden import noised
 from audit.models.lstm import State
-from audit.models.method import Method, NotFiniteError
-from audit.models.private_training import Noise, NoisySum, make_optimizer, stepped
+from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.private_training import Noise, NoisySum, make_optimizer
 from audit.streams import derived_seed
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class AlternatingRecipe(Method):
         model: Any,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         import torch
 
@@ -75,6 +76,13 @@ class AlternatingRecipe(Method):
                 alternating.batch([records[i] for i in some], step, self.epochs * per_epoch)
                 if progress is not None:
                     progress((step + 1) / (self.epochs * per_epoch))
+
+    @property
+    def releases(self) -> tuple[Gaussians, ...]:
+        """The gradient of every private run, and the state after it; nothing amplifies them."""
+        runs = self.epochs * self.private_runs
+        sums = Gaussians(self.noise.multiplier, runs)
+        return sums, hidden_states(self.hidden_noise.multiplier, runs)
 
     def idle(self, training: Training) -> bool:
         return not training.texts or self.epochs == 0
@@ -158,19 +166,12 @@ def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record:
     by_record: each record's loss is the mean over its own run; else all tokens of the batch count
         alike.
     """
-    import torch
-
-    width = max(last - first for _, first, last in spans)
     total = sum(last - first for _, first, last in spans)
-    inputs = torch.zeros(len(spans), width, dtype=torch.long)
-    targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape)
-    for i, (record, first, last) in enumerate(spans):
-        n = last - first
-        inputs[i, :n] = torch.tensor(record.tokens[first:last])
-        targets[i, :n] = torch.tensor(record.tokens[first + 1 : last + 1])
-        weights[i, :n] = 1 / (n if by_record else total)
-    device = state.h.device
-    return Batch(inputs.to(device), targets.to(device), weights.to(device), 1, state)
+    examples = []
+    for record, first, last in spans:
+        counts = [1 / (last - first if by_record else total)] * (last - first)
+        examples.append(Example(((record.tokens[first : last + 1], counts),)))
+    return replace(collate(examples, state.h.device), state=state)
 
 
 def state_after(model: Any, batch: Batch) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from audit.models.fine_tuning import cut
-from audit.predictor import record_tokens
+from audit.predictor import record_marks, record_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,14 +50,10 @@ def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -
 
 def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
     """Every text as tokens with the marks of its private ones."""
-    from audit.policies import token_mask
-
-    records = []
-    for text, spans in zip(training.texts, training.private, strict=True):
-        tokens = record_tokens(tokenizer, text)
-        marks = [False, *token_mask(tokenizer.ends(text), spans), False]
-        records.append(Marked(tuple(tokens), tuple(marks)))
-    return records
+    return [
+        Marked(tuple(record_tokens(tokenizer, text)), tuple(record_marks(tokenizer, text, spans)))
+        for text, spans in zip(training.texts, training.private, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from audit.errors import UsageError
-from audit.models.method import Method, NotFiniteError
+from audit.models.method import Method, NotFiniteError, Progress
 from audit.predictor import record_tokens
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
     from transformers import PreTrainedModel
 
     from audit.defense import Training
@@ -61,12 +61,23 @@ class Recipe(Method):
         """Learning rate of step 0 ≤ step < steps: linear up, then linear down."""
         return self.learning_rate * warmed(step, steps, self.warmup)
 
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """AdamW on every parameter; each step says its own learning rate."""
+        import torch
+
+        return torch.optim.AdamW(
+            model.parameters(),
+            betas=(0.9, self.beta2),
+            weight_decay=self.weight_decay,
+            fused=True,
+        )
+
     def train(
         self,
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         fine_tune(model, sequences, self, training.seed, progress)
@@ -83,6 +94,13 @@ class Recipe(Method):
         return self.epochs
 
 
+def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """One step at this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+
+
 def warmed(step: int, steps: int, warmup: float) -> float:
     """Share of the peak learning rate at step 0 ≤ step < steps: linear up, then linear down."""
     rising = warmup * steps
@@ -94,7 +112,7 @@ def fine_tune(
     sequences: Sequence[Sequence[int]],
     recipe: Recipe,
     seed: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Trains `model` in place on `sequences` and returns the number of tokens predicted.
 
@@ -112,12 +130,7 @@ def fine_tune(
     device = model.device
     order = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * sum(1 for _ in batches(rows, recipe.batch_tokens, order))
-    optimizer = torch.optim.AdamW(
-        model.parameters(),
-        betas=(0.9, recipe.beta2),
-        weight_decay=recipe.weight_decay,
-        fused=True,
-    )
+    optimizer = recipe.optimizer(model)
     step = 0
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -131,9 +144,7 @@ def fine_tune(
                         "lower training.learning_rate"
                     )
                 loss.backward()  # type: ignore[no-untyped-call]
-                for group in optimizer.param_groups:
-                    group["lr"] = recipe.rate(step, steps)
-                optimizer.step()
+                stepped(optimizer, recipe.rate(step, steps))
                 optimizer.zero_grad()
                 step += 1
                 if progress is not None:

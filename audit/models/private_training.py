@@ -7,15 +7,16 @@ empty batch still releases its noise. The sum is divided by the *expected* batch
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from audit.accounting import Gaussians
 from audit.errors import UsageError
 from audit.models.examples import collated, examples_of, poisson
-from audit.models.fine_tuning import warmed
-from audit.models.method import Method, NotFiniteError
+from audit.models.fine_tuning import stepped, warmed
+from audit.models.method import Method, NotFiniteError, Progress
 from audit.streams import derived_seed
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class PrivateRecipe(Method):
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         examples = examples_of(training, tokenizer, self.max_length)
         coins = self.noise.stream(training, "sampling")
@@ -118,6 +119,11 @@ class PrivateRecipe(Method):
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0  # without a text there is still the noise
+
+    @property
+    def releases(self) -> tuple[Gaussians, ...]:
+        """Every noisy sum that owes something to an owner."""
+        return (Gaussians(self.noise.multiplier, self.steps, self.sampling_probability),)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -194,13 +200,6 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
     if name == "sgd":
         return torch.optim.SGD(trainable(model), lr=1.0)
     return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0, fused=True)
-
-
-def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """One step at this learning rate."""
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
-    optimizer.step()
 
 
 @contextmanager

@@ -12,15 +12,16 @@ the hidden and cell state of the run before it:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from audit.accounting import Gaussians, hidden_states
 from audit.models.examples import Marked, collated, marked_records, poisson
-from audit.models.fine_tuning import Recipe, batches, cut, next_token_loss, pad, warmed
+from audit.models.fine_tuning import Recipe, batches, cut, next_token_loss, pad, stepped, warmed
 from audit.models.hidden import noised
-from audit.models.method import Method, NotFiniteError
-from audit.models.private_training import Noise, NoisySum, make_optimizer, stepped
+from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.private_training import Noise, NoisySum, make_optimizer
 from audit.streams import derived_seed
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class SelectiveRecipe(Method):
         model: Any,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         records = marked_records(training, tokenizer)
         length = self.public.max_length
@@ -80,6 +81,15 @@ class SelectiveRecipe(Method):
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0
+
+    @property
+    def releases(self) -> tuple[Gaussians, ...]:
+        """Every noisy sum that owes something to a record's private tokens, and every state."""
+        sums = Gaussians(self.noise.multiplier, self.steps, self.sampling_probability)
+        if self.hidden == "reset":
+            return (sums,)
+        states = self.public.epochs * self.transitions
+        return sums, hidden_states(self.hidden_noise.multiplier, states)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -110,9 +120,7 @@ class PublicSteps:
         public, what = recipe.public, self._what(records)
         epochs = range(public.epochs if what else 0)
         self._batches = [b for _ in epochs for b in batches(what, public.batch_tokens, order)]
-        self._optimizer = torch.optim.AdamW(
-            model.parameters(), lr=1.0, betas=(0.9, public.beta2), weight_decay=0.0
-        )
+        self._optimizer = public.optimizer(model)
         self._done = 0
 
     def _what(self, records: Sequence[Marked]) -> list[Any]:
