@@ -47,43 +47,6 @@ class LanguageModel(Protocol):
         one text after the other. Each start is at least 1."""
 
 
-@dataclass(frozen=True)
-class Mean:
-    """h̄ = the mean of several models' pmfs: an ensemble without any protection."""
-
-    members: Sequence[LanguageModel]
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.members[0].tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.members[0].vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return min(member.max_length for member in self.members)
-
-    def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
-        return _MeanCursor(tuple(member.cursor(prompts) for member in self.members))
-
-    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        return log_mean([member.log_pmfs(texts, starts) for member in self.members])
-
-
-@dataclass(frozen=True)
-class _MeanCursor:
-    cursors: tuple[Cursor, ...]
-
-    def log_pmf(self) -> torch.Tensor:
-        return log_mean([cursor.log_pmf() for cursor in self.cursors])
-
-    def append(self, tokens: torch.Tensor) -> None:
-        for cursor in self.cursors:
-            cursor.append(tokens)
-
-
 def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
     """log of pmf^(1/T), normalised along the last axis."""
     import torch
@@ -129,14 +92,6 @@ class _TemperedCursor:
 
     def append(self, tokens: torch.Tensor) -> None:
         self.inner.append(tokens)
-
-
-def log_mean(log_pmfs: Sequence[torch.Tensor]) -> torch.Tensor:
-    """log of the mean of pmfs given by their logs, all of one shape."""
-    mean = log_pmfs[0].exp()
-    for log_pmf in log_pmfs[1:]:
-        mean += log_pmf.exp()
-    return mean.div_(len(log_pmfs)).log_()
 
 
 def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:

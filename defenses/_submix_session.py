@@ -43,6 +43,7 @@ class SubMixSession:
     ) -> None:
         d = release.defense
         self._release = release
+        self._public = Tempered(release.public, d.temperature)
         self._stream = stream
         self._ledger = Ledger(d.epsilon, len(release.pairs), d.budget, journal)
         self.tokenizer: Tokenizer = release.public.tokenizer
@@ -82,10 +83,9 @@ class SubMixSession:
         """The admitted tokens of an answer computed ahead, and after them the public model's."""
         import numpy as np
 
-        public = Tempered(self._release.public, self._release.defense.temperature)
         if ahead is None:
             self._ledger.skip(len(uniforms))
-            return replace(draw(public, [prompt], uniforms[None])[0], answered=0)
+            return replace(draw(self._public, [prompt], uniforms[None])[0], answered=0)
         whole, mixed = ahead
         texts = [(*prompt, *whole.tokens[:i], float(u)) for i, u in enumerate(uniforms)]
         admitted = self._ledger.admit(
@@ -94,7 +94,7 @@ class SubMixSession:
         if admitted == len(uniforms):
             return whole
         kept = whole.tokens[:admitted]
-        rest = draw(public, [[*prompt, *kept]], uniforms[None, admitted:])[0]
+        rest = draw(self._public, [[*prompt, *kept]], uniforms[None, admitted:])[0]
         return Answer(
             kept + rest.tokens,
             np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
@@ -106,15 +106,12 @@ class SubMixSession:
         """What would be answered if nothing stopped; a Mixed has one row a token here."""
         import torch
 
-        cursors = [model.cursor(prompts) for pair in self._release.pairs for model in pair]
-        public = self._release.public.cursor(prompts)
+        cursor = self._release.ensemble.cursor(prompts)
         tokens, log_probs, top1, steps = [], [], [], []
         for step in range(uniforms.shape[1]):
-            members = torch.stack([cursor.log_pmf() for cursor in cursors], dim=1)
-            mixed = self._mix(pairwise(members), public.log_pmf())
+            mixed = self._mix(cursor.log_pmfs())
             chosen = sample(mixed.log_h, uniforms[:, step])
-            for cursor in (*cursors, public):
-                cursor.append(chosen)
+            cursor.append(chosen)
             tokens.append(chosen.tolist())
             log_probs.append(mixed.log_h.gather(1, chosen[:, None])[:, 0].cpu())
             top1.append((mixed.log_h.argmax(dim=1) == chosen).cpu())
@@ -173,13 +170,13 @@ class SubMixSession:
         """log h at each query (after STOP: of the public model), and how many were admitted."""
         import torch
 
-        public = self._release.public.log_pmfs(texts, starts)
-        fallback = temper(public, self._release.defense.temperature)
         if self._ledger.stopped:
+            public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
-            return fallback, 0
-        members = [model.log_pmfs(texts, starts) for pair in self._release.pairs for model in pair]
-        mixed = self._mix(pairwise(torch.stack(members, dim=1)), public)
+            return public, 0
+        log_pmfs = self._release.ensemble.log_pmfs(texts, starts)
+        fallback = temper(log_pmfs[:, -1], self._release.defense.temperature)
+        mixed = self._mix(log_pmfs)
         charges, lambdas = mixed.charges.cpu().numpy(), mixed.lambdas.cpu().numpy()
         marks = [
             self._ledger.mark(text[: i + 1])
@@ -207,8 +204,10 @@ class SubMixSession:
         if group:
             yield group
 
-    def _mix(self, members: torch.Tensor, public: torch.Tensor) -> Mixed:
+    def _mix(self, log_pmfs: torch.Tensor) -> Mixed:
+        """log_pmfs: (n, 2k + 1, V), the public model's last."""
         d = self._release.defense
+        members, public = pairwise(log_pmfs[:, :-1]), log_pmfs[:, -1]
         if d.clip is not None:
             members = clip(members, public, d.clip)
         return mix(members, public, d.alpha, d.leakage, d.temperature)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training
+from audit.ensemble import Ensemble, Mean
 from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import LanguageModel, Mean
+from audit.language_model import LanguageModel
 from audit.models.fine_tuning import Recipe
+from audit.models.joint import joint
 from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
@@ -107,6 +110,15 @@ class SubMixRelease(Release):
     pairs: tuple[tuple[LanguageModel, LanguageModel], ...]
 
     @property
+    def _members(self) -> tuple[LanguageModel, ...]:
+        return tuple(member for pair in self.pairs for member in pair)
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """All members, pair by pair, and after them the public model."""
+        return joint((*self._members, self.public))
+
+    @property
     def guarantee(self) -> Guarantee:
         d = self.defense
         conditions = [
@@ -143,9 +155,8 @@ class SubMixRelease(Release):
 
     def unprotected(self) -> Release:
         """The plain mean of all members: what the ensemble leaks without the protocol."""
-        members = tuple(member for pair in self.pairs for member in pair)
         promise = no_guarantee("the plain mean of SubMix's members promises nothing")
-        return ModelRelease(Mean(members), promise)
+        return ModelRelease(Mean(joint(self._members)), promise)
 
     def neighbour(self, unit: int) -> Release | None:
         """The release without part `unit` (0 … k−1). Raises IndexError for another number."""

@@ -85,7 +85,7 @@ FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "evidence", "secrets", "stat
 FOR_DEFENSES = [
     *SHARED,
     "defenses",
-    *below("accounting", "defense", "guarantee", "ledger", "release"),
+    *below("accounting", "defense", "ensemble", "guarantee", "ledger", "release"),
 ]
 COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant", "secrets.trained_on")
 
@@ -149,6 +149,7 @@ NOUNS = below(
         "corpora",
         "corpus",
         "defense",
+        "ensemble",
         "errors",
         "evidence",
         "guarantee",

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from audit import language_model
+from audit.ensemble import Mean, Separate, log_mean
 from audit.language_model import (
-    Mean,
     OpenSession,
     answers_of,
     equal_length_batches,
-    log_mean,
     runs_of,
     sample,
 )
@@ -156,7 +155,7 @@ def test_scores_are_exact_whatever_the_batch_size(
 def test_the_mean_of_models_is_the_mean_of_their_pmfs(bigram: Any) -> None:
     members = [bigram(seed, 3.0) for seed in range(3)]
     expected = np.mean([np.exp(m.log_table) for m in members], axis=0)
-    mean = Mean(members)
+    mean = Mean(Separate(members))
     texts, starts = [[0, 1, 2, 3], [4, 5]], [2, 1]
     rows = mean.log_pmfs(texts, starts).exp().numpy()
     np.testing.assert_allclose(rows, expected[[1, 2, 4]])
@@ -168,14 +167,14 @@ def test_the_mean_of_models_is_the_mean_of_their_pmfs(bigram: Any) -> None:
 
 
 def test_the_mean_takes_the_shortest_context(bigram: Any) -> None:
-    assert Mean([bigram(0), replace(bigram(1), max_length=9), bigram(2)]).max_length == 9
+    assert Mean(Separate([bigram(0), replace(bigram(1), max_length=9), bigram(2)])).max_length == 9
 
 
 def test_the_log_of_a_mean_copes_with_zeros_and_leaves_its_arguments_alone() -> None:
     one = torch.tensor([[0.5, 0.5, 0.0]], dtype=torch.float64).log()
     other = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64).log()
     before = one.clone()
-    assert log_mean([one, other]).exp().tolist() == [[0.75, 0.25, 0.0]]
+    assert log_mean(torch.stack([one, other], dim=1)).exp().tolist() == [[0.75, 0.25, 0.0]]
     assert torch.equal(one, before)
 
 
