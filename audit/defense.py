@@ -26,6 +26,7 @@ class Training:
     owners: the protected unit each text belongs to, for methods that protect one; () elsewhere.
     private: the private spans of each text, for methods that tell them apart; () elsewhere.
     after: the training whose model this one continues; None: the public model.
+    teachers: the trainings whose models the method asks, for methods that learn from answers.
     """
 
     label: str
@@ -35,6 +36,7 @@ class Training:
     owners: tuple[str, ...] = ()
     private: tuple[tuple[Span, ...], ...] = ()
     after: Training | None = None
+    teachers: tuple[Training, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -43,7 +45,8 @@ class Training:
         settings = {f.name: getattr(method, f.name) for f in fields(method)}  # type: ignore[arg-type]
         read = [getattr(self, name) for name in method.reads]
         before = None if self.after is None else self.after.digest
-        parts = (type(method).__name__, settings, read, self.seed, before)
+        asked = [teacher.digest for teacher in self.teachers]
+        parts = (type(method).__name__, settings, read, self.seed, before, asked)
         return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
 

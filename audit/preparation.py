@@ -73,8 +73,8 @@ class Prepared:
 
     def _tokens(self, training: Training) -> float:
         tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in training.texts)
-        earlier = 0.0 if training.after is None else self._tokens(training.after)
-        return tokens * training.method.passes + earlier
+        earlier = [*training.teachers, *([training.after] if training.after else [])]
+        return tokens * training.method.passes + sum(map(self._tokens, earlier))
 
 
 def prepare(plan: Plan, stages: Path) -> Prepared:

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -62,6 +62,11 @@ class Task:
         return None if after is None else dataclasses.replace(self, training=after)
 
     @property
+    def teachers(self) -> tuple[Task, ...]:
+        """The tasks whose models this one asks."""
+        return tuple(dataclasses.replace(self, training=t) for t in self.training.teachers)
+
+    @property
     def idle(self) -> bool:
         """Whether its model is the one it starts from."""
         return self.training.method.idle(self.training)
@@ -80,10 +85,12 @@ def trained_by(task: Task) -> Path | None:
 
 def train_all(tasks: Sequence[Task], workers: int, report: Report) -> None:
     """Trains what is not there yet, the longest first. workers=0: as many as there are cores."""
-    earlier = [task.before for task in tasks if task.before is not None]
+    needed = [task for task in tasks if task.idle or not task.path.exists()]
+    earlier = [task.before for task in needed if task.before is not None]
+    earlier += [teacher for task in needed for teacher in task.teachers]
     if earlier:
         train_all(earlier, workers, report)
-    missing = {task.path: task for task in tasks if not task.idle and not task.path.exists()}
+    missing = {task.path: task for task in needed if not task.idle and not task.path.exists()}
     order = sorted(missing.values(), key=_work, reverse=True)
     count = min(len(order), workers or os.cpu_count() or 1)
     if count <= 1 or order[0].device == "cuda":
@@ -91,6 +98,28 @@ def train_all(tasks: Sequence[Task], workers: int, report: Report) -> None:
             _train(task, report)
     else:
         _train_in_pool(order, count, report)
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Trained models one after the other, each loaded when it is reached, in one place.
+
+    places: where the weights lie; None: the public model's.
+    """
+
+    public: PreTrainedModel
+    places: tuple[Path | None, ...]
+
+    def __iter__(self) -> Iterator[PreTrainedModel]:
+        from safetensors.torch import load_model
+
+        model: Any = copy.deepcopy(self.public)
+        for place in self.places:
+            if place is None:
+                yield self.public
+            else:
+                load_model(model, str(place), device=str(model.device))
+                yield model
 
 
 def _work(task: Task) -> float:
@@ -116,7 +145,8 @@ def _train(task: Task, report: Report) -> None:
             report(label, share)
 
     try:
-        task.training.method.train(model, tokenizer, task.training, progress)
+        teachers = Lineup(public, tuple(map(trained_by, task.teachers)))
+        task.training.method.train(model, tokenizer, task.training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; what is already trained is kept") from None
     partial = task.path.with_suffix(f".{os.getpid()}")

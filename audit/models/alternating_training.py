@@ -18,7 +18,7 @@ from audit.models.fine_tuning import stepped, warmed
 from audit.models.gradients import Batch, loss
 from audit.models.hidden import noised
 from audit.models.lstm import State
-from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.models.private_training import Noise, NoisySum, make_optimizer
 from audit.streams import derived_seed
 
@@ -57,6 +57,7 @@ class AlternatingRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: Progress | None = None,
+        teachers: Teachers = (),
     ) -> None:
         import torch
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from audit.errors import UsageError
-from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.predictor import record_tokens
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Recipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: Progress | None = None,
+        teachers: Teachers = (),
     ) -> None:
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         fine_tune(model, sequences, self, training.seed, progress)

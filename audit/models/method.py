@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from audit.models.loading import TextTokenizer
 
 Progress = Callable[[float], None]  # share of the steps done, 0 to 1
+Teachers = Iterable[Any]  # models, in order, as often as they are asked for
 
 
 class Method(ABC):
@@ -25,8 +26,13 @@ class Method(ABC):
         tokenizer: TextTokenizer,
         training: Training,
         progress: Progress | None = None,
+        teachers: Teachers = (),
     ) -> None:
-        """Trains `model` in place. The global random state is left as it was."""
+        """Trains `model` in place. The global random state is left as it was.
+
+        teachers: the models of `training.teachers`. Only one of them is in memory: it is gone
+            when the next is reached.
+        """
 
     @abstractmethod
     def idle(self, training: Training) -> bool:

@@ -16,7 +16,7 @@ from audit.accounting import Gaussians
 from audit.errors import UsageError
 from audit.models.examples import collated, examples_of, poisson
 from audit.models.fine_tuning import stepped, warmed
-from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.streams import derived_seed
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class PrivateRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: Progress | None = None,
+        teachers: Teachers = (),
     ) -> None:
         examples = examples_of(training, tokenizer, self.max_length)
         coins = self.noise.stream(training, "sampling")

@@ -20,7 +20,7 @@ from audit.accounting import Gaussians, hidden_states
 from audit.models.examples import Marked, collated, marked_records, poisson
 from audit.models.fine_tuning import Recipe, batches, cut, next_token_loss, pad, stepped, warmed
 from audit.models.hidden import noised
-from audit.models.method import Method, NotFiniteError, Progress
+from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.models.private_training import Noise, NoisySum, make_optimizer
 from audit.streams import derived_seed
 
@@ -61,6 +61,7 @@ class SelectiveRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: Progress | None = None,
+        teachers: Teachers = (),
     ) -> None:
         records = marked_records(training, tokenizer)
         length = self.public.max_length
