@@ -51,7 +51,11 @@ def cli() -> None:
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="TOML file of settings.")
 @click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
-@click.option("--workers", type=int, help="Training processes; default: one a core.")
+@click.option(
+    "--workers",
+    metavar="N|ray|ray://HOST:PORT",
+    help="Who trains: N processes (default: one a core), or Ray, here or a cluster's.",
+)
 @click.option(
     "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
 )

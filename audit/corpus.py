@@ -15,6 +15,7 @@ SPLITS = ("private", "heldout", "public")
 NAMES = {  # what comes with audit, in the embedded folder
     "helpdesk": "simulated customer support",
     "customersim": "simulated orders of a shop, one dialog each, in the form of CustomerSim",
+    "airdialogue": "simulated talk of travellers and a flight desk, after AirDialogue",
 }
 
 
@@ -97,8 +98,8 @@ def load(source: str, embedded: Path) -> Corpus:
         path = Path(source)
         if not path.exists():
             raise UsageError(
-                f"corpus {source!r}: no such file or folder; give a .jsonl or .txt file, a folder, "
-                f"hf:NAME, or one of {', '.join(NAMES)}"
+                f"corpus {source!r}: no such file or folder; give a .jsonl, .txt or .en file, a "
+                f"folder, hf:NAME, or one of {', '.join(NAMES)}"
             )
         name, read = path.stem or path.name, files.records(path)
     records = list(read)

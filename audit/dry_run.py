@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from audit import completion
+from audit.defense import Training
 from audit.findings import Case, bounds
 from audit.findings.finding import percent
 from audit.findings.hits import rate_power
@@ -40,11 +42,18 @@ def _training_lines(prepared: Prepared) -> list[str]:
     for chosen, tasks in prepared.tasks.items():
         tokens = prepared.train_tokens(chosen)
         total += tokens
-        lines.append(f"  {chosen.label}: {_count(len(tasks), 'training')}, {tokens:,} tokens")
+        count = sum(map(_trainings, (task.training for task in tasks)))
+        lines.append(f"  {chosen.label}: {_count(count, 'training')}, {tokens:,} tokens")
     count = len(prepared.tosses)
     if count:
         lines.append(f"  and as many again for each of {_count(count, 'shadow')} of each defense")
     return [*lines, f"  in all: {total * (1 + count):,} tokens"]
+
+
+def _trainings(training: Training) -> int:
+    """One, and those that it asks or continues."""
+    earlier = [*training.teachers, *([training.after] if training.after else [])]
+    return 1 + sum(map(_trainings, earlier))
 
 
 def _count(number: int, noun: str) -> str:
@@ -56,6 +65,8 @@ def _query_lines(prepared: Prepared) -> list[str]:
     lines = [
         "queries of each release:",
         f"  utility: {min(plan.utility_tokens, prepared.text.tokens)}",
+        f"  completion: the first {completion.RECORDS} held-out texts, "
+        f"{completion.FULL_RECORDS} where queries are free",
     ]
     for chosen in plan.attacks:
         queries = chosen.plugin.queries(prepared.secrets_for(chosen.plugin), prepared.tokenizer)

@@ -23,6 +23,8 @@ class Guarantee:
     population: N, the public number of units the mechanism was fixed for.
     phrases: the distribution of ε over a list of phrases, one entry a relation; for the auditor,
         since how often a phrase stands in the private text is private.
+    teachers_per_user: how many users 1, 2, … teachers hear; for the auditor, since it is private.
+    also: other relations under which ε and δ hold for the unit just the same.
     """
 
     epsilon: float | None
@@ -38,6 +40,8 @@ class Guarantee:
     accounting: dict[str, Any] | None = None
     population: int | None = None
     phrases: tuple[dict[str, Any], ...] = ()
+    teachers_per_user: dict[int, int] | None = None
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not self.epsilon >= 0:
@@ -64,7 +68,8 @@ class Guarantee:
             return f"the claim is a Rényi divergence of order {self.alpha:g}, the bound an (ε, δ)"
         if self.basis != "worst case":
             return f"the claim is {self.basis}, the bound holds for the worst case"
-        if relation != self.relation or not _contains(self.unit, unit, relation):
+        held = (self.relation, *self.also)
+        if relation not in held or not _contains(self.unit, unit, relation):
             return (
                 f"the claim is per {self.unit} ({self.relation}), the bound per {unit} ({relation})"
             )

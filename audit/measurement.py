@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from audit import samples
+from audit import completion, samples
 from audit.assembly import Audited
 from audit.attack import Knowledge, Shadow
 from audit.evidence import Hits, Mentions, from_json, to_json
@@ -61,13 +61,18 @@ class Measured:
 
 
 def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
-    """Opens one session for the utility and one for each attack."""
+    """Opens two sessions for the utility, scored and completed, and one for each attack."""
     plan = prepared.plan
     began = time.monotonic()
-    session = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
-    stored = session.stored(lambda predictor: _utility(prepared, predictor))
-    utility = {name: Measure.model_validate(m) for name, m in stored["seen"].items()}
-    sessions = [SessionResult.model_validate(stored["session"])]
+    scored = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
+    completed = Session(prepared, one, folder, "completion", list(completion.SETTINGS))
+    kept = [
+        scored.stored(partial(_utility, prepared)),
+        completed.stored(partial(_completion, prepared)),
+    ]
+    seen = {name: m for stored in kept for name, m in stored["seen"].items()}
+    utility = {name: Measure.model_validate(m) for name, m in seen.items()}
+    sessions = [SessionResult.model_validate(stored["session"]) for stored in kept]
     findings: list[Finding] = []
     for chosen in plan.attacks:
         session = Session(prepared, one, folder, chosen.label, [chosen.name, chosen.parameters])
@@ -99,7 +104,19 @@ def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], 
         plan.utility_tokens,
         stream(plan.seed, "utility", "bootstrap"),
     )
-    return {n: m.model_dump(mode="json") for n, m in utility.items()}, queries, answered
+    return _dumped(utility), queries, answered
+
+
+def _completion(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    plan = prepared.plan
+    texts = [record.text for record in plan.corpus.of("heldout")]
+    draws = stream(plan.seed, "completion", "bootstrap")
+    utility, queries, answered = completion.measure(predictor, texts, draws)
+    return _dumped(utility), queries, answered
+
+
+def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
+    return {name: measure.model_dump(mode="json") for name, measure in utility.items()}
 
 
 def _attack(

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit import plugins, policies
+from audit import plugins, policies, workers
 from audit.attack import Attack
 from audit.corpus import Corpus
 from audit.defense import Defense
@@ -255,11 +255,14 @@ def _word(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a plan is run: where to, by whom, in which formats. Cannot change a result."""
+    """How a plan is run: where to, by whom, in which formats. Cannot change a result.
+
+    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    """
 
     output: Path | None = None
     formats: tuple[str, ...] = ("json", "html", "pdf")
-    workers: int = 0
+    workers: int | str = 0
     reveal: bool = False
 
 
@@ -269,13 +272,10 @@ def execution(settings: dict[str, Any]) -> Execution:
     for name in formats:
         if name != "json":
             plugins.module("reports", name)
-    workers = settings.get("workers", 0)
-    if workers < 0:
-        raise UsageError(f"workers is {workers}; it must be at least 1")
     output = settings.get("output")
     return Execution(
         output=None if output is None else Path(output),
         formats=formats,
-        workers=workers,
+        workers=workers.parsed(settings.get("workers", 0)),
         reveal=bool(settings.get("reveal", False)),
     )

@@ -98,6 +98,12 @@ class GuaranteeResult(_Strict):
     population: int | None = Field(
         default=None, description="public number of units the mechanism was fixed for"
     )
+    teachers_per_user: dict[int, int] | None = Field(
+        default=None, description="how many users 1, 2, … teachers hear; private, for the auditor"
+    )
+    also: list[str] = Field(
+        default=[], description="other relations under which ε holds for the unit just the same"
+    )
     phrases: list[Table] = Field(
         default=[],
         description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",

@@ -27,7 +27,7 @@ KNOWN: dict[str, Any] = {
     "threads": int,
     "output": str,
     "format": tuple[str, ...],
-    "workers": int,
+    "workers": str,
     "reveal": bool,
 }
 TABLES = ("planting", "training")

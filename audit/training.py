@@ -1,4 +1,4 @@
-"""Trains members as independent tasks, in process or in a pool, each kept as a stage.
+"""Trains members as independent tasks, wherever there are workers, each kept as a stage.
 
 A task is keyed by the hash of all that determines its model, so a killed run goes on at the member
 it was in, and two plans share what they share. The number of threads is fixed by the plan: where a
@@ -10,12 +10,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +22,12 @@ from audit.defense import Training
 from audit.folder import key_of
 from audit.models.loading import ModelFolder, load_tokenizer, load_weights
 from audit.models.method import NotFiniteError
+from audit.workers import Report, opened
 
 if TYPE_CHECKING:
-    from multiprocessing.queues import SimpleQueue
-
     from transformers import PreTrainedModel
 
     from audit.models.loading import TextTokenizer
-
-Report = Callable[[str, float], None]  # label, share done from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class Task:
     threads: int
     stages: Path
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Hash of everything that determines the weights, versions included."""
         from importlib.metadata import version
@@ -55,13 +51,13 @@ class Task:
             (self.device, self.threads, version("torch"), version("transformers")),
         )
 
-    @property
+    @cached_property
     def before(self) -> Task | None:
         """The task that this one continues."""
         after = self.training.after
         return None if after is None else dataclasses.replace(self, training=after)
 
-    @property
+    @cached_property
     def teachers(self) -> tuple[Task, ...]:
         """The tasks whose models this one asks."""
         return tuple(dataclasses.replace(self, training=t) for t in self.training.teachers)
@@ -75,6 +71,12 @@ class Task:
     def path(self) -> Path:
         return self.stages / f"model-{self.key}.safetensors"
 
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The weights that it starts from or asks, the public model's aside."""
+        read = (*self.teachers, *([self.before] if self.before else []))
+        return tuple(dict.fromkeys(path for task in read if (path := trained_by(task))))
+
 
 def trained_by(task: Task) -> Path | None:
     """Where the weights of a task lie; None where they are the public model's."""
@@ -83,21 +85,30 @@ def trained_by(task: Task) -> Path | None:
     return None if task.before is None else trained_by(task.before)
 
 
-def train_all(tasks: Sequence[Task], workers: int, report: Report) -> None:
-    """Trains what is not there yet, the longest first. workers=0: as many as there are cores."""
+def train_all(tasks: Sequence[Task], workers: int | str, report: Report) -> None:
+    """Trains what is not there yet.
+
+    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    """
+    rounds = _missing(tasks)
+    first = next(rounds, None)
+    if first is None:  # no place is opened for nothing
+        return
+    with opened(workers) as place:
+        for independent in chain([first], rounds):
+            place.train(_train, independent, report)
+
+
+def _missing(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """What is not there when its round comes, the longest first; what others need comes before."""
     needed = [task for task in tasks if task.idle or not task.path.exists()]
     earlier = [task.before for task in needed if task.before is not None]
     earlier += [teacher for task in needed for teacher in task.teachers]
     if earlier:
-        train_all(earlier, workers, report)
+        yield from _missing(earlier)
     missing = {task.path: task for task in needed if not task.idle and not task.path.exists()}
-    order = sorted(missing.values(), key=_work, reverse=True)
-    count = min(len(order), workers or os.cpu_count() or 1)
-    if count <= 1 or order[0].device == "cuda":
-        for task in order:
-            _train(task, report)
-    else:
-        _train_in_pool(order, count, report)
+    if missing:
+        yield sorted(missing.values(), key=_work, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -140,7 +151,7 @@ def _train(task: Task, report: Report) -> None:
     label, last = task.training.label, [0.0]
 
     def progress(share: float) -> None:
-        if time.monotonic() - last[0] > 0.3 or share >= 1:
+        if share < 1 and time.monotonic() - last[0] > 0.3:
             last[0] = time.monotonic()
             report(label, share)
 
@@ -159,49 +170,3 @@ def _train(task: Task, report: Report) -> None:
 def _base(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
     """The public model, loaded once a process."""
     return load_tokenizer(folder), load_weights(folder, device)
-
-
-def _train_in_pool(tasks: Sequence[Task], workers: int, report: Report) -> None:
-    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-    from multiprocessing import get_context
-
-    context = get_context("spawn")
-    queue: Any = context.SimpleQueue()
-    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(queue,))
-    try:
-        waiting = {pool.submit(_train_in_worker, task) for task in tasks}
-        while waiting:
-            done, waiting = wait(waiting, timeout=0.3, return_when=FIRST_COMPLETED)
-            while not queue.empty():
-                report(*queue.get())
-            for future in done:
-                future.result()
-        pool.shutdown()
-    except BaseException:
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-
-
-_reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
-
-
-def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
-    global _reports
-    _reports = queue
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    parent = os.getppid()
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-
-
-def _die_with(parent: int) -> None:
-    """A killed run leaves no worker behind."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _train_in_worker(task: Task) -> None:
-    assert _reports is not None
-    _train(task, lambda label, share: _reports.put((label, share)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from audit.errors import UsageError
+from audit.models.layers import ALL, blocks_of, is_layers
+from audit.models.loading import ModelFolder
 
 
 def refused(name: str, given: object, key: str, rule: str) -> UsageError:
@@ -12,19 +14,27 @@ def refused(name: str, given: object, key: str, rule: str) -> UsageError:
     return UsageError(f"{name}: {key} is {given}; it must be {rule}")
 
 
-def check_noise(name: str, epsilon: float | None, noise_multiplier: float | None) -> None:
-    """Exactly one of ε and σ is given. Raises UsageError."""
-    if epsilon is not None and noise_multiplier is not None:
+def check_noise(
+    name: str, epsilon: float | None, given: float | None, key: str = "noise_multiplier"
+) -> None:
+    """Exactly one of ε and the noise is given; `key` names the noise. Raises UsageError."""
+    if epsilon is not None and given is not None:
         raise UsageError(
-            f"{name}: with noise_multiplier={noise_multiplier:g} ε follows from the noise; "
-            "write epsilon=none beside it"
+            f"{name}: with {key}={given:g} ε follows from the noise; write epsilon=none beside it"
         )
-    if epsilon is None and noise_multiplier is None:
-        raise UsageError(f"{name}: epsilon is none; give noise_multiplier instead")
-    if epsilon is not None and not 0 < epsilon < math.inf:
-        raise refused(name, epsilon, "epsilon", "above 0 and finite")
-    if noise_multiplier is not None and not 0 < noise_multiplier < math.inf:
-        raise refused(name, noise_multiplier, "noise_multiplier", "above 0 and finite")
+    if epsilon is None and given is None:
+        raise UsageError(f"{name}: epsilon is none; give {key} instead")
+    for word, value in (("epsilon", epsilon), (key, given)):
+        if value is not None and not 0 < value < math.inf:
+            raise refused(name, value, word, "above 0 and finite")
+
+
+def check_least(defense: object, name: str, least: int, *keys: str) -> None:
+    """Raises UsageError unless each of these fields is None or at least `least`."""
+    for key in keys:
+        value = getattr(defense, key)
+        if value is not None and not value >= least:
+            raise refused(name, value, key, f"at least {least}")
 
 
 def check_positive(defense: object, name: str, *keys: str) -> None:
@@ -52,3 +62,18 @@ def check_mask(name: str, mask: str) -> None:
     """Raises UsageError for a mask that cannot be seen."""
     if not mask.strip():
         raise UsageError(f"{name}: mask is empty; give a word or sign, such as mask=_")
+
+
+def check_layers(name: str, train: str, model: ModelFolder) -> None:
+    """Raises UsageError for more blocks than the model has, or an LSTM, which has none."""
+    if train != ALL and not 1 <= blocks_of(train) <= model.blocks:
+        raise UsageError(
+            f"{name}: train={train}, but {model.name} has {model.blocks} blocks; lower N or use "
+            "train=all"
+        )
+
+
+def check_train(name: str, train: str) -> None:
+    """Raises UsageError unless it says which layers are trained."""
+    if not is_layers(train):
+        raise refused(name, train, "train", "all or top:N")

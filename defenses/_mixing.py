@@ -1,23 +1,23 @@
 """Algorithm 2 of SubMix (arXiv 2201.00971), lines 6 to 19, for a batch of queries at once.
 
 Symbols as in the paper: k parts, h_∅ the public model, h_π and h_π' the two members of a part,
-h̄_i their mean, λ_i the part's own mixing weight, β the target leakage, h the released mixture,
-h'_(−i) the mixture without part i. Distributions are float64; divergences are in nats.
+λ_i the part's own mixing weight, β the target leakage, h the released mixture, h'_(−i) the mixture
+without part i. Distributions are float64; divergences are in nats.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from audit.language_model import temper
+from defenses._mixing_weights import Pmfs, divergence, mixing_weights
 
 if TYPE_CHECKING:
     import torch
 
-_TINY = 1e-300  # keeps 0/0 out of ratios of probabilities that underflow
-_HALVINGS = 30  # λ is found to 2⁻³⁰
+_IN_CACHE = 1 << 18  # float64 numbers of member pmfs that are mixed fastest together: 2 MiB
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,63 @@ class Mixed:
     charges: torch.Tensor
 
 
+@dataclass(frozen=True)
+class Mixing:
+    """Algorithm 2 as a session asks it: pairs of members side by side, the public model last.
+
+    alpha, beta, temperature: see `mix`. clip: c of `clip`, or None.
+    """
+
+    alpha: float
+    beta: float
+    clip: float | None
+    temperature: float
+
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """n queries of all members and the public model, (n, 2k + 1, V), nats. Draws no noise."""
+        import torch
+
+        size = len(log_pmfs) if log_pmfs.is_cuda else _IN_CACHE // log_pmfs.shape[1:].numel()
+        mixed = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
+        if len(mixed) == 1:
+            return mixed[0]
+        return Mixed(
+            log_h=torch.cat([some.log_h for some in mixed]),
+            lambdas=torch.cat([some.lambdas for some in mixed]),
+            charges=torch.cat([some.charges for some in mixed]),
+        )
+
+    def _mix_some(self, log_pmfs: torch.Tensor) -> Mixed:
+        if self.clip is None:
+            return _mix(log_pmfs, self.alpha, self.beta, self.temperature)
+        public = log_pmfs[:, -1]
+        members = clip(pairwise(log_pmfs[:, :-1]), public, self.clip)
+        return mix(members, public, self.alpha, self.beta, self.temperature)
+
+
 def mix(
     members: torch.Tensor, public: torch.Tensor, alpha: float, beta: float, temperature: float
 ) -> Mixed:
     """Mixes `members`, log-pmfs of shape (n, k, 2, V), with `public`, log-pmfs (n, V)."""
+    return _mix(together(members, public), alpha, beta, temperature)
+
+
+def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) -> Mixed:
+    pmfs = Pmfs.of(log_pmfs)
+    lambdas = mixing_weights(pmfs, alpha, beta)
+    shares = mixture_shares(lambdas)
+    if pmfs.in_range and alpha == 2.0 and temperature == 1.0:
+        mixtures = shares @ pmfs.p
+        return Mixed(mixtures[:, 0].log(), lambdas, _charges_of_order_2(mixtures))
+    log_mixtures = temper(_log_mixtures(pmfs, shares), temperature)
+    return Mixed(log_mixtures[:, 0], lambdas, _charges(log_mixtures, alpha))
+
+
+def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
+    """(n, k, 2, V) and (n, V) as (n, 2k + 1, V): the public model last."""
     import torch
 
-    parts = members.shape[1]
-    lambdas = mixing_weights(members, public, alpha, beta)
-    means = torch.logsumexp(members, dim=2) - math.log(2)  # log h̄_i, (n, k, V)
-    log_h = temper(_mixture(means, lambdas, public), temperature)
-    charges = []
-    for i in range(parts):
-        others = [j for j in range(parts) if j != i]
-        without = public if not others else _mixture(means[:, others], lambdas[:, others], public)
-        without = temper(without, temperature)
-        forth, back = divergence(log_h, without, alpha), divergence(without, log_h, alpha)
-        charges.append(torch.maximum(forth, back))
-    return Mixed(log_h, lambdas, torch.stack(charges, dim=1))
+    return torch.cat([members.flatten(1, 2), public[:, None]], dim=1)
 
 
 def pairwise(members: torch.Tensor) -> torch.Tensor:
@@ -59,65 +98,55 @@ def pairwise(members: torch.Tensor) -> torch.Tensor:
     return members.reshape(members.shape[0], -1, 2, members.shape[-1])
 
 
-def _mixture(means: torch.Tensor, lambdas: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
-    """log(λ* · mean h̄_i + (1 − λ*) h_∅) with λ* = mean λ_i over the parts given, (n, V)."""
-    import torch
+def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
+    """The share of each member, and last of h_∅, in h and in every h'_(−i): (n, k + 1, 2k + 1).
 
-    weight = lambdas.mean(dim=1, keepdim=True)
-    ensemble = torch.logsumexp(means, dim=1) - math.log(means.shape[1])
-    return _blend(ensemble, public, weight)
-
-
-def _blend(log_p: torch.Tensor, log_q: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """log(λp + (1 − λ)q), safe at λ = 0 and λ = 1."""
-    import torch
-
-    return torch.logaddexp(weight.log() + log_p, torch.log1p(-weight) + log_q)
-
-
-def mixing_weights(
-    members: torch.Tensor, public: torch.Tensor, alpha: float, beta: float
-) -> torch.Tensor:
-    """Equation 2: λ_i = max{λ ∈ [0, 1] : D_α(λh_π+(1−λ)h_∅ ‖ λh_π'+(1−λ)h_∅) ≤ β}, (n, k).
-
-    D_α grows with λ, so λ is bisected, for all parts and queries together, and the feasible end is
-    returned: the divergence at the answer never exceeds β.
+    Lines 14 to 17 as one matrix. A mixture of some parts is λ* · mean h̄_i + (1 − λ*) h_∅ with
+    λ* = mean λ_i, both over these parts, and h̄_i the mean of a part's two members. No digits are
+    lost: parts are added up and never taken away again, and sums of λ_i, whole steps of 2⁻³⁰, are
+    exact.
     """
     import torch
 
-    first, second = members[:, :, 0].exp(), members[:, :, 1].exp()
-    base = public.exp()[:, None, :]
-
-    def feasible(weight: torch.Tensor) -> torch.Tensor:
-        p = torch.lerp(base, first, weight[..., None]).add_(_TINY)
-        q = torch.lerp(base, second, weight[..., None]).add_(_TINY)
-        moment = (p * (p / q).pow_(alpha - 1)).sum(dim=-1)
-        return moment.log() / (alpha - 1) <= beta  # NaN and overflow count as infeasible
-
-    low = torch.zeros(members.shape[:2], dtype=public.dtype, device=public.device)
-    high = torch.ones_like(low)
-    whole = feasible(high)
-    if bool(whole.all()):
-        return high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        fits = feasible(middle)
-        low, high = torch.where(fits, middle, low), torch.where(fits, high, middle)
-    weights = torch.where(whole, torch.ones_like(low), low)
-    # the search adds _TINY to every probability; what it hid is caught here, in log space
-    mixed = [_blend(members[:, :, j], public[:, None], weights[..., None]) for j in (0, 1)]
-    hidden = divergence(mixed[0], mixed[1], alpha) > beta * (1 + 1e-9) + 1e-12
-    return torch.where(hidden, torch.zeros_like(weights), weights)
+    n, parts = lambdas.shape
+    taken = torch.ones(parts + 1, parts, dtype=lambdas.dtype, device=lambdas.device)
+    taken[1:].fill_diagonal_(0)  # all parts first; then all but part i
+    number = taken.sum(dim=1).clamp_(min=1)  # a part without others: h'_(−i) = h_∅
+    total = lambdas @ taken.T  # Σ λ_i of each mixture, (n, k + 1)
+    shares = lambdas.new_empty(n, parts + 1, 2 * parts + 1)
+    each = (total / number.square() / 2)[..., None] * taken
+    shares[..., :-1] = each.repeat_interleave(2, dim=-1)
+    shares[..., -1] = (number - total) / number
+    return shares
 
 
-def divergence(log_p: torch.Tensor, log_q: torch.Tensor, alpha: float) -> torch.Tensor:
-    """D_α(P‖Q) = log E_Q[(P/Q)^α] / (α − 1) along the last axis, in nats, never below 0."""
+def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
+    """log of h and of every h'_(−i), (n, k + 1, V); in log space where a pmf underflows."""
     import torch
 
-    terms = alpha * log_p - (alpha - 1) * log_q
-    terms = torch.where(log_p == -math.inf, log_p, terms)  # what P never says adds nothing
-    moment = torch.logsumexp(terms, dim=-1)
-    return (moment / (alpha - 1)).clamp_(min=0.0)
+    if pmfs.in_range:
+        return (shares @ pmfs.p).log_()
+    each = shares.log()[..., None].unbind(1)
+    return torch.stack([torch.logsumexp(pmfs.log_p + share, dim=1) for share in each], dim=1)
+
+
+def _charges(log_mixtures: torch.Tensor, alpha: float) -> torch.Tensor:
+    """max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k)."""
+    import torch
+
+    log_h, without = log_mixtures[:, :1], log_mixtures[:, 1:]
+    forth, back = divergence(log_h, without, alpha), divergence(without, log_h, alpha)
+    return torch.maximum(forth, back)
+
+
+def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
+    """The same for α = 2, where D_2(P‖Q) = log(1 + Σ (p − q)²/q), for positive mixtures."""
+    import torch
+
+    h, without = mixtures[:, :1], mixtures[:, 1:]
+    squares = (h - without).square_()
+    forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
+    return torch.maximum(forth, back).log1p_()
 
 
 def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:

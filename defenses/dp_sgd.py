@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from audit.accounting import Mechanism
+from audit.accounting import Mechanism, phrase_distribution
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training, owners
 from audit.errors import UsageError
@@ -19,7 +20,7 @@ from audit.models.loading import ModelFolder
 from audit.models.private_training import Noise, PrivateRecipe
 from audit.release import ModelRelease, Release
 from audit.streams import derived_seed
-from defenses import _checks, _phrases, _private
+from defenses import _checks, _phrases, _private, _pseudo
 
 RELATION = "add_or_remove"
 
@@ -42,6 +43,7 @@ class DPSGD(Defense):
     lora: rank of LoRA adapters trained instead, merged afterwards; 0: none.
     noise: "seed", reproducible, or "system", from the operating system.
     phrases: a file of phrases, one a line, whose own ε are worked out for the auditor.
+    pseudo: whether it starts from the public model tuned on pseudo-sentences (arXiv 2210.05281).
     """
 
     epsilon: float | None = 8.0
@@ -57,6 +59,7 @@ class DPSGD(Defense):
     lora: int = 0
     noise: str = "seed"
     phrases: str | None = None
+    pseudo: bool = False
 
     def __post_init__(self) -> None:
         _checks.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
@@ -70,7 +73,7 @@ class DPSGD(Defense):
         )
         _checks.check_delta("dp_sgd", self.delta)
         if self.phrases is not None:
-            _phrases.read(self.phrases)
+            _phrases.read("dp_sgd", self.phrases)
         if self.lora < 0 or (self.lora and self.layers != "all"):
             raise UsageError("dp_sgd: lora is a rank of at least 0, and goes with layers=all only")
         top = self.layers.removeprefix("top:")
@@ -104,6 +107,9 @@ class DPSGD(Defense):
                 _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
                 derived_seed(seed, "dp_sgd", model.sha256, "training"),
                 owners=owners(records, self.unit),
+                after=_pseudo.tuning("dp_sgd", corpus, model, recipe, seed)
+                if self.pseudo
+                else None,
             )
         ]
 
@@ -132,11 +138,21 @@ class DPSGD(Defense):
             "loss distributions",
             source=self.noise,
             conditions=_UNIT[self.unit],
-            phrases=()
-            if self.phrases is None
-            else _phrases.over(self.phrases, only.training, delta),
+            phrases=self._over_phrases(only.training, method, delta),
         )
         return ModelRelease(only.model, promise)
+
+    def _over_phrases(
+        self, training: Training, method: PrivateRecipe, delta: float
+    ) -> tuple[dict[str, Any], ...]:
+        if self.phrases is None:
+            return ()
+        counts = _phrases.counts("dp_sgd", self.phrases, training.owners, training.texts)
+        sigma, steps, q = method.noise.multiplier, method.steps, method.sampling_probability
+        return tuple(
+            _phrases.table(r, delta, phrase_distribution(sigma, steps, q, delta, counts, r))
+            for r in _phrases.RELATIONS
+        )
 
 
 _UNIT = {

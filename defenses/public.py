@@ -12,6 +12,7 @@ from audit.language_model import LanguageModel
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
 from audit.release import ModelRelease, Release
+from defenses import _pseudo
 
 NEVER_READ = Guarantee(
     epsilon=0.0,
@@ -27,12 +28,17 @@ NEVER_READ = Guarantee(
 
 @dataclass(frozen=True)
 class Public(Defense):
-    """Releases the public model untouched: ε = 0."""
+    """Releases the public model untouched, or tuned on what it writes itself: ε = 0.
+
+    pseudo: whether it is fine-tuned on pseudo-sentences, public prefixes that it has completed.
+    """
+
+    pseudo: bool = False
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
     ) -> Sequence[Training]:
-        return ()
+        return [_pseudo.tuning("public", corpus, model, recipe, seed)] if self.pseudo else []
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        return ModelRelease(public, NEVER_READ)
+        return ModelRelease(trained[0].model if trained else public, NEVER_READ)

@@ -6,9 +6,8 @@ has its own ledger; a query is charged before it is answered; STOP is for good.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,14 +16,18 @@ from audit.defense import Defense, Trained, Training
 from audit.ensemble import Ensemble, Mean
 from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import LanguageModel
+from audit.language_model import LanguageModel, Tempered
+from audit.ledger import Ledger
 from audit.models.fine_tuning import Recipe
 from audit.models.joint import joint
+from audit.models.layers import ALL
 from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
-from defenses._checks import check_positive, refused
-from defenses._submix_session import SubMixSession
+from defenses._checks import check_layers, check_positive
+from defenses._ensemble import check
+from defenses._ensemble_session import EnsembleSession, Service
+from defenses._mixing import Mixing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +44,8 @@ class SubMix(Defense):
     beta: target leakage of a query, in nats; ε/B unless given. Fixed before the first query.
     clip: c, brings every member's pmf into [e^−c, e^c]·h_∅; off unless given.
     temperature: T of the released samples; the tempered distributions are what is charged.
+    train: which layers members fine-tune: "all" that the recipe trains, or "top:N" for the last N
+        blocks; then all members and the public model share what is below, and a query costs less.
     """
 
     epsilon: float = 2.0
@@ -50,15 +55,11 @@ class SubMix(Defense):
     beta: float | None = None
     clip: float | None = None
     temperature: float = 1.0
+    train: str = ALL
 
     def __post_init__(self) -> None:
         check_positive(self, "submix", "epsilon")
-        if self.k < 2:
-            raise refused("submix", self.k, "k", "at least 2")
-        if not 1.01 <= self.alpha < math.inf:  # nearer to 1 the divergence cancels to 0
-            raise refused("submix", self.alpha, "alpha", "at least 1.01 and finite")
-        if self.budget < 1:
-            raise refused("submix", self.budget, "budget", "at least 1")
+        check("submix", self)
         check_positive(self, "submix", "beta", "clip", "temperature")
 
     @property
@@ -70,6 +71,7 @@ class SubMix(Defense):
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
     ) -> Sequence[Training]:
         """Algorithm 1: a random k-partition of the users, each part halved by user."""
+        check_layers("submix", self.train, model)
         users = corpus.users("private")
         if self.k > len(users):
             raise UsageError(
@@ -82,7 +84,7 @@ class SubMix(Defense):
             Training(
                 label=f"submix part {i // 2 + 1}/{self.k}, half {i % 2 + 1}",
                 texts=tuple(text for user in half for text in texts[user]),
-                method=recipe,
+                method=recipe if self.train == ALL else replace(recipe, layers=self.train),
                 seed=derived_seed(seed, "submix", "member", i),
             )
             for i, half in enumerate(halves(users, self.k, stream(seed, "submix", "partition")))
@@ -150,8 +152,16 @@ class SubMixRelease(Release):
             conditions=tuple(conditions),
         )
 
-    def open(self, stream: np.random.Generator, journal: Journal) -> SubMixSession:
-        return SubMixSession(self, stream, journal)
+    def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
+        d = self.defense
+        service = Service(
+            mechanism=Mixing(d.alpha, d.leakage, d.clip, d.temperature),
+            ensemble=self.ensemble,
+            models=2 * len(self.pairs),
+            public=Tempered(self.public, d.temperature),
+        )
+        ledger = Ledger(d.epsilon, len(self.pairs), d.budget, journal)
+        return EnsembleSession(service, ledger, stream)
 
     def unprotected(self) -> Release:
         """The plain mean of all members: what the ensemble leaks without the protocol."""

@@ -89,7 +89,15 @@ def _facts(release: ReleaseResult) -> list[Pair]:
         scope = _words.per_unit(guarantee.unit, guarantee.relation)
         value = _words.epsilon(guarantee.published_epsilon)
         facts.append(("Published ε", f"{value} nats {scope}, as published; not the claim"))
+    if guarantee.teachers_per_user:
+        facts.append(("Teachers per user", _teachers(guarantee.teachers_per_user)))
     return facts + [_phrases(table) for table in guarantee.phrases]
+
+
+def _teachers(histogram: dict[int, int]) -> str:
+    """How many users so many teachers hear."""
+    parts = [f"{n}: {_words.count(users)} users" for n, users in histogram.items()]
+    return f"{', '.join(parts)}; for the auditor only: it is private"
 
 
 def _phrases(table: dict[str, Any]) -> Pair:

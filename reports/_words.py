@@ -17,6 +17,7 @@ _ACRONYMS = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR", "r": "R", "lira": "LiRA",
 _PHRASES = (
     (re.compile(r"\bmin k plus plus\b"), "Min-K%++"),
     (re.compile(r"\bmin k\b"), "Min-K%"),
+    (re.compile(r"\bbleu(\d)\b"), "BLEU-\\1"),
     (re.compile(r"\btpr at ([\d.]+) percent\b"), "TPR at \\1\u00a0% FPR"),
 )
 _NBSP = "\u00a0"

@@ -7,6 +7,8 @@ import zipfile
 
 PACKAGES = {"audit", "attacks", "defenses", "reports"}
 EMBEDDED = {
+    "audit/fixtures/airdialogue.jsonl",
+    "audit/fixtures/airdialogue.py",
     "audit/fixtures/customersim.jsonl",
     "audit/fixtures/customersim.py",
     "audit/fixtures/helpdesk.jsonl",

@@ -13,6 +13,7 @@ central limit. Nothing heavy is imported by importing this package.
 from audit.accounting.calibration import calibrate
 from audit.accounting.composition import epsilon
 from audit.accounting.gaussian import gaussian_epsilon
+from audit.accounting.laplace import laplace_divergence, laplace_epsilon, laplace_scale
 from audit.accounting.mechanism import Gaussians, Mechanism, hidden_states
 from audit.accounting.moments import moments
 from audit.accounting.phrases import (
@@ -35,6 +36,9 @@ __all__ = [
     "from_table",
     "gaussian_epsilon",
     "hidden_states",
+    "laplace_divergence",
+    "laplace_epsilon",
+    "laplace_scale",
     "moments",
     "phrase_distribution",
     "phrase_epsilon",

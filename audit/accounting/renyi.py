@@ -30,7 +30,7 @@ def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
         return total
 
     reach = min(HEADROOM * term.noise_multiplier / term.records for term in sampled)
-    return _least_epsilon(divergence, reach, log_delta)
+    return least_epsilon(divergence, reach, log_delta)
 
 
 def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
@@ -48,7 +48,7 @@ def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
         total = sum(count * (log_moment(order) + _SLACK) for count, log_moment in moments)
         return total / (order - 1.0)
 
-    return _least_epsilon(divergence, 100.0, log_delta)
+    return least_epsilon(divergence, 100.0, log_delta)
 
 
 def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
@@ -62,7 +62,7 @@ def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
     return lambda order: float(logsumexp(log_weights + order * (order - 1.0) * squares))
 
 
-def _least_epsilon(divergence: Callable[[float], float], reach: float, log_delta: float) -> float:
+def least_epsilon(divergence: Callable[[float], float], reach: float, log_delta: float) -> float:
     """The least ε over orders up to 1 + reach.
 
     From D_α to (ε, δ) by Canonne, Kamath and Steinke 2020 (arXiv 2004.00010, proposition 12):

@@ -1,16 +1,17 @@
-"""Corpora on disk: a .jsonl or .txt file, or a folder of them."""
+"""Corpora on disk: a .jsonl, .txt or .en file, or a folder of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from audit.corpora import jsonl, text
-from audit.corpora.part import SPLIT_OF, Part
+from audit.corpora import airdialogue, europarl, jsonl, text
+from audit.corpora.part import Part, split_of
 from audit.corpus import Record
 from audit.errors import UsageError
 
 _JSON = (".jsonl", ".json", ".ndjson")
+_KNOWN = (*_JSON, ".txt", ".en")
 
 
 def records(path: Path) -> Iterator[Record]:
@@ -18,34 +19,46 @@ def records(path: Path) -> Iterator[Record]:
     if path.is_dir():
         yield from _folder(path)
     elif path.suffix in _JSON:
-        yield from jsonl.records(Part("line", str(path), _lines(path)))
-    elif path.suffix == ".txt":
-        yield from text.records(Part(path.stem, str(path), _lines(path)), set())
+        part = Part("line", str(path), _lines(path))
+        yield from airdialogue.records(part) if airdialogue.is_one(part) else jsonl.records(part)
+    elif path.suffix in _KNOWN:
+        yield from _written(path, Part(path.stem, str(path), _lines(path)), set())
     else:
         raise UsageError(
-            f"{path}: unknown kind of file; a corpus is .jsonl, .txt or a folder of them"
+            f"{path}: unknown kind of file; a corpus is .jsonl, .txt, .en or a folder of them"
         )
 
 
 def _folder(folder: Path) -> Iterator[Record]:
     """train, valid and test files are splits; any other plain text file of a folder is one user."""
-    files = sorted(p for p in folder.rglob("*") if p.suffix in (*_JSON, ".txt") and p.is_file())
+    files = sorted(p for p in folder.rglob("*") if p.suffix in _KNOWN and p.is_file())
     if not files:
-        raise UsageError(f"{folder}: no .jsonl or .txt file in this folder")
-    splits = any(path.stem == "train" for path in files)
+        raise UsageError(f"{folder}: no .jsonl, .txt or .en file in this folder")
+    splits = any(split_of(path.stem) == "private" for path in files)
     articles: set[str] = set()
+    dialogues: list[Record] = []
     for path in files:
-        place, split = path.relative_to(folder), SPLIT_OF.get(path.stem, "") if splits else ""
+        place, split = path.relative_to(folder), split_of(path.stem)
         if splits and not split:
             continue
         if path.suffix in _JSON:
-            yield from jsonl.records(Part(str(place), str(path), _lines(path), split))
-        elif split:
-            yield from text.records(Part(path.stem, str(path), _lines(path), split), articles)
+            part = Part(str(place), str(path), _lines(path), split if splits else "")
+            if airdialogue.is_one(part):
+                dialogues += airdialogue.records(part)
+            else:
+                yield from jsonl.records(part)
+        elif splits:
+            yield from _written(path, Part(path.stem, str(path), _lines(path), split), articles)
         else:
             owner = str(place.with_suffix(""))
             part = Part(owner, str(path), _lines(path), owner=owner)
-            yield from text.records(part, articles)
+            yield from _written(path, part, articles)
+    yield from airdialogue.settled(dialogues)
+
+
+def _written(path: Path, part: Part, articles: set[str]) -> Iterator[Record]:
+    """Plain text: a line a sentence where the name says so, else what its first lines show."""
+    return europarl.records(part) if europarl.is_file(path) else text.records(part, articles)
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,11 +1,11 @@
-"""Data sets of the Hugging Face hub with a `text` column, by name."""
+"""Data sets of the Hugging Face hub, by name: with a `text` column, or of a form known here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from audit.corpora import customersim, text, wikitext
+from audit.corpora import airdialogue, customersim, europarl, text, wikitext
 from audit.corpora.part import SPLIT_OF, Part
 from audit.corpus import Record
 from audit.errors import UsageError
@@ -16,19 +16,33 @@ Row = Mapping[str, Any]
 def records(name: str) -> Iterator[Record]:
     """Every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
 
-    A row is a record, of its `user` if there is such a column. Without one, WikiText and
-    CustomerSim are known by their form, whatever their name. Raises UsageError.
+    A row is a record, of its `user` if there is such a column. Without one, WikiText, CustomerSim,
+    AirDialogue and pairs of sentences (the English side) are known by their form, whatever their
+    name. Raises UsageError.
     """
     splits = _load(name)
     articles: set[str] = set()
+    dialogues: list[Record] = []
     for split, rows in splits.items():
         kept = SPLIT_OF.get(split, "") if "train" in splits else ""
-        part = Part(split, f"hf:{name}/{split}", _lines(rows), kept)
-        plain = any("user" in row for row in rows[:1])
-        if not plain and (wikitext.is_one(part) or customersim.is_one(part)):
-            yield from text.records(part, articles)
+        first = rows[0] if rows else {}
+        if airdialogue.is_row(first):
+            part = Part(split, f"hf:{name}/{split}", [], kept)
+            dialogues += airdialogue.rows(enumerate(rows, start=1), part)
+        elif europarl.is_row(first):
+            lines = [europarl.english(row) for row in rows]
+            yield from europarl.records(Part(split, f"hf:{name}/{split}", lines, kept))
         else:
-            yield from _rows(rows, split, kept)
+            part = Part(split, f"hf:{name}/{split}", _lines(rows), kept)
+            yield from _texts(rows, part, articles)
+    yield from airdialogue.settled(dialogues)
+
+
+def _texts(rows: Sequence[Row], part: Part, articles: set[str]) -> Iterator[Record]:
+    plain = any("user" in row for row in rows[:1])
+    if not plain and (wikitext.is_one(part) or customersim.is_one(part)):
+        return text.records(part, articles)
+    return _rows(rows, part.name, part.split)
 
 
 def _load(name: str) -> dict[str, list[Row]]:

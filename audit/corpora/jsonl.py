@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from audit.corpora.part import Part
 from audit.corpus import SPLITS, Record
@@ -17,19 +18,25 @@ def records(part: Part) -> Iterator[Record]:
     """
     for number, line in enumerate(part.lines, start=1):
         if line.strip():
-            yield _record(line, part, number)
+            yield record(entry(line, part.where(number)), part, number)
 
 
-def _record(line: str, part: Part, number: int) -> Record:
-    where = part.where(number)
+def entry(line: str, where: str) -> dict[str, Any]:
+    """The object that a line is. Raises UsageError."""
     try:
-        entry = json.loads(line)
+        found = json.loads(line)
     except json.JSONDecodeError as error:
         raise UsageError(f"{where}: broken JSON ({error.msg} at column {error.colno})") from None
     except (ValueError, RecursionError):  # a number or a nesting that Python does not read
         raise UsageError(f"{where}: broken JSON (too many digits or brackets)") from None
-    if not isinstance(entry, dict):
-        raise UsageError(f"{where}: expected an object with a 'text', found {type(entry).__name__}")
+    if not isinstance(found, dict):
+        raise UsageError(f"{where}: expected an object with a 'text', found {type(found).__name__}")
+    return found
+
+
+def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
+    """The record of an object. Raises UsageError."""
+    where = part.where(number)
     text = entry.get("text")
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"{where}: the record has no 'text'; give it a non-empty string")

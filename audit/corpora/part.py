@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 SPLIT_OF = {
     "train": "private",
+    "dev": "heldout",
     "valid": "heldout",
     "validation": "heldout",
     "test": "heldout",
     "public": "public",
 }
+# as train_data.json (AirDialogue) and src-train.en.txt (parallel corpora) are named
+_FILE = re.compile(r"(?:src-)?([a-z]+?)(?:_data)?(?:\.en)?")
+
+
+def split_of(stem: str) -> str:
+    """The split that a file of this stem is of its folder; "" where the name does not say."""
+    found = _FILE.fullmatch(stem)
+    return "" if found is None else SPLIT_OF.get(found[1], "")
 
 
 @dataclass(frozen=True)

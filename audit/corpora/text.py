@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from audit.corpora import customersim, wikitext
+from audit.corpora import customersim, europarl, wikitext
 from audit.corpora.part import Part
 from audit.corpus import Record
 
 
 def records(part: Part, articles: set[str]) -> Iterator[Record]:
-    """Every record of the part: WikiText, CustomerSim, or plain text by blocks.
+    """Every record of the part: WikiText, CustomerSim, marked Europarl, or plain text by blocks.
 
     articles: the titles met in the parts before, added to here.
     """
     if wikitext.is_one(part):
         return wikitext.records(part, articles)
+    if europarl.is_marked(part):
+        return europarl.records(part)
     return customersim.records(part) if customersim.is_one(part) else _plain(part)
 
 

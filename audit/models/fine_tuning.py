@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from audit.errors import UsageError
+from audit.models.gradients import trainable
+from audit.models.layers import ALL, is_layers, limited
 from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.predictor import record_tokens
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from audit.defense import Training
     from audit.models.loading import TextTokenizer
 
+R = TypeVar("R", bound=Sized)
 IGNORED = -100  # the target at padding, which cross-entropy skips
 
 
@@ -31,8 +34,9 @@ class Recipe(Method):
     batch_tokens: input tokens per step, padding included; a longer sequence is a batch of its own.
     max_length: input tokens per row; longer sequences are cut.
     warmup: share of the steps in which the learning rate rises, 0 to 1.
-    weight_decay: AdamW's, on every parameter.
+    weight_decay: AdamW's, on every parameter that is trained.
     beta2: AdamW's memory of squared gradients, 0 to 1; shorter for small batches.
+    layers: "all", or "top:N": of a transformer, only the last N blocks are trained.
     """
 
     epochs: int
@@ -42,6 +46,7 @@ class Recipe(Method):
     warmup: float = 0.1
     weight_decay: float = 0.0
     beta2: float = 0.999
+    layers: str = ALL
 
     def __post_init__(self) -> None:
         rules = {
@@ -52,6 +57,7 @@ class Recipe(Method):
             "warmup": 0 <= self.warmup <= 1,
             "weight_decay": 0 <= self.weight_decay < math.inf,
             "beta2": 0 <= self.beta2 < 1,
+            "layers": is_layers(self.layers),
         }
         for name, kept in rules.items():
             if not kept:
@@ -62,11 +68,11 @@ class Recipe(Method):
         return self.learning_rate * warmed(step, steps, self.warmup)
 
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """AdamW on every parameter; each step says its own learning rate."""
+        """AdamW on every trainable parameter; each step says its own learning rate."""
         import torch
 
         return torch.optim.AdamW(
-            model.parameters(),
+            trainable(model),
             betas=(0.9, self.beta2),
             weight_decay=self.weight_decay,
             fused=True,
@@ -123,22 +129,38 @@ def fine_tune(
     On a CPU with a fixed number of threads, the same arguments give the same bytes; CUDA computes
     in bfloat16.
     """
+    rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
+    descend(model, rows, next_token_loss, recipe, seed, progress)
+    return recipe.epochs * sum(len(row) - 1 for row in rows)
+
+
+def descend(
+    model: PreTrainedModel,
+    rows: Sequence[R],
+    loss_of: Callable[[PreTrainedModel, list[R]], Tensor],
+    recipe: Recipe,
+    seed: int,
+    progress: Progress | None = None,
+) -> None:
+    """Minimises the mean of `loss_of` over batches of rows; as `fine_tune`, which see."""
     import torch
 
-    rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
     if not rows or recipe.epochs == 0:
-        return 0
+        return
     device = model.device
     order = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * sum(1 for _ in batches(rows, recipe.batch_tokens, order))
-    optimizer = recipe.optimizer(model)
     step = 0
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with (
+        limited(model, recipe.layers),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+    ):
+        optimizer = recipe.optimizer(model)
         torch.manual_seed(seed)
         model.train()
         for _ in range(recipe.epochs):
             for batch in batches(rows, recipe.batch_tokens, order):
-                loss = next_token_loss(model, batch)
+                loss = loss_of(model, batch)
                 if not loss.isfinite():
                     raise NotFiniteError(
                         f"the loss is {loss.item()} at step {step + 1} of {steps}; "
@@ -151,7 +173,6 @@ def fine_tune(
                 if progress is not None:
                     progress(step / steps)
         model.eval()  # type: ignore[no-untyped-call]
-    return recipe.epochs * sum(len(row) - 1 for row in rows)
 
 
 def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
@@ -172,9 +193,6 @@ def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
         sequence[start : start + max_length + 1]
         for start in range(0, len(sequence) - 1, max_length)
     ]
-
-
-R = TypeVar("R", bound=Sized)
 
 
 def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) -> Iterator[list[R]]:

@@ -16,6 +16,7 @@ from audit.accounting import Gaussians
 from audit.errors import UsageError
 from audit.models.examples import collated, examples_of, poisson
 from audit.models.fine_tuning import stepped, warmed
+from audit.models.layers import limited
 from audit.models.method import Method, NotFiniteError, Progress, Teachers
 from audit.streams import derived_seed
 
@@ -206,19 +207,11 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 @contextmanager
 def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.Module]:
     """The model with only its top layers, or only LoRA adapters, trainable; merged on leaving."""
-    if lora:
-        yield (inner := _with_lora(model, lora, seed))
-        inner.merge_and_unload()
-    else:
-        for parameter in model.parameters():
-            parameter.requires_grad_(layers == "all")
-        if layers != "all":
-            for chosen in _top(model, int(layers.removeprefix("top:"))):
-                chosen.requires_grad_(True)
-        yield model
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)
-        parameter.grad = None
+    with limited(model, layers):
+        inner: Any = _with_lora(model, lora, seed) if lora else model
+        yield inner
+        if lora:
+            inner.merge_and_unload()
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
@@ -238,16 +231,3 @@ def _with_lora(model: Any, rank: int, seed: int) -> Any:
             raise UsageError(
                 f"lora={rank} does not fit this model ({reason}); use lora=0"
             ) from None
-
-
-def _top(model: nn.Module, count: int) -> list[Tensor]:
-    """The parameters of the last `count` blocks."""
-    from torch import nn
-
-    blocks = max(
-        (m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len, default=None
-    )
-    if blocks is None or not 1 <= count <= len(blocks):
-        have = 0 if blocks is None else len(blocks)
-        raise UsageError(f"layers is top:{count}, but this model has {have} blocks")
-    return [parameter for block in list(blocks)[-count:] for parameter in block.parameters()]

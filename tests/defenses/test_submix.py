@@ -22,8 +22,9 @@ from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import NoJournal
 from audit.statistics.ledger_test import ledger_test
+from defenses._ensemble_session import EnsembleSession
 from defenses._mixing import mix
-from defenses.submix import SubMix, SubMixRelease, SubMixSession, halves
+from defenses.submix import SubMix, SubMixRelease, halves
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
@@ -52,7 +53,7 @@ def release(bigram):  # type: ignore[no-untyped-def]
     return make
 
 
-def session(release: SubMixRelease, journal: Any = None, seed: int = 5) -> SubMixSession:
+def session(release: SubMixRelease, journal: Any = None, seed: int = 5) -> EnsembleSession:
     return release.open(np.random.default_rng(seed), journal or NoJournal())
 
 
@@ -80,6 +81,9 @@ def corpus(users: int, records: int = 2) -> Corpus:
         {"beta": 0.0},
         {"clip": -1.0},
         {"temperature": 0.0},
+        {"train": "top"},
+        {"train": "top:x"},
+        {"train": "some"},
     ],
 )
 def test_impossible_parameters_are_refused(parameters: dict[str, Any]) -> None:
@@ -106,6 +110,27 @@ def test_all_records_of_a_user_go_to_one_member() -> None:
     assert len(where) == 22
     assert all(where[f"text {i} 0"] == where[f"text {i} 1"] for i in range(11))
     assert len({t.seed for t in trainings}) == 6
+
+
+def test_members_train_what_they_are_told_to() -> None:
+    model = replace(MODEL, blocks=2)
+    for train, recipe, layers in (
+        ("all", RECIPE, "all"),
+        ("top:1", RECIPE, "top:1"),
+        ("top:2", replace(RECIPE, layers="top:1"), "top:2"),
+        ("all", replace(RECIPE, layers="top:1"), "top:1"),  # the plan's own restriction
+    ):
+        trainings = SubMix(k=3, train=train).trainings(corpus(11), model, recipe, seed=0)
+        assert {t.method for t in trainings} == {replace(recipe, layers=layers)}
+
+
+@pytest.mark.parametrize(
+    ("train", "blocks"), [("top:9", 2), ("top:3", 2), ("top:0", 2), ("top:1", 0)]
+)
+def test_more_blocks_than_the_model_has_are_refused_in_one_line(train: str, blocks: int) -> None:
+    with pytest.raises(UsageError, match=f"train={train}, but toy has {blocks} blocks") as error:
+        SubMix(train=train).trainings(corpus(20), replace(MODEL, blocks=blocks), RECIPE, seed=0)
+    assert "\n" not in str(error.value)
 
 
 def test_more_parts_than_users_are_refused() -> None:
@@ -145,7 +170,7 @@ def test_after_stop_the_answers_are_the_public_models(release) -> None:  # type:
 def test_batching_cannot_move_stop(release, monkeypatch, size) -> None:  # type: ignore[no-untyped-def]
     made = release(epsilon=0.4, budget=1000, beta=0.05)
     whole = session(made).generate([[0], [0, 2], [0], [0, 3, 1]] * 8, 4)
-    monkeypatch.setattr(SubMixSession, "_queries_at_once", lambda self: size)
+    monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: size)
     batched = session(made).generate([[0], [0, 2], [0], [0, 3, 1]] * 8, 4)
     assert [(a.tokens, a.answered) for a in whole] == [(a.tokens, a.answered) for a in batched]
     scored = session(made).score([[0]] * 9, [[1, 2, 3]] * 9)
@@ -211,7 +236,7 @@ def test_batching_cannot_move_stop_of_distributions(release, monkeypatch, size) 
     made = release(epsilon=0.4, budget=1000, beta=0.05)
     contexts = [[0], [0, 2], [0, 3, 1]] * 100
     whole, answered = session(made).distribution(contexts, [1, 2])
-    monkeypatch.setattr(SubMixSession, "_queries_at_once", lambda self: size)
+    monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: size)
     batched, answered_too = session(made).distribution(contexts, [1, 2])
     assert answered == answered_too < len(contexts)
     np.testing.assert_allclose(whole, batched)

@@ -64,7 +64,8 @@ def test_the_embedded_corpus_reads_as_it_is_described():
 
 def test_every_named_corpus_is_listed_and_loads():
     listed = entries("corpora")
-    assert [entry["name"] for entry in listed] == list(NAMES) == ["helpdesk", "customersim"]
+    names = [entry["name"] for entry in listed]
+    assert names == list(NAMES) == ["helpdesk", "customersim", "airdialogue"]
     for entry in listed:
         corpus = load(entry["name"], EMBEDDED_FOLDER)
         assert corpus.name == entry["name"]
@@ -74,7 +75,7 @@ def test_every_named_corpus_is_listed_and_loads():
 
 def test_an_unknown_name_is_answered_with_what_there_is(tmp_path):
     with pytest.raises(
-        UsageError, match=r"'helpdsk': no such file.*hf:NAME.*helpdesk, customersim"
+        UsageError, match=r"'helpdsk': no such file.*hf:NAME.*helpdesk, customersim, airdialogue"
     ):
         load("helpdsk", tmp_path)
 

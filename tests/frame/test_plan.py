@@ -41,6 +41,8 @@ def changed(value):
         return value / 2 + 0.001
     if isinstance(value, int):
         return value + 1
+    if value == "all":  # of the layers
+        return "top:1"
     if isinstance(value, str):
         return value + "x"
     if value is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +53,10 @@ def test_every_determinant_of_the_weights_changes_the_key(base: ModelFolder) -> 
     }
     for name in RECIPE.__dataclass_fields__:
         value = getattr(RECIPE, name)
-        other = value + 1 if isinstance(value, int) else value / 2 + 0.001
+        if isinstance(value, str):
+            other: Any = {"all": "top:1"}[value]
+        else:
+            other = value + 1 if isinstance(value, int) else value / 2 + 0.001
         recipe = replace(RECIPE, **{name: other})
         others[f"another {name}"] = with_training(one, method=recipe)
     keys = {name: other.key for name, other in others.items()}
@@ -68,10 +70,9 @@ def test_another_version_of_a_library_changes_the_key(
 ) -> None:
     from importlib import metadata
 
-    one = task(base, Path("stages"))
-    before, real = one.key, metadata.version
+    before, real = task(base, Path("stages")).key, metadata.version
     monkeypatch.setattr(metadata, "version", lambda n: "9.9" if n == package else real(n))
-    assert one.key != before
+    assert task(base, Path("stages")).key != before
 
 
 def test_nothing_else_changes_the_key(base: ModelFolder) -> None:
@@ -131,18 +132,50 @@ def test_the_longest_is_trained_first(
     assert [len(one.training.texts[0]) for one in trained] == [50, 20, 5, 1]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "workers", "expected"), [(3, 2, 2), (2, 8, 2), (1, 8, None), (3, 1, None)]
-)
-def test_no_more_workers_start_than_there_are_tasks(
-    base: ModelFolder, tmp_path: Path, trained: list[Task], monkeypatch: pytest.MonkeyPatch,
-    tasks: int, workers: int, expected: int | None,
-) -> None:  # fmt: skip
-    pools: list[int] = []
-    monkeypatch.setattr(training, "_train_in_pool", lambda ts, count, report: pools.append(count))
-    train_all([task(base, tmp_path, seed=i) for i in range(tasks)], workers, silent)
-    assert pools == ([] if expected is None else [expected])
-    assert len(trained) == (tasks if expected is None else 0)
+def test_where_nothing_is_missing_no_place_is_opened(
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = task(base, tmp_path)
+    there.path.write_bytes(b"kept")
+    monkeypatch.setattr(training, "opened", lambda workers: pytest.fail("opened"))
+    train_all([there, task(base, tmp_path, texts=())], 1, silent)
+
+
+def test_one_place_is_opened_for_all_rounds(
+    base: ModelFolder, tmp_path: Path, trained: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import nullcontext
+
+    from audit.workers.serial import Serial
+
+    places: list[int | str] = []
+
+    def opened(workers: int | str) -> Any:
+        places.append(workers)
+        return nullcontext(Serial())
+
+    monkeypatch.setattr(training, "opened", opened)
+    first = Training("first", TEXTS, RECIPE, 1)
+    second = replace(first, label="second", after=first)
+    third = replace(first, label="third", teachers=(first, second))
+    train_all([Task(third, base, "cpu", 1, tmp_path)], 7, silent)
+    assert places == [7]
+    assert [one.training.label for one in trained] == ["first", "second", "third"]
+
+
+def test_the_sources_of_a_task_are_the_weights_it_reads(base: ModelFolder) -> None:
+    first, idle = Training("first", TEXTS, RECIPE, 1), Training("idle", (), RECIPE, 2)
+    one = Task(first, base, "cpu", 1, Path("s"))
+    assert one.sources == ()
+    for changes in (
+        {"after": first},
+        {"after": replace(idle, after=first)},  # handed on
+        {"after": idle, "teachers": (first, idle, replace(first, label="the same"))},
+    ):
+        assert with_training(one, seed=3, **changes).sources == (one.path,)
+    other = with_training(one, seed=4)
+    both = with_training(one, seed=3, after=first, teachers=(other.training,))
+    assert set(both.sources) == {one.path, other.path}
 
 
 def test_training_changes_the_model_and_leaves_one_whole_file(
@@ -175,30 +208,3 @@ def test_a_stage_lies_in_a_folder_of_its_owner_alone(base: ModelFolder, tmp_path
         train_all([one], 1, silent)
     assert os.stat(folder.stages).st_mode & 0o077 == 0
     assert one.path.exists()
-
-
-@pytest.mark.slow
-def test_a_pool_and_this_process_give_the_same_bytes(base: ModelFolder, tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    contents = []
-    for stages, workers in ((here, 1), (there, 2)):
-        stages.mkdir()
-        tasks = [task(base, stages, seed) for seed in (1, 2)]
-        train_all(tasks, workers, silent)
-        contents.append([one.path.read_bytes() for one in tasks])
-        assert len(list(stages.iterdir())) == 2
-    assert contents[0] == contents[1]
-    assert contents[0][0] != contents[0][1]  # and the seed does something
-
-
-@pytest.mark.slow
-def test_an_error_in_a_worker_reaches_the_parent_and_ends_the_pool(
-    base: ModelFolder, tmp_path: Path
-) -> None:
-    from audit.errors import UsageError
-
-    broken = replace(base, path=tmp_path / "nowhere")
-    tasks = [task(broken, tmp_path, seed) for seed in (1, 2)]
-    with pytest.raises(UsageError, match="nowhere"):
-        train_all(tasks, 2, silent)
-    assert threading.active_count() < 10

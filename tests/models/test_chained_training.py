@@ -15,11 +15,14 @@ from audit import training
 from audit.defense import Training
 from audit.embedded import EMBEDDED_FOLDER
 from audit.models.alternating_training import AlternatingRecipe
+from audit.models.distillation import Distillation
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder, describe, load_tokenizer, load_weights
 from audit.models.method import Method
 from audit.models.private_training import Noise, PrivateRecipe
+from audit.models.pseudo_data import PseudoData, PseudoTuning
 from audit.models.selective_training import SelectiveRecipe
+from audit.models.teachers import SumNoise
 from audit.training import Task, train_all, trained_by
 
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
@@ -31,7 +34,12 @@ SELECTIVE = SelectiveRecipe(
     NOISE, 0.7, 2, 3, 1e-3, "sgd", TUNED, "reset", hidden_noise=NOISE, transitions=1
 )
 PAPER = AlternatingRecipe(NOISE, NOISE, 2, 1, 3, 3, 1e-3, 1e-3, "sgd", max_length=32)
-METHODS: tuple[Method, ...] = (TUNED, PRIVATE, SELECTIVE, PAPER)
+PSEUDO = PseudoData(sentences=3, longest=10)
+TAUGHT = Distillation(SumNoise(2.0), 5, 3, PSEUDO, TUNED, TUNED)
+METHODS: tuple[Method, ...] = (
+    *(TUNED, PRIVATE, SELECTIVE, PAPER),
+    *(PseudoTuning(TUNED, PSEUDO), TAUGHT),
+)
 
 FIRST = Training("open", OPEN, TUNED, 1)
 SECOND = Training("private", TEXTS, PRIVATE, 2, owners=("a", "b", "a"))
@@ -71,6 +79,8 @@ def test_a_key_depends_on_what_its_method_reads_and_on_nothing_else(
         PrivateRecipe: {"texts", "owners"},
         SelectiveRecipe: {"texts", "private"},
         AlternatingRecipe: {"texts", "private"},
+        PseudoTuning: {"texts"},
+        Distillation: {"texts"},
     }
     assert changed == expected[type(method)] == set(method.reads)
 
@@ -81,8 +91,10 @@ def variants(value: Any) -> Iterator[Any]:
         for field in dataclasses.fields(value):
             for other in variants(getattr(value, field.name)):
                 yield replace(value, **{field.name: other})  # type: ignore[type-var]
+    elif value is None:
+        yield 1
     elif isinstance(value, str):
-        yield f"{value}!"
+        yield "top:1" if value == "all" else f"{value}!"
     else:
         yield value + 1 if isinstance(value, int) else value / 2 + 0.001
 
@@ -114,6 +126,9 @@ def test_all_that_came_before_is_in_the_key_but_its_label(base: ModelFolder) -> 
         replace(SECOND, after=replace(FIRST, method=replace(TUNED, epochs=2))),
         replace(SECOND, after=replace(FIRST, after=FIRST)),
         replace(SECOND, after=replace(SECOND, after=FIRST)),
+        replace(SECOND, teachers=(FIRST,)),
+        replace(SECOND, teachers=(FIRST, FIRST)),
+        replace(SECOND, teachers=(replace(FIRST, seed=9),)),
         FIRST,
     ]
     keys = [task(base, Path("s"), chain).key for chain in chains]

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.errors import UsageError
-from audit.models.fine_tuning import IGNORED, Recipe, batches, cut, fine_tune, pad
+from audit.models.fine_tuning import (
+    IGNORED,
+    Recipe,
+    batches,
+    cut,
+    fine_tune,
+    next_token_loss,
+    pad,
+    stepped,
+)
+from audit.models.lstm import Architecture, untrained
 
 RECIPE = Recipe(epochs=40, learning_rate=1e-2, batch_tokens=32, max_length=16)
 
 
-def tiny(dropout: float = 0.0) -> GPT2LMHeadModel:
+def tiny(dropout: float = 0.0, layers: int = 1) -> GPT2LMHeadModel:
     torch.manual_seed(0)
-    sizes = {"vocab_size": 12, "n_positions": 16, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    sizes = {"vocab_size": 12, "n_positions": 16, "n_embd": 16, "n_layer": layers, "n_head": 2}
     drop = {name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")}
     return GPT2LMHeadModel(GPT2Config(**sizes, **drop)).eval()
 
@@ -99,9 +112,14 @@ def test_padding_is_not_predicted() -> None:
         {"warmup": 2.0},
         {"weight_decay": -1.0},
         {"beta2": 1.0},
+        {"layers": "top"},
+        {"layers": "top:-1"},
+        {"layers": "top:1.5"},
+        {"layers": "bottom:1"},
+        {"layers": ""},
     ],
 )
-def test_an_impossible_recipe_is_refused(bad: dict[str, float]) -> None:
+def test_an_impossible_recipe_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(bad))):
         Recipe(**{"epochs": 1, "learning_rate": 1e-3, "batch_tokens": 8, "max_length": 8, **bad})
 
@@ -112,3 +130,58 @@ def test_the_learning_rate_rises_then_falls() -> None:
     peak = rates.index(max(rates))
     assert 0 < peak <= 11 and 0 < rates[-1] < 0.1
     assert rates[:peak] == sorted(rates[:peak]) and rates[peak:] == sorted(rates[peak:])[::-1]
+
+
+# which layers are trained
+
+TEXTS = [[0, i, i + 1, 0] for i in range(1, 8)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.5])
+def test_only_the_top_blocks_are_trained(count: int, weight_decay: float) -> None:
+    recipe = Recipe(2, 1e-2, 8, 16, weight_decay=weight_decay, layers=f"top:{count}")
+    before, model = tiny(layers=3), tiny(layers=3)
+    fine_tune(model, TEXTS, recipe, seed=1)
+    after = dict(model.named_parameters())
+    moved = {name for name, p in before.named_parameters() if not torch.equal(p, after[name])}
+    top = tuple(f"transformer.h.{i}." for i in range(3 - count, 3))
+    assert moved == {name for name in after if name.startswith(top)}
+    assert model.lm_head.weight is model.transformer.wte.weight
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("layers", ["all", "top:1"])
+def test_what_is_trained_is_trained_by_the_whole_gradient(layers: str) -> None:
+    """The same steps, taken by hand: the loss of every token reaches the top through all above."""
+    recipe = Recipe(1, 1e-2, 64, 16, warmup=0.0, layers=layers)
+    found, model = tiny(layers=2), tiny(layers=2)
+    fine_tune(found, TEXTS, recipe, seed=1)
+    chosen = [p for n, p in model.named_parameters() if layers == "all" or ".h.1." in n]
+    optimizer = torch.optim.AdamW(chosen, weight_decay=0.0, fused=True)
+    order = torch.Generator().manual_seed(1)
+    list(batches(TEXTS, 64, order))  # the steps are counted first
+    (batch,) = batches(TEXTS, 64, order)
+    next_token_loss(model, batch).backward()
+    stepped(optimizer, recipe.rate(0, 1))
+    assert torch.equal(weights(found), weights(model))
+    assert (weights(found) - weights(tiny(layers=2))).abs().max() > 5e-3
+
+
+def test_the_optimizer_holds_only_what_is_trained() -> None:
+    recipe, model = replace(RECIPE, layers="top:1"), tiny(layers=2)
+    for parameter in model.transformer.h[0].parameters():
+        parameter.requires_grad_(False)
+    held = {id(p) for group in recipe.optimizer(model).param_groups for p in group["params"]}
+    assert held == {id(p) for p in model.parameters() if p.requires_grad}
+
+
+def test_a_model_that_has_not_so_many_blocks_is_refused_in_one_line() -> None:
+    for model, layers, words in (
+        (tiny(layers=2), "top:3", "top:3, but this model has 2 blocks"),
+        (tiny(layers=2), "top:0", "top:0, but"),
+        (untrained(Architecture(12, 4, 4)), "top:1", "has 0 blocks"),
+    ):
+        with pytest.raises(UsageError, match=words) as error:
+            fine_tune(model, TEXTS, replace(RECIPE, layers=layers), seed=0)
+        assert "\n" not in str(error.value)

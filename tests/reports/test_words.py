@@ -77,6 +77,7 @@ def test_numbers(value: float, shown: str) -> None:
 @pytest.mark.parametrize(
     ("attack", "metric", "shown"),
     [
+        ("utility", "bleu4_full", "BLEU-4 full"),
         ("exposure", "exposure_1_copy", "1 copy"),
         ("membership", "record_min_k_plus_plus_auc", "record Min-K%++ AUC"),
         ("membership", "span_min_k_tpr_at_0.1_percent", "span Min-K% TPR at 0.1\u00a0% FPR"),

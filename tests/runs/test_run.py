@@ -92,9 +92,9 @@ def test_the_ledger_never_passes_epsilon_and_every_query_is_in_it(done: Path) ->
 def test_every_release_is_measured_on_the_same_tokens(done: Path) -> None:
     for release in by_name(done).values():
         assert release.utility["perplexity"].answered is not None
-        assert release.sessions[0].purpose == "utility"
-    counts = {r.utility["perplexity"].n for r in by_name(done).values()}
-    assert len(counts) == 1
+        assert [s.purpose for s in release.sessions][:2] == ["utility", "completion"]
+    for name in ("perplexity", "bleu3", "bleu4"):
+        assert len({r.utility[name].n for r in by_name(done).values()}) == 1
 
 
 def test_findings_travel_with_interval_control_and_power(done: Path) -> None:

@@ -1,53 +1,70 @@
-"""One session with SubMix's service: every query is charged before it is answered (Algorithm 2)."""
+"""One session with an ensemble behind a mechanism: every query is charged before it is answered."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from audit.language_model import (
-    Tempered,
-    answers_of,
-    draw,
-    equal_length_batches,
-    sample,
-    temper,
-)
+from audit.ensemble import Ensemble
+from audit.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
 from audit.ledger import Ledger
 from audit.predictor import Access, Answer, Tokenizer, Tokens
-from audit.release import Journal
-from defenses._mixing import Mixed, clip, mix, pairwise
+from defenses._mixing import Mixed
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from defenses.submix import SubMixRelease
+_PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
+_LONGER = 8  # times as many where one text needs them: it is read from its beginning for each group
 
-_PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs mixed at once: 16 MiB
+
+class Mechanism(Protocol):
+    """What is released of the members' answers, and what it costs. The members reach an answer
+    through `mix` and in no other way."""
+
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """n queries: log_pmfs of shape (n, m, V), nats, as the ensemble gives them.
+
+        seeds: 256 bits for each query, for noise that serves no other.
+        """
 
 
-class SubMixSession:
+@dataclass(frozen=True)
+class Service:
+    """What a session asks: an ensemble of so many `models`, behind a mechanism.
+
+    public: who answers after STOP. access: what an answer gives away.
+    """
+
+    mechanism: Mechanism
+    ensemble: Ensemble
+    models: int
+    public: LanguageModel
+    access: Access = Access.GENERATE
+
+
+class EnsembleSession:
     """One session: a ledger for every part, and a budget of B queries (a Predictor).
 
     Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
     charged, stopped and answered in that order, so batching cannot move STOP.
     """
 
-    access = Access.GENERATE
     readable = Access.DISTRIBUTION
 
-    def __init__(
-        self, release: SubMixRelease, stream: np.random.Generator, journal: Journal
-    ) -> None:
-        d = release.defense
-        self._release = release
-        self._public = Tempered(release.public, d.temperature)
+    def __init__(self, service: Service, ledger: Ledger, stream: np.random.Generator) -> None:
+        self._service = service
+        self._public = service.public
+        self._ledger = ledger
         self._stream = stream
-        self._ledger = Ledger(d.epsilon, len(release.pairs), d.budget, journal)
-        self.tokenizer: Tokenizer = release.public.tokenizer
-        self.max_length = release.public.max_length
+        self._key = stream.spawn(1)[0].bytes(32)  # takes nothing from the stream itself
+        self.access = service.access
+        self.tokenizer: Tokenizer = service.public.tokenizer
+        self.max_length = service.public.max_length
 
     @property
     def remaining(self) -> int | None:
@@ -66,8 +83,10 @@ class SubMixSession:
     def _generate_some(self, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
         ahead: list[tuple[Answer, Mixed] | None] = [None] * len(prompts)
         if not self._ledger.stopped:
+            length = uniforms.shape[1]
             for batch in equal_length_batches(prompts, len(prompts)):
-                drawn = self._draw([prompts[i] for i in batch], uniforms[batch])
+                numbers = [self._ledger.queries + i * length for i in batch]
+                drawn = self._draw([prompts[i] for i in batch], uniforms[batch], numbers)
                 for i, one in zip(batch, drawn, strict=True):
                     ahead[i] = one
         answers = [
@@ -102,22 +121,30 @@ class SubMixSession:
             answered=admitted,
         )
 
-    def _draw(self, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[tuple[Answer, Mixed]]:
-        """What would be answered if nothing stopped; a Mixed has one row a token here."""
+    def _draw(
+        self, prompts: Sequence[Tokens], uniforms: np.ndarray, numbers: Sequence[int]
+    ) -> list[tuple[Answer, Mixed]]:
+        """What would be answered if nothing stopped; a Mixed has one row a token here.
+
+        numbers: the first query of each prompt.
+        """
         import torch
 
-        cursor = self._release.ensemble.cursor(prompts)
-        tokens, log_probs, top1, steps = [], [], [], []
+        cursor = self._service.ensemble.cursor(prompts)
+        texts = [list(prompt) for prompt in prompts]
+        log_probs, top1, steps = [], [], []
         for step in range(uniforms.shape[1]):
-            mixed = self._mix(cursor.log_pmfs())
+            seeds = [self._seed(n + step, t) for n, t in zip(numbers, texts, strict=True)]
+            mixed = self._service.mechanism.mix(cursor.log_pmfs(), seeds)
             chosen = sample(mixed.log_h, uniforms[:, step])
             cursor.append(chosen)
-            tokens.append(chosen.tolist())
+            for text, token in zip(texts, chosen.tolist(), strict=True):
+                text.append(token)
             log_probs.append(mixed.log_h.gather(1, chosen[:, None])[:, 0].cpu())
             top1.append((mixed.log_h.argmax(dim=1) == chosen).cpu())
             steps.append(mixed)
         columns = (
-            zip(*tokens, strict=True),
+            (tuple(t[len(p) :]) for t, p in zip(texts, prompts, strict=True)),
             torch.stack(log_probs, dim=1).numpy(),
             torch.stack(top1, dim=1).numpy(),
         )
@@ -174,47 +201,55 @@ class SubMixSession:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
             return public, 0
-        log_pmfs = self._release.ensemble.log_pmfs(texts, starts)
-        fallback = temper(log_pmfs[:, -1], self._release.defense.temperature)
-        mixed = self._mix(log_pmfs)
-        charges, lambdas = mixed.charges.cpu().numpy(), mixed.lambdas.cpu().numpy()
-        marks = [
-            self._ledger.mark(text[: i + 1])
+        asked = [
+            text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
             for i in range(start, len(text))
         ]
-        admitted = self._ledger.admit(charges, lambdas, marks)
-        return torch.cat([mixed.log_h[:admitted], fallback[admitted:]]), admitted
+        first = self._ledger.queries
+        seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(asked)]
+        mixed = self._service.mechanism.mix(self._service.ensemble.log_pmfs(texts, starts), seeds)
+        charges, lambdas = mixed.charges.cpu().numpy(), mixed.lambdas.cpu().numpy()
+        admitted = self._ledger.admit(charges, lambdas, list(map(self._ledger.mark, asked)))
+        if admitted == len(asked):
+            return mixed.log_h, admitted
+        public = self._public.log_pmfs(texts, starts)
+        return torch.cat([mixed.log_h[:admitted], public[admitted:]]), admitted
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
     ) -> Iterator[list[tuple[int, int, int]]]:
-        """(text, start, stop) in order, in groups of as many queries as fit into memory."""
-        size, room = self._queries_at_once(), self._queries_at_once()
+        """(text, start, stop) in order, in groups of as many queries as are read at once.
+
+        A text is cut only where it needs more than `_LONGER` times as many; nor are more
+        distributions computed where texts are padded to one length.
+        """
+        size = self._queries_at_once()
         group: list[tuple[int, int, int]] = []
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            while start < stop:
-                end = min(stop, start + room)
-                group.append((i, start, end))
-                room -= end - start
-                start = end
-                if not room:
+            for first in range(start, stop, _LONGER * size):
+                one = (i, first, min(stop, first + _LONGER * size))
+                _, firsts, lasts = zip(*group, one, strict=True)
+                padded = len(firsts) * (max(lasts) - min(firsts))
+                if group and (sum(lasts) - sum(firsts) > size or padded > _LONGER * size):
                     yield group
-                    group, room = [], size
+                    group = []
+                group.append(one)
         if group:
             yield group
 
-    def _mix(self, log_pmfs: torch.Tensor) -> Mixed:
-        """log_pmfs: (n, 2k + 1, V), the public model's last."""
-        d = self._release.defense
-        members, public = pairwise(log_pmfs[:, :-1]), log_pmfs[:, -1]
-        if d.clip is not None:
-            members = clip(members, public, d.clip)
-        return mix(members, public, d.alpha, d.leakage, d.temperature)
+    def _seed(self, number: int, context: Tokens) -> bytes:
+        """The seed of one query's noise.
+
+        It depends on what is asked, so that a killed session that is asked something else at the
+        same place never subtracts the noise of an answer already given; the same question at the
+        same place is a replay, and gets the same answer.
+        """
+        text = json.dumps([number, *context]).encode()
+        return hashlib.blake2b(text, digest_size=32, key=self._key).digest()
 
     def _queries_at_once(self) -> int:
-        pmfs = 2 * len(self._release.pairs) * self._release.public.vocabulary
-        return max(1, _PMFS_AT_ONCE // pmfs)
+        return max(1, _PMFS_AT_ONCE // (self._service.models * self._public.vocabulary))
 
 
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:

@@ -1,0 +1,66 @@
+"""AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and the `intent` behind it.
+
+A dialogue is one record: its turns (`customer: …`, `agent: …`), one a line. The user is the
+customer, known by the name in the intent alone, so that all dialogues of a name are of one user.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from audit.corpora import jsonl
+from audit.corpora.part import Part
+from audit.corpus import Record
+from audit.errors import UsageError
+
+
+def is_one(part: Part) -> bool:
+    """Whether the part begins with a dialogue."""
+    first = next((line for line in part.lines if line.strip()), "")
+    try:
+        return is_row(json.loads(first))
+    except (ValueError, RecursionError):
+        return False
+
+
+def is_row(row: object) -> bool:
+    """Whether a line, or a row of the hub, is a dialogue with its intent."""
+    if not isinstance(row, Mapping) or not isinstance(row.get("intent"), Mapping):
+        return False
+    turns = row.get("dialogue")
+    return isinstance(turns, list) and all(isinstance(turn, str) for turn in turns)
+
+
+def records(part: Part) -> Iterator[Record]:
+    """Every dialogue of a part of JSON lines. Raises UsageError with file and line."""
+    lines = enumerate(part.lines, start=1)
+    return rows(((n, jsonl.entry(s, part.where(n))) for n, s in lines if s.strip()), part)
+
+
+def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:
+    """Every dialogue of the rows of a part; one without a turn is left out."""
+    for number, row in numbered:
+        if not is_row(row):
+            raise UsageError(
+                f"{part.where(number)}: no 'dialogue' (a list of turns) with an 'intent', as the "
+                "rows before have; remove it"
+            )
+        text = "\n".join(row["dialogue"])
+        if text.strip():
+            name = row["intent"].get("name")
+            yield jsonl.record({"text": text, "user": name, "name": name}, part, number)
+
+
+def settled(dialogues: Sequence[Record]) -> list[Record]:
+    """The dialogues, each customer in one split.
+
+    The published parts share most of their customers. Where any do, the parts say nothing of who
+    was held out, and all dialogues are left without a split, to be split by customers.
+    """
+    pairs = {(record.user, record.split) for record in dialogues}
+    if len(pairs) == len({user for user, _ in pairs}):
+        return list(dialogues)
+    return [replace(record, split="") for record in dialogues]

@@ -1,0 +1,159 @@
+"""What a query of SubMix with k = 8 costs beside one plain model: 16 members and the public one.
+
+    python benchmarks/ensemble.py [--repeats 3]
+
+Ratios to one model's time for the same tokens, of reading the ensemble alone and of the whole
+query, mixing and ledger included (at most 4 for members that share a trunk). Members are the
+public model with noise on the weights that fine-tuning would move: all of them, or the last
+block's. Time is CPU time on one thread, the least of some repeats taken in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from audit.embedded import EMBEDDED_FOLDER
+from audit.ensemble import Ensemble, Separate
+from audit.language_model import OpenSession
+from audit.models.causal import CausalLM
+from audit.models.layers import limited
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.predictor import Predictor, Tokens
+from audit.release import NoJournal
+from defenses.submix import SubMix, SubMixRelease
+
+K, PROMPT, GENERATED = 8, 16, 16
+SCORED, TEXT = 1024, 128
+VARIANTS = (
+    ("whole, separate", "all", False),
+    ("whole, stacked", "all", True),
+    ("top:1, stacked", "top:1", True),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Some queries: generated after prompts, or scored texts, token by token after the first."""
+
+    label: str
+    texts: tuple[Tokens, ...]
+    generated: int = 0
+
+    def ask(self, session: Predictor) -> None:
+        if self.generated:
+            session.generate(self.texts, self.generated)
+        else:
+            session.score([text[:1] for text in self.texts], [text[1:] for text in self.texts])
+
+    def read(self, ensemble: Ensemble) -> None:
+        """The members' distributions at the same places; a scored text at a time, for memory."""
+        if not self.generated:
+            for text in self.texts:
+                ensemble.log_pmfs([text], [1])
+            return
+        cursor = ensemble.cursor(self.texts)
+        for _ in range(self.generated):
+            cursor.append(cursor.log_pmfs()[:, 0].argmax(dim=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    torch.set_num_threads(1)
+    print(f"{'':<24}{'one model':>13}" + "".join(f"{name:>24}" for name, _, _ in VARIANTS))
+    print(f"{'':<24}{'ms a token':>13}" + f"{'read':>12}{'asked':>12}" * len(VARIANTS))
+    for name, model in (("embedded", embedded()), ("8 × 256, V 8192", larger())):
+        print(name)
+        releases = [released(model, layers, stacked) for _, layers, stacked in VARIANTS]
+        for work in works(model.vocabulary):
+            show(work, *timed(work, model, releases, repeats))
+
+
+def embedded() -> CausalLM:
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    return CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
+
+
+def larger() -> CausalLM:
+    torch.manual_seed(0)
+    sizes: Any = {"vocab_size": 8192, "n_positions": 256, "n_embd": 256, "n_layer": 8, "n_head": 4}
+    config = GPT2Config(**sizes, initializer_range=0.1, bos_token_id=0, eos_token_id=0)
+    inner: Any = GPT2LMHeadModel(config)
+    return CausalLM(inner.eval(), embedded().tokenizer, 256)
+
+
+def released(public: CausalLM, layers: str, stacked: bool) -> SubMixRelease:
+    members = [moved(public, layers, seed) for seed in range(2 * K)]
+    pairs = tuple(zip(members[::2], members[1::2], strict=True))
+    release = SubMixRelease(SubMix(k=K, epsilon=1e6, budget=10**6, beta=2 / 1024), public, pairs)
+    if not stacked:
+        with patch("defenses.submix.joint", Separate):
+            assert isinstance(release.ensemble, Separate)  # kept from here on
+    return release
+
+
+def moved(public: CausalLM, layers: str, seed: int) -> CausalLM:
+    inner: Any = copy.deepcopy(public.inner)
+    generator = torch.Generator().manual_seed(seed)
+    with limited(inner, layers), torch.no_grad():
+        for parameter in filter(lambda p: p.requires_grad, inner.parameters()):
+            parameter += 0.01 * torch.randn(parameter.shape, generator=generator)
+    return CausalLM(inner, public.tokenizer, public.max_length)
+
+
+def works(vocabulary: int) -> list[Work]:
+    draw = np.random.default_rng(0)
+
+    def texts(count: int, length: int) -> tuple[Tokens, ...]:
+        return tuple(tuple(row) for row in draw.integers(0, vocabulary, (count, length)).tolist())
+
+    return [
+        Work("generate, batch of 1", texts(1, PROMPT), 4 * GENERATED),
+        Work("generate, batch of 64", texts(64, PROMPT), GENERATED),
+        Work("score 1,024 tokens", texts(SCORED // TEXT, TEXT + 1)),
+    ]
+
+
+def timed(
+    work: Work, model: CausalLM, releases: Sequence[SubMixRelease], repeats: int
+) -> tuple[float, list[tuple[float, float]]]:
+    """Seconds of one model, and of each release: of reading and of the whole query."""
+
+    def whole(release: SubMixRelease) -> float:
+        return seconds(lambda: work.ask(release.open(np.random.default_rng(1), NoJournal())))
+
+    turns = []
+    for _ in range(repeats):
+        one = seconds(lambda: work.ask(OpenSession(model, np.random.default_rng(1))))
+        reads = [seconds(partial(work.read, release.ensemble)) for release in releases]
+        turns.append([one, *reads, *map(whole, releases)])
+    best = [min(times) for times in zip(*turns, strict=True)]
+    return best[0], list(zip(best[1 : 1 + len(reads)], best[1 + len(reads) :], strict=True))
+
+
+def seconds(work: Callable[[], None]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def show(work: Work, one: float, releases: list[tuple[float, float]]) -> None:
+    tokens = len(work.texts) * (work.generated or TEXT)
+    ratios = "".join(f"{read / one:>12.1f}{asked / one:>12.1f}" for read, asked in releases)
+    print(f"  {work.label:<22}{1000 * one / tokens:>13.3f}{ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""An ensemble of one model a part, asked through a mechanism of constant, worst-case cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from audit.corpus import Corpus
+from audit.defense import Training
+from audit.ensemble import Ensemble, Mean
+from audit.errors import UsageError
+from audit.guarantee import Guarantee, no_guarantee
+from audit.language_model import LanguageModel
+from audit.ledger import Ledger, round_up
+from audit.models.fine_tuning import Recipe
+from audit.models.joint import joint
+from audit.models.layers import ALL
+from audit.models.loading import ModelFolder
+from audit.predictor import Access
+from audit.release import Journal, ModelRelease, Release
+from audit.streams import derived_seed, stream
+from defenses._checks import check_layers, check_train, refused
+from defenses._ensemble_session import EnsembleSession, Service
+from defenses._mixing import Mixed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+_ROUNDING = 2e-5  # of a charge: room for it to be rounded up to six digits
+
+
+class Answering(Protocol):
+    """A mechanism that costs every part the same, whatever is asked and whoever answers.
+
+    divergence: D_α of one query, nats, at most; of the unit and relation that the release names.
+    access: what an answer gives away. reads_public: whether the public model's pmf stands behind
+        the members'.
+    """
+
+    @property
+    def divergence(self) -> float: ...
+
+    @property
+    def access(self) -> Access: ...
+
+    @property
+    def reads_public(self) -> bool: ...
+
+    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
+        """log of the pmf each of n queries is answered from, (n, V), given (n, m, V), nats."""
+
+
+class Settings(Protocol):
+    """The parameters that these defenses share."""
+
+    @property
+    def epsilon(self) -> float | None: ...
+
+    @property
+    def k(self) -> int: ...
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def budget(self) -> int: ...
+
+    @property
+    def train(self) -> str: ...
+
+
+def check(name: str, settings: Settings) -> None:
+    """Raises UsageError for a shared parameter out of range."""
+    if settings.k < 2:
+        raise refused(name, settings.k, "k", "at least 2")
+    if not 1.01 <= settings.alpha < math.inf:  # nearer to 1 the divergence cancels to 0
+        raise refused(name, settings.alpha, "alpha", "at least 1.01 and finite")
+    if settings.budget < 1:
+        raise refused(name, settings.budget, "budget", "at least 1")
+    check_train(name, settings.train)
+
+
+def share(epsilon: float, budget: int) -> float:
+    """What one of B queries may cost of ε, in nats, so that B rounded charges stay within it."""
+    return epsilon / budget * (1 - _ROUNDING)
+
+
+def trainings(
+    name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+) -> tuple[Training, ...]:
+    """One model on each of k parts of the users: the parts of SubMix under the same seed.
+
+    Defenses that ask for the same models share them. Raises UsageError for more parts than users,
+    or more blocks than the model has.
+    """
+    users, k = corpus.users("private"), settings.k
+    if k > len(users):
+        raise UsageError(f"{name}: k is {k}, but only {len(users)} users are trained on; lower k")
+    check_layers(name, settings.train, model)
+    if settings.train != ALL:
+        recipe = replace(recipe, layers=settings.train)
+    texts: dict[str, list[str]] = {user: [] for user in users}
+    for record in corpus.of("private"):
+        texts[record.user].append(record.text)
+    order = [users[int(i)] for i in stream(seed, "submix", "partition").permutation(len(users))]
+    return tuple(
+        Training(
+            label=f"{name} part {i + 1}/{k}",
+            texts=tuple(text for user in order[i::k] for text in texts[user]),
+            method=recipe,
+            seed=derived_seed(seed, "ensemble", "member", i),
+        )
+        for i in range(k)
+    )
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """The mechanism as a session asks it: every answer with the same charge for every part."""
+
+    inner: Answering
+    charge: float
+    parts: int
+
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        import torch
+
+        charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
+        unweighted = torch.empty(len(log_pmfs), 0)
+        return Mixed(self.inner.answer(log_pmfs, seeds), unweighted, charges)
+
+
+@dataclass(frozen=True)
+class EnsembleRelease(Release):
+    """The prediction service: k members, and the public model after B queries.
+
+    relation, theorem, conditions: of the guarantee, which adds what holds for all of its kind.
+    """
+
+    settings: Settings
+    mechanism: Answering
+    public: LanguageModel
+    members: tuple[LanguageModel, ...]
+    relation: str
+    theorem: str
+    conditions: tuple[str, ...]
+
+    @cached_property
+    def ensemble(self) -> Ensemble:
+        """All members, and after them the public model where the mechanism reads it."""
+        return joint((*self.members, self.public) if self.mechanism.reads_public else self.members)
+
+    @property
+    def charge(self) -> float:
+        """D_α of one query, nats, and what floating point may have hidden, rounded up."""
+        return round_up(self.mechanism.divergence * (1 + 1e-9))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        asked, budget = self.settings.epsilon, self.settings.budget
+        return Guarantee(
+            epsilon=round_up(budget * self.charge) if asked is None else asked,
+            alpha=self.settings.alpha,
+            unit="part",
+            relation=self.relation,
+            release="predictions",
+            basis="worst case",
+            theorem=self.theorem,
+            conditions=(
+                *self.conditions,
+                f"every query costs every part {self.charge:.6g}, whatever is asked; when the "
+                f"service stops, after {budget} queries, is public",
+                f"each session has the full budget; sessions of one release add up ({budget} "
+                "queries each)",
+                "all records of a user are in one part; a text that several parts hold is "
+                "protected less: its loss grows about with the square of their number",
+                "against those who do not know the run's seed, which fixes the partition, all "
+                "noise and every sampled token",
+            ),
+        )
+
+    def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
+        budget, charge = self.settings.budget, self.charge
+        # half a charge above: B charges fit strictly, B + 1 do not
+        ledger = Ledger((budget + 0.5) * charge, len(self.members), budget, journal)
+        service = Service(
+            mechanism=_Priced(self.mechanism, charge, len(self.members)),
+            ensemble=self.ensemble,
+            models=len(self.members) + self.mechanism.reads_public,
+            public=self.public,
+            access=self.mechanism.access,
+        )
+        return EnsembleSession(service, ledger, stream)
+
+    def unprotected(self) -> Release:
+        """The plain mean of all members: what the ensemble leaks without the mechanism."""
+        promise = no_guarantee("the plain mean of an ensemble's members promises nothing")
+        return ModelRelease(Mean(joint(self.members)), promise)
+
+    def neighbour(self, unit: int) -> Release | None:
+        """The release without part `unit` (0 … k−1), noise and bounds unchanged; None where no
+        member would be left. Raises IndexError for another number."""
+        if not 0 <= unit < len(self.members):
+            raise IndexError(f"part {unit} of {len(self.members)}")
+        rest = self.members[:unit] + self.members[unit + 1 :]
+        return replace(self, members=rest) if rest else None

@@ -1,0 +1,61 @@
+"""The Laplace mechanism on a mean of pmfs: its Rényi divergence, its noise, and what it releases.
+
+The mean of k pmfs moves by v = (h_i − h'_i)/k when part i is replaced, and by v = (h_i − mean of
+the others)/k when it is removed: either way Σ v⁺ = Σ v⁻ ≤ 1/k, for pmfs sum to 1. By the convexity
+argument of `audit.accounting.laplace`, D_α ≤ 2·g(1/(kb)) with noise of scale b, reached where two
+parts are sure of different tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from audit.accounting import laplace_divergence
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+_HALVINGS = 200
+
+
+def mean_divergence(scale: float, parts: int, alpha: float) -> float:
+    """2·g(1/(kb)): the bound, in nats, for one noised mean of k pmfs, noise of scale b each."""
+    return 2 * laplace_divergence(1 / (parts * scale), alpha)
+
+
+def scale_for(divergence: float, parts: int, alpha: float) -> float:
+    """b: the least noise, to a relative 2⁻⁵⁰, with `mean_divergence` at most this many nats."""
+    low, high = -700.0, 700.0  # log b
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        enough = mean_divergence(math.exp(middle), parts, alpha) <= divergence
+        low, high = (low, middle) if enough else (middle, high)
+    return math.exp(high)
+
+
+def noised(means: torch.Tensor, scale: float, floor: float, seeds: Sequence[bytes]) -> torch.Tensor:
+    """log of the released pmfs: means (n, V) + noise, clamped to `floor` > 0, renormalised."""
+    import numpy as np
+    import torch
+
+    noise = np.stack([laplace(seed, means.shape[1]) for seed in seeds]) if seeds else 0.0
+    values = means + scale * torch.as_tensor(noise, dtype=means.dtype, device=means.device)
+    return torch.log_softmax(values.clamp(min=floor).log(), dim=-1)
+
+
+def laplace(seed: bytes, size: int) -> np.ndarray:
+    """Laplace noise of scale 1, shape (size,), float64: SHAKE-256 of the seed, by inverse CDF.
+
+    A hash and not a fast generator: what is released is the noise itself plus a mean that others
+    may know, and a fast generator's state can be worked out from its output.
+    """
+    import numpy as np
+
+    bits = np.frombuffer(hashlib.shake_256(seed).digest(8 * size), dtype="<u8")
+    magnitude = -np.log(((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)  # uniform on (0, 1]
+    noise: np.ndarray = np.where(bits & np.uint64(1), magnitude, -magnitude)
+    return noise

@@ -1,0 +1,37 @@
+"""Fine-tuning on pseudo-sentences, by itself or before a private training (arXiv 2210.05281)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from audit.corpus import Corpus
+from audit.defense import Training
+from audit.errors import UsageError
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.models.pseudo_data import PseudoData, PseudoTuning
+from audit.streams import derived_seed
+from defenses import _public_text
+
+
+def check_writes(name: str, model: ModelFolder) -> None:
+    """Raises UsageError for a model that cannot complete a prefix before it is trained."""
+    if model.kind != "transformer":
+        raise UsageError(
+            f"{name}: the public model completes public prefixes, and {model.name} starts from "
+            "nothing; choose another --model"
+        )
+
+
+def tuning(name: str, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int) -> Training:
+    """One pass over pseudo-sentences; whoever asks under the same seed shares the training.
+
+    Raises UsageError for a model that completes nothing, or public text that is missing or private.
+    """
+    check_writes(name, model)
+    return Training(
+        f"{name}, on pseudo-sentences",
+        _public_text.of(name, corpus),
+        PseudoTuning(replace(recipe, epochs=1), PseudoData()),
+        derived_seed(seed, "pseudo-data"),
+    )

@@ -1,0 +1,181 @@
+"""PMixed: its pmf and its bounds, against all subsets of members written out."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.defense import Trained
+from audit.errors import UsageError
+from audit.predictor import Access
+from audit.release import NoJournal
+from defenses._coins import bound_for, joined, removed, replaced
+from defenses._mixing import clip
+from defenses.pmixed import ClippedMean, PMixed
+
+
+def over_coins(members: np.ndarray, public: np.ndarray, coin: float) -> np.ndarray:
+    """The pmf of one token, by the mechanism as stated: members (k, V), every subset in turn."""
+    pmf = np.zeros_like(public)
+    for joins in product([False, True], repeat=len(members)):
+        chance = math.prod(coin if join else 1 - coin for join in joins)
+        drawn = members[list(joins)]
+        pmf += chance * (drawn.mean(axis=0) if len(drawn) else public)
+    return pmf
+
+
+def renyi(p: np.ndarray, q: np.ndarray, alpha: float) -> float:
+    return math.log(float((p**alpha * q ** (1 - alpha)).sum())) / (alpha - 1)
+
+
+def lost(members: np.ndarray, other: np.ndarray, public: np.ndarray, q: float, a: float) -> float:
+    one, two = over_coins(members, public, q), over_coins(other, public, q)
+    return max(renyi(one, two, a), renyi(two, one, a))
+
+
+def simple_bounds(bound: float, coin: float, alpha: float) -> tuple[float, float]:
+    """Bounds that know nothing of k. Removed: a = log((1+e^{2c})/2), ε' = log(1 + q(e^a − 1)),
+    min(ε', αε'²/2); replaced: the same for ε' = 2c."""
+    losses = math.log1p(coin * ((1 + math.exp(2 * bound)) / 2 - 1)), 2 * bound
+    removed_, replaced_ = (min(loss, alpha * loss * loss / 2) for loss in losses)
+    return removed_, replaced_
+
+
+def clipped(generator: np.random.Generator, k: int, size: int, bound: float) -> Any:
+    """(members in the band, public): from nearly public to pressed against the band's edges."""
+    public = generator.dirichlet(np.full(size, 10 ** generator.uniform(-1, 1))) + 1e-9
+    public /= public.sum()
+    logits = np.log(public) + 10 ** generator.uniform(-1, 1.5) * generator.normal(size=(k, size))
+    members = torch.log_softmax(torch.tensor(logits), dim=-1)[None, :, None]
+    near = clip(members, torch.tensor(np.log(public))[None], bound)[0, :, 0].exp().numpy()
+    return near, public
+
+
+CASES = {
+    "seed": st.integers(0, 100_000),
+    "k": st.integers(2, 5),
+    "size": st.integers(2, 6),
+    "bound": st.floats(0.02, 3.0),
+    "coin": st.sampled_from([0.05, 0.125, 0.5, 0.9, 1.0]),
+    "alpha": st.sampled_from([1.1, 2.0, 8.0]),
+}
+
+
+@given(**{name: CASES[name] for name in ("seed", "k", "size", "bound", "coin")})
+@settings(max_examples=60)
+def test_the_coins_need_not_be_drawn(
+    seed: int, k: int, size: int, bound: float, coin: float
+) -> None:
+    members, public = clipped(np.random.default_rng(seed), k, size, bound)
+    found = joined(torch.tensor(np.log(members))[None], torch.tensor(np.log(public))[None], coin)
+    np.testing.assert_allclose(found[0].exp().numpy(), over_coins(members, public, coin), rtol=1e-9)
+
+
+@given(**CASES)
+@settings(max_examples=150)
+def test_no_part_removed_or_replaced_costs_more(
+    seed: int, k: int, size: int, bound: float, coin: float, alpha: float
+) -> None:
+    members, public = clipped(np.random.default_rng(seed), k + 1, size, bound)
+    whole, other = members[:k], np.vstack([members[k:], members[1:k]])
+    for neighbour, limit in ((whole[1:], removed), (other, replaced)):
+        worst = limit(bound, coin, k, alpha)
+        assert lost(whole, neighbour, public, coin, alpha) <= worst * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("coin", [0.05, 0.125, 0.5, 1.0])
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("bound", [0.02, 0.3, 2.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
+def test_members_at_the_edges_of_the_band_reach_it(
+    k: int, coin: float, bound: float, alpha: float
+) -> None:
+    """Three tokens: the part alone, then the others alone, then nobody at the upper edge."""
+    up = 1 / (1 + math.exp(bound))
+    public = np.array([up, up, 1 - 2 * up])
+    own, other = [bound, -bound, -bound], [-bound, bound, -bound]
+    members = public * np.exp(np.array([own, *[other] * (k - 1)]))
+    np.testing.assert_allclose(members.sum(axis=1), 1.0)
+    found = lost(members, members[1:], public, coin, alpha)
+    assert found == pytest.approx(removed(bound, coin, k, alpha), rel=1e-6)
+
+
+@given(bound=st.floats(1e-5, 20.0), coin=st.floats(0.001, 1.0), k=st.integers(2, 40))
+@settings(max_examples=200)
+def test_knowing_the_number_of_parts_only_helps(bound: float, coin: float, k: int) -> None:
+    for alpha in (1.5, 2.0, 8.0):
+        simple = simple_bounds(bound, coin, alpha)
+        assert removed(bound, coin, k, alpha) <= simple[0] * (1 + 1e-9)
+        assert replaced(bound, coin, k, alpha) <= simple[1] * (1 + 1e-9)
+
+
+@given(
+    epsilon=st.floats(1e-8, 1e3),
+    coin=st.floats(0.001, 1.0),
+    k=st.integers(2, 40),
+    alpha=st.sampled_from([1.01, 2.0, 8.0]),
+)
+@settings(max_examples=60)
+def test_the_band_is_the_widest_that_keeps_the_divergence(
+    epsilon: float, coin: float, k: int, alpha: float
+) -> None:
+    bound = bound_for(epsilon, coin, k, alpha)
+    assert removed(bound, coin, k, alpha) <= epsilon
+    if bound < 30:
+        assert removed(bound * 1.001, coin, k, alpha) > epsilon * 0.99
+
+
+def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
+    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
+    return PMixed(k=k, **parameters).release(bigram(1, 0.3), trained)
+
+
+def test_one_token_is_released_from_clipped_members(bigram: Any) -> None:
+    made = release(bigram, q=0.5)
+    open_ = made.open(np.random.default_rng(0), NoJournal())
+    assert (open_.access, open_.readable) == (Access.GENERATE, Access.DISTRIBUTION)
+    read, _ = open_.distribution([[0, 2]], list(range(6)))
+    text = [[0, 2, 0]]
+    public = made.public.log_pmfs(text, [2])
+    members = torch.stack([m.log_pmfs(text, [2]) for m in made.members], dim=1)
+    near = clip(members[:, :, None], public, made.mechanism.bound)[0, :, 0].exp().numpy()
+    expected = over_coins(near, public[0].exp().numpy(), 0.5)
+    np.testing.assert_allclose(np.exp(read[0]), expected, rtol=1e-9)
+
+
+def test_the_neighbours_divergence_is_within_the_charge(bigram: Any) -> None:
+    made = release(bigram, epsilon=50.0)
+    contexts = [[i] for i in range(6)]
+    with_, _ = made.open(np.random.default_rng(0), NoJournal()).distribution(contexts, range(6))
+    for part in range(4):
+        session = made.neighbour(part).open(np.random.default_rng(0), NoJournal())
+        without, _ = session.distribution(contexts, range(6))
+        for one, other in zip(np.exp(with_), np.exp(without), strict=True):
+            assert max(renyi(one, other, 2.0), renyi(other, one, 2.0)) <= made.charge
+
+
+def test_the_guarantee_names_band_and_coin(bigram: Any) -> None:
+    made = release(bigram, epsilon=2.0)
+    promise = made.guarantee
+    assert (promise.unit, promise.relation, promise.basis) == ("part", "removed", "worst case")
+    told = " ".join(promise.conditions)
+    assert f"c = {made.mechanism.bound:.6g}" in told and "probability 0.25" in told
+    assert "replaced" in told
+
+
+@pytest.mark.parametrize("q", [0.0, -0.1, 1.1, math.nan])
+def test_impossible_coins_are_refused(q: float) -> None:
+    with pytest.raises(UsageError, match="pmixed: q is"):
+        PMixed(q=q)
+
+
+def test_the_divergence_is_of_the_parts_it_was_made_for() -> None:
+    mechanism = ClippedMean(0.3, 0.5, 2.0, 8)
+    assert mechanism.divergence == removed(0.3, 0.5, 8, 2.0)

@@ -1,0 +1,253 @@
+"""SeqPATE: who teaches whom, the noise asked for, the promise, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from audit.accounting import recompute
+from audit.corpus import Corpus, Population, Record
+from audit.defense import Trained
+from audit.errors import UsageError
+from audit.guarantee import Guarantee
+from audit.models.distillation import Distillation
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.policies.digits import Digits
+from defenses._answers import epsilon_of, scale_for
+from defenses._partition import histogram, partition
+from defenses.seqpate import SeqPATE
+
+GPT2 = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
+LSTM = replace(GPT2, name="lstm", kind="lstm", blocks=0)
+RECIPE = Recipe(epochs=3, learning_rate=1e-3, batch_tokens=64, max_length=32)
+PUBLIC = tuple(Record(f"p{i}", f"a public text number {i}", split="public") for i in range(5))
+
+
+def private(users: int, records: int = 3) -> list[Record]:
+    return [
+        Record(f"u{i}", f"{i} wrote {j}", split="private")
+        for i in range(users)
+        for j in range(records)
+    ]
+
+
+def corpus(users: int = 40, *more: Record) -> Corpus:
+    return Corpus("toy", (*private(users), *PUBLIC, *more))
+
+
+def student(defense: Any, texts: Corpus | None = None, seed: int = 0) -> Any:
+    (training,) = defense.trainings(texts or corpus(), GPT2, RECIPE, seed)
+    return training
+
+
+def promise(defense: Any, texts: Corpus | None = None) -> Guarantee:
+    release = defense.release(None, [Trained(student(defense, texts), None)])
+    return release.guarantee  # type: ignore[no-any-return]
+
+
+def delta_of(epsilon: float, mu: float) -> float:
+    """Lemma 5.1, μ = Δ/σ."""
+    a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    return float(norm.cdf(a) - math.exp(epsilon) * norm.cdf(b))
+
+
+@pytest.mark.parametrize(("sigma", "queries"), [(10.0, 50), (33.0, 500), (200.0, 2000)])
+@pytest.mark.parametrize("spread", [1, 2])
+def test_epsilon_is_the_closed_form(sigma: float, queries: int, spread: int) -> None:
+    defense = SeqPATE(epsilon=None, sigma=sigma, queries=queries, spread=spread, delta=1e-6)
+    guarantee = promise(defense)
+    mu = math.sqrt(2 * queries) * spread / sigma
+    assert guarantee.epsilon is not None
+    assert delta_of(guarantee.epsilon, mu) == pytest.approx(1e-6, rel=1e-6)
+    assert guarantee.accounting is not None
+    assert recompute(guarantee.accounting) == guarantee.epsilon
+    assert (guarantee.unit, guarantee.relation, guarantee.also) == (
+        *("user", "add_or_remove"),
+        ("replace",),
+    )
+
+
+@pytest.mark.parametrize("target", [0.5, 3.0, 8.0])
+@pytest.mark.parametrize("spread", [1, 3])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_sigma_is_the_least_that_keeps_the_target(target: float, spread: int, noise: str) -> None:
+    scale = scale_for(noise, target, 300, 1e-5, spread)
+    assert target * (1 - 1e-3) <= epsilon_of(noise, scale, 300, 1e-5, spread) <= target
+    assert epsilon_of(noise, scale * 0.99, 300, 1e-5, spread) > target
+
+
+def test_phrases_are_not_linear_in_their_teachers() -> None:
+    """METHODS: nine teachers at ε = 2.85 each are 41.2, not 25.64."""
+    scale = scale_for("gaussian", 2.85, 1000, 1e-6, 1)
+    assert epsilon_of("gaussian", scale, 1000, 1e-6, 9) == pytest.approx(41.2, abs=0.05)
+    assert epsilon_of("gaussian", scale, 1000, 1e-6, 0) == 0.0
+
+
+@given(st.data())
+def test_changing_one_user_moves_a_sum_by_no_more_than_the_sensitivity(data: Any) -> None:
+    """Any teachers, any other answers of those that hear the user."""
+    spread = data.draw(st.integers(1, 3))
+    teachers = data.draw(st.integers(1, 6))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    concentration = data.draw(st.sampled_from([0.01, 0.3, 10.0]))
+    before = rng.dirichlet(np.full(8, concentration), teachers)
+    records = [Record("u", f"{i}", split="private") for i in range(data.draw(st.integers(1, 5)))]
+    heard = set(partition(records, teachers, spread, data.draw(st.integers(0, 99))))
+    after = before.copy()
+    for m in heard:
+        after[m] = rng.dirichlet(np.full(8, concentration))
+    moved = after.sum(axis=0) - before.sum(axis=0)
+    assert len(heard) <= spread
+    assert np.linalg.norm(moved) <= math.sqrt(2) * spread + 1e-9
+    assert np.abs(moved).sum() <= 2 * spread + 1e-9
+
+
+@pytest.mark.parametrize("spread", [1, 2])
+def test_no_user_moves_another_user_s_records(spread: int) -> None:
+    records = private(30)
+    whole = dict(zip(records, partition(records, 7, spread, 5), strict=True))
+    for left in range(0, 30, 7):
+        rest = [r for r in records if r.user != f"u{left}"]
+        placed = dict(zip(rest, partition(rest, 7, spread, 5), strict=True))
+        assert placed == {r: m for r, m in whole.items() if r.user != f"u{left}"}
+    counted = histogram((record.user, m) for record, m in whole.items())
+    assert sum(counted.values()) == 30 and max(counted) <= spread
+    if spread == 1:
+        assert counted == {1: 30}
+
+
+def test_later_records_do_not_move_earlier_ones() -> None:
+    records = private(5, records=6)
+    first = [r for r in records if int(r.text[-1]) < 3]
+    whole = dict(zip(records, partition(records, 9, 2, 1), strict=True))
+    assert dict(zip(first, partition(first, 9, 2, 1), strict=True)) == {r: whole[r] for r in first}
+
+
+def test_users_fall_evenly_and_by_the_key() -> None:
+    records = private(3000, records=1)
+    placed = Counter(partition(records, 10, 1, 5))
+    assert len(placed) == 10 and min(placed.values()) > 230 and max(placed.values()) < 370
+    assert partition(records, 10, 1, 5) != partition(records, 10, 1, 6)
+
+
+def test_teachers_hold_all_private_texts_once_and_the_student_none() -> None:
+    training = student(SeqPATE(teachers=7))
+    assert training.texts == tuple(r.text for r in PUBLIC)
+    assert len(training.teachers) == 7
+    held = [text for teacher in training.teachers for text in teacher.texts]
+    assert sorted(held) == sorted(r.text for r in corpus().of("private"))
+    for teacher in training.teachers:
+        for other in training.teachers:
+            assert teacher is other or not set(teacher.owners) & set(other.owners)
+
+
+def test_the_auditor_learns_how_many_teachers_hear_a_user() -> None:
+    assert promise(SeqPATE()).teachers_per_user == {1: 40}
+    spread = promise(SeqPATE(teachers=20, spread=3)).teachers_per_user
+    assert spread is not None and sum(spread.values()) == 40 and set(spread) <= {1, 2, 3}
+    assert spread[3] > spread.get(1, 0)
+
+
+def test_no_coin_moves_the_mechanism() -> None:
+    """Absent users leave M, k, σ and every other teacher as they are."""
+    full = corpus(40)
+    fewer = Corpus("toy", corpus(22).records, public_size=Population(40, 120))
+    one, other = student(SeqPATE(), full), student(SeqPATE(), fewer)
+    assert one.method == other.method
+    assert len(one.teachers) == len(other.teachers)
+    for a, b in zip(one.teachers, other.teachers, strict=True):
+        gone = {f"u{i}" for i in range(22, 40)}
+        assert b.texts == tuple(t for t, u in zip(a.texts, a.owners, strict=True) if u not in gone)
+    mine, theirs = promise(SeqPATE(), full), promise(SeqPATE(), fewer)
+    assert replace(mine, teachers_per_user=None) == replace(theirs, teachers_per_user=None)
+
+
+def test_all_ablations_off_is_the_paper_s_pate() -> None:
+    defense = SeqPATE(
+        aggregation="vote", loss="ce", pseudo_loss=False, efficient_kd=False, noise="laplace"
+    )
+    method = student(defense).method
+    assert isinstance(method, Distillation)
+    assert (method.aggregation, method.loss, method.pseudo_loss) == ("vote", "ce", False)
+    assert (method.hard_rank, method.noise.kind) == (0, "laplace")
+    guarantee = promise(defense)
+    assert guarantee.epsilon == pytest.approx(8.0, rel=1e-3) and guarantee.epsilon <= 8.0
+    assert "Laplace" in guarantee.theorem and guarantee.accounting is None
+
+
+def test_phrases_are_counted_by_teachers(tmp_path: Path) -> None:
+    file = tmp_path / "phrases"
+    file.write_text("wrote 1\n17 wrote 2\nnobody\n")
+    (entry, other) = promise(SeqPATE(teachers=7, phrases=str(file))).phrases
+    assert [entry["relation"], other["relation"]] == ["add_or_remove", "replace"]
+    assert entry["n"] == 3 and entry["minimum"] == 0.0
+    assert entry["maximum"] > 7 * 8.0  # held by all seven: more than seven times one teacher's ε
+    assert {k: v for k, v in entry.items() if k != "relation"} == {
+        k: v for k, v in other.items() if k != "relation"
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"teachers": 41}, "41, but there are 40 users"),
+        ({"teachers": 0}, "teachers is 0"),
+        ({"queries": 0}, "queries is 0"),
+        ({"rounds": 0}, "rounds is 0"),
+        ({"queries": 3, "rounds": 4}, "rounds is 4"),
+        ({"spread": 0}, "spread is 0"),
+        ({"epsilon": 0.0}, "epsilon is 0"),
+        ({"epsilon": None}, "give sigma"),
+        ({"sigma": 3.0}, "epsilon=none"),
+        ({"epsilon": None, "sigma": 0.0}, "sigma is 0"),
+        ({"delta": 1.0}, "delta is 1"),
+        ({"top_p": 0.0}, "top_p is 0"),
+        ({"top_p": 0.9, "top_k": 5}, "without top_k"),
+        ({"aggregation": "median"}, "mean or vote"),
+        ({"noise": "none"}, "gaussian or laplace"),
+        ({"weight": -1.0}, "weight is -1"),
+        ({"train": "top:3"}, "2 blocks"),
+        ({"train": "half"}, "train is half"),
+        ({"prefix": 50}, "must not fall"),
+        ({"phrases": "/nowhere"}, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_one_line(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as raised:
+        student(SeqPATE(**values))
+    assert "\n" not in str(raised.value) and str(raised.value).startswith(("seqpate", "pseudo"))
+
+
+def test_a_model_that_starts_from_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="starts from nothing"):
+        SeqPATE().trainings(corpus(), LSTM, RECIPE, 0)
+
+
+def test_without_public_text_it_is_refused() -> None:
+    with pytest.raises(UsageError, match="no public record"):
+        student(SeqPATE(), Corpus("toy", tuple(private(8))))
+
+
+@pytest.mark.parametrize("text", ["1 wrote 2", "call AB-1234567 now"])
+def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str) -> None:
+    secret = "my number is AB-1234567."
+    mine = Record("u7", secret, split="private", private=tuple(Digits()(secret)))
+    mine = replace(mine, private=((13, 23),))
+    told = Record("p9", text, split="public", where="c.jsonl line 9")
+    with pytest.raises(UsageError, match=r"c\.jsonl line 9 holds private text of user 'u[17]'"):
+        student(SeqPATE(), corpus(8, mine, told))
+
+
+def test_a_short_number_may_be_public() -> None:
+    mine = Record("u7", "I live at 20", split="private", private=((10, 12),))
+    student(SeqPATE(), corpus(8, mine, Record("p9", "the 20 buses", split="public")))

@@ -1,0 +1,191 @@
+"""Subsample-and-aggregate: the bound on Laplace noise, the noise itself, and what is released."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import kstest
+
+from audit.accounting import laplace_divergence
+from audit.errors import UsageError
+from audit.ledger import round_up
+from audit.predictor import Access
+from audit.release import NoJournal
+from defenses._laplace import laplace, mean_divergence, noised, scale_for
+from defenses.subsample_aggregate import NoisyMean, SubsampleAggregate
+
+ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0])
+
+
+def integrated(shift: float, alpha: float) -> float:
+    """D_α of two Laplace densities of scale 1, by numerical integration."""
+
+    def term(x: float) -> float:
+        return math.exp(-alpha * abs(x) + (alpha - 1) * abs(x - shift)) / 2
+
+    inner = quad(term, 0, shift, epsabs=0, epsrel=1e-11)[0]
+    outer = quad(term, shift, np.inf, epsrel=1e-11)[0] + quad(term, -np.inf, 0, epsrel=1e-11)[0]
+    return math.log(inner + outer) / (alpha - 1)
+
+
+@given(shift=st.floats(0.01, 5.0), alpha=ORDERS)
+@settings(max_examples=60)
+def test_the_closed_form_is_the_integral(shift: float, alpha: float) -> None:
+    expected = integrated(shift, alpha)
+    assert laplace_divergence(shift, alpha) == pytest.approx(expected, rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1.01, 2.0, 64.0])
+def test_small_and_large_shifts_are_safe(alpha: float) -> None:
+    for shift in (1e-12, 3e-7, 0.99e-4, 1e-4, 1.01e-4, 0.5, 40.0, 5000.0):
+        found = laplace_divergence(shift, alpha)
+        assert found <= min(shift, alpha * shift * shift / 2) * (1 + 1e-9)  # as all pure DP
+        assert found >= 0.5 * min(shift, shift * shift / 2)
+    assert laplace_divergence(0.0, alpha) == 0.0
+
+
+def pmfs(generator: np.random.Generator, *shape: int) -> np.ndarray:
+    """Random pmfs, from flat to certain."""
+    found: np.ndarray = generator.dirichlet(
+        np.full(shape[-1], 10 ** generator.uniform(-2, 1)), size=shape[:-1]
+    )
+    return found
+
+
+@given(seed=st.integers(0, 10_000), k=st.integers(2, 6), size=st.integers(2, 6), alpha=ORDERS)
+@settings(max_examples=100)
+def test_no_part_replaced_or_removed_costs_more(seed: int, k: int, size: int, alpha: float) -> None:
+    """Against the exact divergence of product noise: the sum over coordinates of the integral."""
+    generator = np.random.default_rng(seed)
+    scale = 10 ** generator.uniform(-1.5, 1)
+    members = pmfs(generator, k, size)
+    other = members.copy()
+    other[0] = pmfs(generator, 1, size)
+    bound = mean_divergence(scale, k, alpha)
+    for neighbour in (other.mean(axis=0), members[1:].mean(axis=0)):
+        shifts = np.abs(members.mean(axis=0) - neighbour) / scale
+        assert sum(laplace_divergence(float(s), alpha) for s in shifts) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 8])
+def test_two_parts_sure_of_different_tokens_cost_exactly_that(k: int) -> None:
+    """And 1/k, the paper's sensitivity, would not do."""
+    others = np.tile([0.25, 0.25, 0.5], (k - 1, 1))
+    mean = np.vstack([others, [1.0, 0, 0]]).mean(axis=0)
+    replaced = np.vstack([others, [0, 1.0, 0]]).mean(axis=0)
+    shifts = np.abs(mean - replaced) / 0.3
+    truth = sum(integrated(float(s), 2.0) for s in shifts if s > 0)
+    assert truth == pytest.approx(mean_divergence(0.3, k, 2.0), rel=1e-6)
+    assert truth > 1.5 * laplace_divergence(1 / k / 0.3, 2.0)
+    sure = np.tile([0, 1.0, 0], (k - 1, 1))
+    removed = np.vstack([sure, [1.0, 0, 0]]).mean(axis=0) - sure.mean(axis=0)
+    assert sum(integrated(abs(float(s)) / 0.3, 2.0) for s in removed if s) == pytest.approx(truth)
+
+
+@given(epsilon=st.floats(1e-9, 1e4), k=st.integers(2, 64), alpha=ORDERS)
+@settings(max_examples=60)
+def test_the_scale_is_the_least_that_keeps_the_divergence(
+    epsilon: float, k: int, alpha: float
+) -> None:
+    scale = scale_for(epsilon, k, alpha)
+    assert mean_divergence(scale, k, alpha) <= epsilon
+    assert mean_divergence(scale * 0.999, k, alpha) > epsilon * 0.99
+
+
+def test_the_noise_is_laplace_and_every_seed_has_its_own() -> None:
+    noise = laplace(b"one", 100_000)
+    assert kstest(noise, "laplace").pvalue > 1e-3
+    assert np.isfinite(noise).all()
+    np.testing.assert_array_equal(noise, laplace(b"one", 100_000))
+    other = laplace(b"two", 100_000)
+    assert abs(np.corrcoef(noise, other)[0, 1]) < 0.02
+    assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 0.02
+
+
+def test_the_released_pmf_is_mean_plus_noise_clamped_and_renormalised() -> None:
+    mean = torch.tensor([[0.4, 0.2, 0.1, 0.1, 0.1, 0.1, 0, 0]], dtype=torch.float64)
+    expected = np.maximum(mean.numpy() + 0.5 * laplace(b"seed", 8), 0.05)
+    assert 1 <= (expected == 0.05).sum() <= 7
+    released = noised(mean, 0.5, 0.05, [b"seed"]).exp().numpy()
+    np.testing.assert_allclose(released, expected / expected.sum(), rtol=1e-12)
+
+
+def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
+    from audit.defense import Trained
+
+    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
+    return SubsampleAggregate(k=k, **parameters).release(bigram(1, 0.3), trained)
+
+
+def test_the_distribution_is_the_release(bigram: Any) -> None:
+    open_ = release(bigram).open(np.random.default_rng(0), NoJournal())
+    assert (open_.access, open_.readable) == (Access.DISTRIBUTION, Access.DISTRIBUTION)
+
+
+def test_every_query_has_noise_of_its_own(bigram: Any) -> None:
+    """The same question twice is two charged queries with two answers."""
+    open_ = release(bigram).open(np.random.default_rng(0), NoJournal())
+    rows, answered = open_.distribution([[0, 2]] * 6, list(range(6)))
+    assert answered == 6
+    for one, other in itertools.combinations(rows, 2):
+        assert np.abs(one - other).max() > 0.01
+    np.testing.assert_allclose(np.exp(rows).sum(axis=1), 1.0)
+
+
+def test_a_token_is_sampled_from_what_is_released(bigram: Any) -> None:
+    """The same questions at the same places have the same noise, however they are put."""
+    made = release(bigram, epsilon=50.0)
+    said = made.open(np.random.default_rng(3), NoJournal()).generate([[0, 2]], 5)[0]
+    scored = made.open(np.random.default_rng(3), NoJournal()).score([[0, 2]], [said.tokens])[0]
+    np.testing.assert_allclose(said.log_probs, scored.log_probs)
+    rows, _ = made.open(np.random.default_rng(3), NoJournal()).distribution([[0, 2]], range(6))
+    assert said.log_probs[0] == pytest.approx(rows[0][said.tokens[0]])
+
+
+def test_without_noise_to_speak_of_it_is_the_mean(bigram: Any) -> None:
+    made = release(bigram, epsilon=1e12)
+    rows, _ = made.open(np.random.default_rng(0), NoJournal()).distribution([[0, 2]], range(6))
+    text = [[0, 2, 0]]
+    bare = torch.stack([m.log_pmfs(text, [2]) for m in made.members]).exp().mean(dim=0)
+    np.testing.assert_allclose(np.exp(rows), bare.numpy(), atol=1e-4)
+
+
+def test_the_promise_is_what_all_queries_cost(bigram: Any) -> None:
+    for epsilon, budget in ((2.0, 1024), (2.0, 1000), (0.3, 7), (100.0, 1)):
+        made = release(bigram, epsilon=epsilon, budget=budget)
+        promise = made.guarantee
+        spent = budget * made.charge
+        assert promise.epsilon == epsilon
+        assert epsilon * (1 - 1e-4) <= spent <= epsilon
+        truth = mean_divergence(made.mechanism.scale, 4, 2.0)
+        assert truth <= made.charge == round_up(made.charge)
+    assert (promise.unit, promise.relation, promise.basis) == ("part", "replace", "worst case")
+    assert "removed" in " ".join(promise.conditions)
+    assert promise.alpha == 2.0 and promise.delta is None
+
+
+def test_the_neighbour_keeps_noise_and_floor(bigram: Any) -> None:
+    made = release(bigram)
+    assert made.neighbour(1).mechanism == made.mechanism
+    assert len(made.neighbour(1).members) == 3
+
+
+@pytest.mark.parametrize("given_", [{"floor": 0.0}, {"epsilon": -1.0}, {"epsilon": math.inf}])
+def test_impossible_parameters_are_refused(given_: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"subsample_aggregate: {next(iter(given_))} is"):
+        SubsampleAggregate(**given_)
+
+
+def test_a_mechanism_gives_one_row_a_query() -> None:
+    members = torch.log_softmax(torch.randn(3, 4, 7, dtype=torch.float64), dim=-1)
+    found = NoisyMean(0.1, 0.01, 2.0, 4).answer(members, [b"a", b"b", b"c"])
+    assert found.shape == (3, 7)
+    assert NoisyMean(0.1, 0.01, 2.0, 4).answer(members[:0], []).shape == (0, 7)

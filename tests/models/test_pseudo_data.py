@@ -1,0 +1,109 @@
+"""Pseudo-sentences: public prefixes, completed by the model that is given, and by nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from audit.defense import Training
+from audit.embedded import EMBEDDED_FOLDER
+from audit.errors import UsageError
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.pseudo_data import PseudoData, PseudoTuning
+
+TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.", "Hi")
+PSEUDO = PseudoData(sentences=40, prefix=4, shortest=8, longest=14)
+
+
+@pytest.fixture(scope="module")
+def base() -> Any:
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    return load_weights(folder, "cpu"), load_tokenizer(folder)
+
+
+@pytest.mark.parametrize("longest", [14, 48])
+def test_every_sentence_begins_with_a_public_prefix_and_keeps_its_length(
+    base: Any, longest: int
+) -> None:
+    model, tokenizer = base
+    sentences = PseudoData(40, 4, 8, longest).complete(model, tokenizer, TEXTS, seed=0)
+    prefixes = {tuple(tokenizer.encode(text)[:4]) for text in TEXTS[:2]}
+    assert {tuple(s[1:5]) for s in sentences} == prefixes  # both serve, the short text never
+    for sentence in sentences:
+        assert sentence[0] == tokenizer.start and tokenizer.stop not in sentence[1:-1]
+        text = sentence[1:-1] if sentence[-1] == tokenizer.stop else sentence[1:]
+        assert 8 <= len(text) <= longest
+        assert sentence[-1] == tokenizer.stop or len(text) == longest  # cut, or ended by the model
+    assert any(s[-1] == tokenizer.stop for s in sentences) == (longest == 48)
+    assert any(s[-1] != tokenizer.stop for s in sentences)
+
+
+def test_prefixes_are_used_evenly(base: Any) -> None:
+    model, tokenizer = base
+    sentences = PseudoData(sentences=30, prefix=4, shortest=4, longest=6).complete(
+        model, tokenizer, TEXTS, seed=0
+    )
+    first = tuple(tokenizer.encode(TEXTS[0])[:4])
+    assert sum(tuple(s[1:5]) == first for s in sentences) == 15
+
+
+def test_sentences_are_of_the_seed_and_of_nothing_else(base: Any) -> None:
+    model, tokenizer = base
+    one = PSEUDO.complete(model, tokenizer, TEXTS, seed=0)
+    torch.manual_seed(99)
+    assert PSEUDO.complete(model, tokenizer, TEXTS, seed=0) == one
+    assert PSEUDO.complete(model, tokenizer, TEXTS, seed=1) != one
+
+
+def test_the_model_samples_from_its_own_distribution(base: Any) -> None:
+    """The frequency of each first completed token is the model's probability of it."""
+    model, tokenizer = base
+    first = TEXTS[0]
+    sentences = PseudoData(3000, 4, 4, 5).complete(model, tokenizer, [first], seed=3)
+    prompt = torch.tensor([[tokenizer.start, *tokenizer.encode(first)[:4]]])
+    with torch.inference_mode():
+        pmf = model(input_ids=prompt).logits[0, -1].softmax(-1)
+    likely = int(pmf.argmax())
+    p = float(pmf[likely])
+    share = sum(len(s) > 5 and s[5] == likely for s in sentences) / 3000
+    assert share == pytest.approx(p, abs=4 * (p * (1 - p) / 3000) ** 0.5)
+
+
+def test_without_a_prefix_or_a_sentence_there_is_one_clear_line(base: Any) -> None:
+    model, tokenizer = base
+    with pytest.raises(UsageError, match="no public text has 4 tokens"):
+        PSEUDO.complete(model, tokenizer, ["Hi", ""], seed=0)
+    with pytest.raises(UsageError, match="no public text has 4 tokens"):
+        PSEUDO.complete(model, tokenizer, [], seed=0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"sentences": 0},
+        {"prefix": 0},
+        {"prefix": 9, "shortest": 8},
+        {"shortest": 41},
+    ],
+)
+def test_impossible_lengths_are_refused(values: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="pseudo-data"):
+        PseudoData(**values)
+
+
+def test_tuning_on_pseudo_sentences_changes_the_model_and_reads_public_text_only(base: Any) -> None:
+    import copy
+
+    model, tokenizer = base
+    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=256, max_length=64)
+    method = PseudoTuning(recipe, PSEUDO)
+    trained = []
+    for private in ("a", "b"):
+        student = copy.deepcopy(model)
+        method.train(student, tokenizer, Training("x", TEXTS, method, 5, owners=(private,) * 3))
+        trained.append(student.state_dict()["transformer.wte.weight"])
+    assert torch.equal(*trained)
+    assert not torch.equal(trained[0], model.state_dict()["transformer.wte.weight"])
