@@ -27,6 +27,8 @@ class Training:
     private: the private spans of each text, for methods that tell them apart; () elsewhere.
     after: the training whose model this one continues; None: the public model.
     teachers: the trainings whose models the method asks, for methods that learn from answers.
+    key: of the task that runs it, which adds the public model, device and versions to the digest;
+        all noise follows from it. "" until there is a task.
     """
 
     label: str
@@ -37,6 +39,7 @@ class Training:
     private: tuple[tuple[Span, ...], ...] = ()
     after: Training | None = None
     teachers: tuple[Training, ...] = ()
+    key: str = ""
 
     @cached_property
     def digest(self) -> str:

@@ -111,7 +111,7 @@ class Ledger:
 
 
 def mark(asked: Sequence[int | float], key: bytes) -> str:
-    """A fingerprint of a query: its context, and the uniform or the token it is answered with.
+    """A fingerprint of a query: its context, and the token that is scored, or a sign of sampling.
 
     Keyed, so that nobody who reads a ledger can try out what was asked; in letters, so that it
     holds no digits of anybody's code.

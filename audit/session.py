@@ -34,16 +34,18 @@ class Session:
         plan = self.prepared.plan
         secrets = [s.value for s in self.prepared.planted.secrets]
         key = key_of(
-            "session 1",
+            "session 2",
             [self.one.label, self.one.parameters, self.one.keys, self.what],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
-        return self.folder.stored(f"session-{key}", lambda: self._held(look))
+        return self.folder.stored(f"session-{key}", lambda: self._held(look, key))
 
-    def _held(self, look: Look) -> dict[str, Any]:
+    def _held(self, look: Look, key: str) -> dict[str, Any]:
+        """key: of all that determines the session. Its random stream does too: two runs that differ
+        in anything share no draw, whose difference could be taken."""
         journal = self.folder.journal(self.name)
-        seed = self.prepared.plan.seed
-        predictor = self.one.release.open(stream(seed, self.name, "session"), journal)
+        own = stream(self.prepared.plan.seed, self.name, "session", key)
+        predictor = self.one.release.open(own, journal)
         budget = predictor.remaining
         seen, queries, answered = look(predictor)
         rows = journal.rows()

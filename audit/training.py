@@ -46,7 +46,7 @@ class Task:
         from importlib.metadata import version
 
         return key_of(
-            "training 3",
+            "training 4",
             (self.base.sha256, self.training.digest),
             (self.device, self.threads, version("torch"), version("transformers")),
         )
@@ -157,7 +157,8 @@ def _train(task: Task, report: Report) -> None:
 
     try:
         teachers = Lineup(public, tuple(map(trained_by, task.teachers)))
-        task.training.method.train(model, tokenizer, task.training, progress, teachers)
+        training = dataclasses.replace(task.training, key=task.key)
+        training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; what is already trained is kept") from None
     partial = task.path.with_suffix(f".{os.getpid()}")

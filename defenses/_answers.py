@@ -20,6 +20,7 @@ from audit.accounting import (
 )
 from audit.guarantee import Guarantee
 from audit.models.distillation import Distillation
+from defenses._public_text import CHECKED
 
 APART = math.sqrt(2.0)  # ‖p − q‖₂ of two pmfs, at most
 RELATION = "add_or_remove"  # and under "replace" just the same
@@ -87,7 +88,7 @@ def _conditions(method: Distillation, teachers: int) -> tuple[str, ...]:
         spread,
         "ε and δ hold as well for records replaced by others of the same user and places; who "
         "changes the user's id changes twice as many teachers",
-        "the public texts, and so the pseudo-sentences, hold nothing private",
+        CHECKED,
         f"N = {method.population} is the public number of users, before any coin; M, the number of "
         f"questions, {sign} and δ follow from it and from the settings",
         "noise follows from the run's seed, which results.json holds: against those who have "

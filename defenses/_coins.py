@@ -35,7 +35,7 @@ def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
     low, high = math.exp(-bound), math.exp(bound)
     up = 1 / (1 + high)
     worst = 0.0
-    for both in (0.0, up):  # 0 and `forth` are worst wherever we looked; that is not proved
+    for both in (0.0, up):  # linear in between, so an end is worst
         table = (
             (both, high, high),
             (up - both, high, low),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
-from defenses._checks import check_layers, check_train, refused
+from defenses._checks import check_choice, check_layers, check_train, refused
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixed
 
@@ -72,6 +73,9 @@ class Settings(Protocol):
     @property
     def train(self) -> str: ...
 
+    @property
+    def source(self) -> str: ...
+
 
 def check(name: str, settings: Settings) -> None:
     """Raises UsageError for a shared parameter out of range."""
@@ -82,6 +86,24 @@ def check(name: str, settings: Settings) -> None:
     if settings.budget < 1:
         raise refused(name, settings.budget, "budget", "at least 1")
     check_train(name, settings.train)
+    check_choice(settings, name, source=("seed", "system"))
+
+
+def secret(source: str, journal: Journal) -> bytes:
+    """What keys the randomness of a session: nothing, or random bytes that its replay has too."""
+    if source == "seed":
+        return b""
+    return journal.key or os.urandom(32)
+
+
+def said(source: str) -> str:
+    """Whom the randomness of a session is secret from."""
+    if source == "system":
+        return "noise and sampled tokens follow from the operating system's entropy"
+    return (
+        "noise and sampled tokens follow from the run's seed and texts: against those who do not "
+        "know both, and a small seed is soon guessed; release with source=system"
+    )
 
 
 def share(epsilon: float, budget: int) -> float:
@@ -131,7 +153,19 @@ class _Priced:
 
         charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
         unweighted = torch.empty(len(log_pmfs), 0)
-        return Mixed(self.inner.answer(log_pmfs, seeds), unweighted, charges)
+        return Mixed(self.inner.answer(distributions(log_pmfs), seeds), unweighted, charges)
+
+
+def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """The log-pmfs, (…, V), with the uniform one for any that is none.
+
+    A worst case holds for whatever members answer; broken weights answer no distribution at all.
+    """
+    import torch
+
+    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
+    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
+    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
 
 
 @dataclass(frozen=True)
@@ -178,8 +212,8 @@ class EnsembleRelease(Release):
                 "queries each)",
                 "all records of a user are in one part; a text that several parts hold is "
                 "protected less: its loss grows about with the square of their number",
-                "against those who do not know the run's seed, which fixes the partition, all "
-                "noise and every sampled token",
+                said(self.settings.source),
+                "noise and tokens are drawn in float64, not on the real line",
             ),
         )
 
@@ -194,7 +228,7 @@ class EnsembleRelease(Release):
             public=self.public,
             access=self.mechanism.access,
         )
-        return EnsembleSession(service, ledger, stream)
+        return EnsembleSession(service, ledger, stream, secret(self.settings.source, journal))
 
     def unprotected(self) -> Release:
         """The plain mean of all members: what the ensemble leaks without the mechanism."""

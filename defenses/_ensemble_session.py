@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+_GENERATED = -1  # in place of the token in what a generated query's mark says was asked
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
 _LONGER = 8  # times as many where one text needs them: it is read from its beginning for each group
 
@@ -52,16 +53,21 @@ class EnsembleSession:
 
     Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
     charged, stopped and answered in that order, so batching cannot move STOP.
+
+    secret: what randomness is keyed with beside the stream; b"" where the stream determines it.
     """
 
     readable = Access.DISTRIBUTION
 
-    def __init__(self, service: Service, ledger: Ledger, stream: np.random.Generator) -> None:
+    def __init__(
+        self, service: Service, ledger: Ledger, stream: np.random.Generator, secret: bytes = b""
+    ) -> None:
         self._service = service
         self._public = service.public
         self._ledger = ledger
         self._stream = stream
-        self._key = stream.spawn(1)[0].bytes(32)  # takes nothing from the stream itself
+        own = stream.spawn(1)[0].bytes(32)  # takes nothing from the stream itself
+        self._key = hashlib.blake2b(own, key=secret, digest_size=32).digest()
         self.access = service.access
         self.tokenizer: Tokenizer = service.public.tokenizer
         self.max_length = service.public.max_length
@@ -72,48 +78,48 @@ class EnsembleSession:
         return self._ledger.remaining
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        uniforms = self._stream.random((len(prompts), length))
+        after = self._stream.random((len(prompts), length))  # for the public model, after STOP
         answers: list[Answer] = []
         size = self._queries_at_once()
         for first in range(0, len(prompts), size):
             rows = slice(first, first + size)
-            answers += self._generate_some(prompts[rows], uniforms[rows])
+            answers += self._generate_some(prompts[rows], after[rows])
         return answers
 
-    def _generate_some(self, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
+    def _generate_some(self, prompts: Sequence[Tokens], after: np.ndarray) -> list[Answer]:
         ahead: list[tuple[Answer, Mixed] | None] = [None] * len(prompts)
         if not self._ledger.stopped:
-            length = uniforms.shape[1]
+            length = after.shape[1]
             for batch in equal_length_batches(prompts, len(prompts)):
                 numbers = [self._ledger.queries + i * length for i in batch]
-                drawn = self._draw([prompts[i] for i in batch], uniforms[batch], numbers)
+                drawn = self._draw([prompts[i] for i in batch], length, numbers)
                 for i, one in zip(batch, drawn, strict=True):
                     ahead[i] = one
         answers = [
             self._released(prompt, row, one)
-            for prompt, row, one in zip(prompts, uniforms, ahead, strict=True)
+            for prompt, row, one in zip(prompts, after, ahead, strict=True)
         ]
         self._ledger.flush()
         return answers
 
     def _released(
-        self, prompt: Tokens, uniforms: np.ndarray, ahead: tuple[Answer, Mixed] | None
+        self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
     ) -> Answer:
         """The admitted tokens of an answer computed ahead, and after them the public model's."""
         import numpy as np
 
         if ahead is None:
-            self._ledger.skip(len(uniforms))
-            return replace(draw(self._public, [prompt], uniforms[None])[0], answered=0)
+            self._ledger.skip(len(after))
+            return replace(draw(self._public, [prompt], after[None])[0], answered=0)
         whole, mixed = ahead
-        texts = [(*prompt, *whole.tokens[:i], float(u)) for i, u in enumerate(uniforms)]
+        texts = [(*prompt, *whole.tokens[:i], _GENERATED) for i in range(len(after))]
         admitted = self._ledger.admit(
             mixed.charges.numpy(), mixed.lambdas.numpy(), list(map(self._ledger.mark, texts))
         )
-        if admitted == len(uniforms):
+        if admitted == len(after):
             return whole
         kept = whole.tokens[:admitted]
-        rest = draw(self._public, [[*prompt, *kept]], uniforms[None, admitted:])[0]
+        rest = draw(self._public, [[*prompt, *kept]], after[None, admitted:])[0]
         return Answer(
             kept + rest.tokens,
             np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
@@ -122,7 +128,7 @@ class EnsembleSession:
         )
 
     def _draw(
-        self, prompts: Sequence[Tokens], uniforms: np.ndarray, numbers: Sequence[int]
+        self, prompts: Sequence[Tokens], length: int, numbers: Sequence[int]
     ) -> list[tuple[Answer, Mixed]]:
         """What would be answered if nothing stopped; a Mixed has one row a token here.
 
@@ -133,10 +139,10 @@ class EnsembleSession:
         cursor = self._service.ensemble.cursor(prompts)
         texts = [list(prompt) for prompt in prompts]
         log_probs, top1, steps = [], [], []
-        for step in range(uniforms.shape[1]):
+        for step in range(length):
             seeds = [self._seed(n + step, t) for n, t in zip(numbers, texts, strict=True)]
             mixed = self._service.mechanism.mix(cursor.log_pmfs(), seeds)
-            chosen = sample(mixed.log_h, uniforms[:, step])
+            chosen = sample(mixed.log_h, uniforms(seeds))
             cursor.append(chosen)
             for text, token in zip(texts, chosen.tolist(), strict=True):
                 text.append(token)
@@ -239,17 +245,25 @@ class EnsembleSession:
             yield group
 
     def _seed(self, number: int, context: Tokens) -> bytes:
-        """The seed of one query's noise.
+        """What one query's noise and sampled token follow from.
 
         It depends on what is asked, so that a killed session that is asked something else at the
-        same place never subtracts the noise of an answer already given; the same question at the
-        same place is a replay, and gets the same answer.
+        same place shares no randomness with an answer already given; the same question at the same
+        place is a replay, and gets the same answer.
         """
         text = json.dumps([number, *context]).encode()
         return hashlib.blake2b(text, digest_size=32, key=self._key).digest()
 
     def _queries_at_once(self) -> int:
         return max(1, _PMFS_AT_ONCE // (self._service.models * self._public.vocabulary))
+
+
+def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
+    """A number in [0, 1) for each query's token, apart from its noise."""
+    import numpy as np
+
+    digests = (hashlib.blake2b(seed, digest_size=8, person=b"token").digest() for seed in seeds)
+    return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
 
 
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs that are mixed fastest together: 2 MiB
+_NEVER = -1e5  # of a log-probability: as good as none
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tenso
     import torch
 
     base = public[:, None, None, :]
+    log_p = log_p.clamp(min=_NEVER)  # a zero, too, is brought into the band
     floor, ceiling = base - bound, base + bound
     gap = base - log_p
     low, high = gap.amin(dim=-1) - bound, gap.amax(dim=-1) + bound

@@ -35,6 +35,7 @@ class GNMax(Defense):
     budget: B, the queries a session answers; later ones meet the public model.
     noise_multiplier: σ, the noise on every count, in votes, instead of ε; with epsilon=none.
     train: which layers each part trains, "all" or "top:N".
+    source: of noise and sampled tokens: "seed", or "system" for the operating system's entropy.
     """
 
     epsilon: float | None = 2.0
@@ -43,6 +44,7 @@ class GNMax(Defense):
     budget: int = 1024
     noise_multiplier: float | None = None
     train: str = ALL
+    source: str = "seed"
 
     def __post_init__(self) -> None:
         _checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)

@@ -35,6 +35,7 @@ class PMixed(Defense):
     budget: B, the queries a session answers; later ones meet the public model.
     q: chance of each member to join a query, above 0 and at most 1; 1/k unless given.
     train: which layers each part trains, "all" or "top:N".
+    source: of noise and sampled tokens: "seed", or "system" for the operating system's entropy.
     """
 
     epsilon: float = 2.0
@@ -43,6 +44,7 @@ class PMixed(Defense):
     budget: int = 1024
     q: float | None = None
     train: str = ALL
+    source: str = "seed"
 
     def __post_init__(self) -> None:
         _checks.check_positive(self, "pmixed", "epsilon")

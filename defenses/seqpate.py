@@ -208,8 +208,9 @@ class SeqPATE(Defense):
     ) -> tuple[dict[str, Any], ...]:
         if self.phrases is None:
             return ()
-        heard = [(t.label, text) for t in teachers for text in t.texts]
-        counts = _phrases.counts("seqpate", self.phrases, *zip(*heard, strict=True))
+        texts = [text for teacher in teachers for text in teacher.texts]
+        labels = [teacher.label for teacher in teachers for _ in teacher.texts]
+        counts = _phrases.counts("seqpate", self.phrases, labels, texts)
         noise, k = method.noise, method.queries
         by_count = {
             n: _answers.epsilon_of(noise.kind, noise.scale, k, delta, n) for n in set(counts)

@@ -25,7 +25,7 @@ from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
 from defenses._checks import check_layers, check_positive
-from defenses._ensemble import check
+from defenses._ensemble import check, said, secret
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing
 
@@ -46,6 +46,7 @@ class SubMix(Defense):
     temperature: T of the released samples; the tempered distributions are what is charged.
     train: which layers members fine-tune: "all" that the recipe trains, or "top:N" for the last N
         blocks; then all members and the public model share what is below, and a query costs less.
+    source: of the sampled tokens: "seed", or "system" for the operating system's entropy.
     """
 
     epsilon: float = 2.0
@@ -56,6 +57,7 @@ class SubMix(Defense):
     clip: float | None = None
     temperature: float = 1.0
     train: str = ALL
+    source: str = "seed"
 
     def __post_init__(self) -> None:
         check_positive(self, "submix", "epsilon")
@@ -131,8 +133,7 @@ class SubMixRelease(Release):
             "evaluator, outside the guarantee",
             "a secret that several parts hold is protected less, one that all hold not at all",
             f"β = {d.leakage:.6g} nats a query, fixed before the first query",
-            "against those who do not know the run's seed, which fixes the partition and every "
-            "sampled token",
+            said(d.source),
             f"each session has the full budget; sessions of one release add up ({d.budget} queries "
             "each)",
         ]
@@ -161,7 +162,7 @@ class SubMixRelease(Release):
             public=Tempered(self.public, d.temperature),
         )
         ledger = Ledger(d.epsilon, len(self.pairs), d.budget, journal)
-        return EnsembleSession(service, ledger, stream)
+        return EnsembleSession(service, ledger, stream, secret(d.source, journal))
 
     def unprotected(self) -> Release:
         """The plain mean of all members: what the ensemble leaks without the protocol."""

@@ -35,6 +35,7 @@ class SubsampleAggregate(Defense):
     budget: B, the queries a session answers; later ones meet the public model.
     floor: what a noised probability is raised to, at least, in scales of the noise; public.
     train: which layers each part trains, "all" or "top:N".
+    source: of noise and sampled tokens: "seed", or "system" for the operating system's entropy.
     """
 
     epsilon: float = 2.0
@@ -43,6 +44,7 @@ class SubsampleAggregate(Defense):
     budget: int = 1024
     floor: float = 1.0
     train: str = ALL
+    source: str = "seed"
 
     def __post_init__(self) -> None:
         _checks.check_positive(self, "subsample_aggregate", "epsilon", "floor")

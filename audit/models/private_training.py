@@ -56,7 +56,7 @@ class Noise:
 
         import numpy as np
 
-        words = hashlib.sha256(f"{training.digest} {purpose}".encode()).digest()
+        words = hashlib.sha256(f"{training.key or training.digest} {purpose}".encode()).digest()
         own = secrets.randbits(256) if self.source == "system" else int.from_bytes(words, "big")
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))
 

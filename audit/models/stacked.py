@@ -47,6 +47,7 @@ def are_alike(model: Any, other: Any) -> bool:
             one.config.n_head,
             one.config.layer_norm_epsilon,
             [(p.shape, p.dtype, p.device) for p in one.state_dict().values()],
+            [name for name, _ in one.named_parameters()],  # tied weights have one name
         )
         for one in (model, other)
     ]

@@ -44,7 +44,7 @@ class SumNoise:
         """256 bits of seed: two trainings that differ in anything share no draw."""
         import numpy as np
 
-        words = hashlib.sha256(f"{training.digest} answers".encode()).digest()
+        words = hashlib.sha256(f"{training.key or training.digest} answers".encode()).digest()
         own = secrets.randbits(256) if self.source == "system" else int.from_bytes(words, "big")
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))
 
@@ -104,6 +104,8 @@ def heard(
     for asked, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
         mine = torch.isin(questions.rows, asked)
         row, token = torch.searchsorted(asked, questions.rows[mine]), questions.tokens[mine]
+        sound = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else weights are broken: no opinion
+        log_pmf = torch.where(sound, log_pmf, -math.log(log_pmf.shape[-1]))
         if aggregation == "vote":
             said[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
         else:

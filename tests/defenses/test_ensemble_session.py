@@ -19,6 +19,7 @@ from audit.ledger import Ledger
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
 from audit.release import NoJournal
+from defenses import _ensemble_session
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixed
 from defenses.gnmax import GNMax
@@ -276,6 +277,69 @@ def test_another_question_after_a_kill_has_other_noise(bigram: Any) -> None:
         spied(bigram, 100, spy).distribution([context], [1])
     assert first.seeds == again.seeds
     assert first.seeds != other.seeds
+
+
+@pytest.mark.parametrize("defense", [GNMax, PMixed, SubMix])
+def test_another_question_after_a_kill_has_another_uniform(  # type: ignore[no-untyped-def]
+    release, bigram: Any, defense: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two answers from one uniform would tell both distributions apart, at the price of none."""
+    drawn: list[list[float]] = []
+    sample = _ensemble_session.sample
+
+    def spied(log_h: torch.Tensor, u: np.ndarray) -> torch.Tensor:
+        drawn[-1].extend(u.tolist())
+        return sample(log_h, u)
+
+    monkeypatch.setattr(_ensemble_session, "sample", spied)
+    if defense is SubMix:
+        trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(4)]  # type: ignore[arg-type]
+        made = SubMix(k=2, epsilon=50.0).release(bigram(1, 0.3), trained)
+    else:
+        made = release(defense, epsilon=50.0)
+    for prompt in ([0, 1], [0, 1], [0, 2]):
+        drawn.append([])
+        session(made).generate([prompt] * 3, 2)
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 6
+    assert set(drawn[0]).isdisjoint(drawn[2])
+
+
+def test_uniforms_are_uniform_and_apart_from_the_noise() -> None:
+    seeds = [bytes([i % 256, i // 256]) * 16 for i in range(20_000)]
+    u = _ensemble_session.uniforms(seeds)
+    assert u.min() >= 0 and u.max() < 1
+    counts, _ = np.histogram(u, bins=20, range=(0, 1))
+    assert ((counts - 1000) ** 2 / 1000).sum() < 43.8  # χ² of 19 degrees, 99.9 %
+
+
+@each
+def test_with_the_system_s_entropy_the_stream_does_not_tell(release, defense: Any) -> None:  # type: ignore[no-untyped-def]
+    made = release(defense, source="system", epsilon=5e4)
+    prompts = [[0, 1, 2]] * 40
+
+    def tokens(journal: Any) -> list[tuple[int, ...]]:
+        return [answer.tokens for answer in session(made, journal).generate(prompts, 3)]
+
+    assert tokens(Memory()) == tokens(Memory())  # the folder's own key: a replay repeats itself
+    assert tokens(Memory()) != tokens(Memory(key=b"another folder's"))
+    assert tokens(NoJournal()) != tokens(NoJournal())
+    assert "operating system" in " ".join(made.guarantee.conditions)
+
+
+@each
+def test_broken_members_count_as_any_others(release, bigram: Any, defense: Any) -> None:  # type: ignore[no-untyped-def]
+    """The worst case holds whoever answers: NaN must not reach, nor decide, an answer."""
+    made = release(defense, epsilon=100.0)
+    broken = bigram(3)
+    broken.log_table[:] = np.nan
+    zero = bigram(4)
+    zero.log_table[:, 1:] = -np.inf
+    zero.log_table[:, 0] = 0.0
+    for bad in (broken, zero):
+        members = (bad, *made.members[1:])
+        answers = session(replace(made, members=members)).score([[0]] * 4, [[1, 2, 3]] * 4)
+        for answer in answers:
+            assert np.isfinite(answer.log_probs).all()
 
 
 # neighbours and controls

@@ -238,14 +238,23 @@ def test_without_public_text_it_is_refused() -> None:
         student(SeqPATE(), Corpus("toy", tuple(private(8))))
 
 
-@pytest.mark.parametrize("text", ["1 wrote 2", "call AB-1234567 now"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 wrote 2",
+        "call AB-1234567 now",
+        " 1  wrote 2\n",
+        "Fwd: I have lost my key, please send me another.\nBye",
+    ],
+)
 def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str) -> None:
     secret = "my number is AB-1234567."
     mine = Record("u7", secret, split="private", private=tuple(Digits()(secret)))
     mine = replace(mine, private=((13, 23),))
+    long = Record("u1", "I have lost my key, please send me another.", split="private")
     told = Record("p9", text, split="public", where="c.jsonl line 9")
     with pytest.raises(UsageError, match=r"c\.jsonl line 9 holds private text of user 'u[17]'"):
-        student(SeqPATE(), corpus(8, mine, told))
+        student(SeqPATE(), corpus(8, mine, long, told))
 
 
 def test_a_short_number_may_be_public() -> None:

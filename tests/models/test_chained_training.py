@@ -106,6 +106,26 @@ def test_every_field_of_a_method_is_in_the_key(base: ModelFolder, method: Any) -
     assert len(keys) == len(methods) > len(dataclasses.fields(method))
 
 
+@pytest.mark.parametrize("method", [PRIVATE, TAUGHT])
+def test_noise_is_of_the_task_so_of_the_public_model_too(
+    base: ModelFolder, method: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two releases of one corpus on two public models: their noise must not cancel."""
+    drawn: list[float] = []
+
+    def spied(self: Any, model: Any, tokenizer: Any, one: Training, *others: Any) -> None:
+        purpose = ("noise",) if isinstance(method, PrivateRecipe) else ()
+        drawn.append(self.noise.stream(one, *purpose).random())
+
+    monkeypatch.setattr(type(method), "train", spied)
+    other = replace(base, sha256="0" * 64)
+    for folder in (base, other, base):
+        work = task(folder, tmp_path, Training("x", TEXTS, method, 2, owners=("a", "b", "a")))
+        training._train(work, silent)
+        work.path.unlink()
+    assert drawn[0] != drawn[1] and drawn[0] == drawn[2]
+
+
 @dataclass(frozen=True)
 class Renamed(PrivateRecipe):
     """Another method with the same fields."""
@@ -219,7 +239,7 @@ def by_hand(base: ModelFolder, chain: Sequence[Training]) -> torch.Tensor:
     torch.set_num_threads(1)
     model, tokenizer = load_weights(base, "cpu"), load_tokenizer(base)
     for one in chain:
-        one.method.train(model, tokenizer, one)
+        one.method.train(model, tokenizer, replace(one, key=task(base, Path("s"), one).key))
     return weights(model)
 
 

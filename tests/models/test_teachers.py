@@ -73,6 +73,13 @@ def test_a_vote_is_for_the_likeliest_token_and_lost_where_it_is_no_candidate() -
         assert value.item() == float(expected(model, text, place).argmax() == token)
 
 
+@pytest.mark.parametrize("aggregation", ["mean", "vote"])
+def test_a_broken_teacher_moves_a_sum_no_further_than_any_other(aggregation: str) -> None:
+    broken = Bigram(torch.full((V, V), float("nan")).double())
+    said = heard(broken, ASKED, SENTENCES, aggregation)
+    assert said.isfinite().all() and (said >= 0).all() and (said <= 1).all()
+
+
 class Spy:
     """Counts how often the teachers are gone through."""
 

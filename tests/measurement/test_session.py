@@ -1,0 +1,68 @@
+"""A session's random stream is its own: two runs that differ in anything share no draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit.folder import RunFolder
+from audit.predictor import Access
+from audit.session import Session
+
+
+@dataclass
+class Spy:
+    """A release whose sessions tell what their stream begins with."""
+
+    drawn: list[float] = field(default_factory=list)
+
+    def open(self, stream: np.random.Generator, journal: Any) -> Any:
+        self.drawn.append(stream.random())
+        return SimpleNamespace(remaining=None, access=Access.GENERATE)
+
+
+PLAN: dict[str, Any] = {
+    "model": SimpleNamespace(sha256="m"),
+    "corpus": SimpleNamespace(sha256="c"),
+    "seed": 0,
+    "device": "cpu",
+    "threads": 1,
+}
+ONE: dict[str, Any] = {"label": "gnmax", "parameters": {"k": 8}, "keys": ("a", "b")}
+
+
+def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose: str) -> float:
+    spy = Spy()
+    prepared: Any = SimpleNamespace(
+        plan=SimpleNamespace(**plan), planted=SimpleNamespace(secrets=())
+    )
+    audited: Any = SimpleNamespace(**one, release=spy)
+    run = RunFolder(folder, "hash")
+    with run.held({}):
+        Session(prepared, audited, run, purpose, []).stored(lambda predictor: ({}, 0, 0))
+    return spy.drawn[0]
+
+
+@pytest.mark.parametrize(
+    ("plan", "one", "purpose"),
+    [
+        ({"seed": 1}, {}, "utility"),
+        ({"model": SimpleNamespace(sha256="other")}, {}, "utility"),
+        ({"corpus": SimpleNamespace(sha256="other")}, {}, "utility"),
+        ({}, {"keys": ("a", "c")}, "utility"),
+        ({}, {"parameters": {"k": 4}}, "utility"),
+        ({}, {}, "exposure"),
+    ],
+)
+def test_what_differs_draws_anew(
+    tmp_path: Path, plan: dict[str, Any], one: dict[str, Any], purpose: str
+) -> None:
+    same = [first_draw(tmp_path / name, PLAN, ONE, "utility") for name in "ab"]
+    assert same[0] == same[1]
+    other = first_draw(tmp_path / "c", {**PLAN, **plan}, {**ONE, **one}, purpose)
+    assert other != same[0]
