@@ -106,16 +106,124 @@ def _run(settings: dict[str, Any], dry: bool) -> None:
             progress.stop()
             click.echo(f"interrupted; resume with: audit {_again()}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    click.echo(results.headline)
-    written = [n for n in ("html", "pdf", "json") if n in how.formats]
-    shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
-    click.echo(str(folder.path / shown))
+    _told(results.headline, how.formats, folder.path)
 
 
 def _again() -> str:
     import shlex
 
     return shlex.join(sys.argv[1:])
+
+
+@cli.command()
+@click.argument("plan_file", type=click.Path(path_type=Path), metavar="PLAN.toml")
+@click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
+@click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
+@click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
+@click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
+def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: str | None) -> None:
+    """Runs a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
+    from audit import corpus as corpora
+    from audit import sweep as sweeping
+    from audit.embedded import EMBEDDED_FOLDER
+    from audit.folder import find
+    from audit.models import loading
+    from audit.plan import execution
+
+    given: dict[str, Any] = {k: v for k, v in flags.items() if v is not None}
+    if formats is not None:
+        given["format"] = tuple(part.strip() for part in formats.split(",") if part.strip())
+    settings, table = sweeping.read(plan_file, given)
+    settings = {"attack": (), "corpus": "helpdesk", "model": "embedded", **settings}
+    how = execution(settings)
+    model = loading.describe(settings["model"], EMBEDDED_FOLDER)
+    corpus = corpora.load(settings["corpus"], EMBEDDED_FOLDER)
+    planned = sweeping.make_sweep(settings, table, corpus, model)
+    folder = find(how.output, planned.hash)
+    if dry_run:
+        click.echo(sweeping.describe(planned, folder))
+        return
+    from audit.progress import Progress
+
+    with Progress() as progress:
+        try:
+            results = sweeping.run(planned, how, folder, progress.report)
+        except KeyboardInterrupt:
+            progress.stop()
+            click.echo(f"interrupted; resume with: audit {_again()}", err=True)
+            raise SystemExit(EXIT_INTERRUPTED) from None
+    _told(results.headline, how.formats, folder.path)
+
+
+def _told(headline: str, formats: tuple[str, ...], folder: Path) -> None:
+    """The last lines on stdout: the sentence, and where the report is."""
+    click.echo(headline)
+    written = [n for n in ("html", "pdf", "json") if n in formats]
+    shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
+    click.echo(str(folder / shown))
+
+
+@cli.command()
+@FOLDER
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), metavar="FILE.toml")
+@click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), metavar="FILE.json")
+@click.option("--strict", is_flag=True, help="Exit with 4 where the outcome is inconclusive.")
+@click.option("--format", "formats", default="junit", metavar="junit,sarif", show_default=True)
+def gate(
+    folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
+) -> None:
+    """Holds a run to audit.toml and audit-baseline.json; exits with 1 where it fails."""
+    from datetime import date
+
+    from audit.gate import console, files, verdict
+
+    wanted = files.check_formats(formats)
+    results = files.finished(folder)
+    policy, baseline = files.policy_in(policy_file), files.baseline_in(baseline_file)
+    outcome = verdict(results, policy, baseline, date.today(), strict)
+    written = files.write(outcome, folder, wanted)
+    files.append_summary(outcome, os.environ)
+    click.echo("\n".join([console.render(outcome), *map(str, written)]))
+    raise SystemExit(outcome.exit_code)
+
+
+@cli.group(cls=Commands)
+def baseline() -> None:
+    """What a gate holds later runs to."""
+
+
+@baseline.command()
+@FOLDER
+@click.option("--reason", required=True, metavar="TEXT", help="Why these results are accepted.")
+@click.option("--only-tighten", is_flag=True, help="Refuse whatever would allow more than before.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("audit-baseline.json"),
+    metavar="FILE",
+    show_default=True,
+)
+def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
+    """Accepts a run: writes what it measured, to be committed beside the code."""
+    from datetime import date
+
+    from audit.gate import baseline as baselines
+    from audit.gate import files
+
+    accepted = baselines.make(files.finished(folder), reason, date.today())
+    click.echo(str(files.update_baseline(output, accepted, only_tighten)))
+
+
+@cli.command()
+@click.argument("one", type=click.Path(path_type=Path), metavar="A")
+@click.argument("other", type=click.Path(path_type=Path), metavar="B")
+def compare(one: Path, other: Path) -> None:
+    """Lays two runs side by side: plan, claims, utility, findings."""
+    from audit import results
+    from audit.gate import comparison
+
+    sections = comparison.compare(*(results.load(f / "results.json") for f in (one, other)))
+    click.echo(comparison.text(sections))
 
 
 @cli.command("list")

@@ -273,8 +273,39 @@ class CorpusResult(_Strict):
     )
 
 
+class SeedResult(_Strict):
+    """One seed of a sweep: its plan, and whom its coins planted."""
+
+    seed: int
+    plan_hash: str
+    planted_users: int
+    trained_users: int
+    twins: int
+    private_token_share: Number | None = None
+
+
+class Cell(_Strict):
+    """One setting of a sweep over its seeds: a defense, its parameters, its ε (nats).
+
+    releases: its places in `releases`, one a seed; the promise stands there. utility: means over
+    seeds, n the number of seeds. findings: counts are pooled over the trained models, all else is
+    averaged over seeds; a bound on ε is the lower median of the seeds', a verdict the most severe.
+    """
+
+    releases: list[int]
+    utility: dict[str, Measure]
+    findings: list[FindingResult]
+
+
+class SweepResult(_Strict):
+    """What several seeds and settings of one plan say together."""
+
+    seeds: list[SeedResult]
+    cells: list[Cell]
+
+
 class Results(_Strict):
-    """A whole run."""
+    """A whole run, or a sweep: every release of every seed."""
 
     schema_version: Literal["1"] = "1"
     status: Literal["complete", "partial"]
@@ -286,11 +317,15 @@ class Results(_Strict):
     environment: Table
     corpus: CorpusResult
     releases: list[ReleaseResult]
+    sweep: SweepResult | None = Field(
+        default=None, description="only in the results of `audit sweep`; absent elsewhere"
+    )
 
 
 def to_json(results: Results) -> str:
     """The text of results.json: sorted by contract order, one trailing newline, no NaN."""
-    document = results.model_dump(mode="json")
+    absent = {"sweep"} if results.sweep is None else None
+    document = results.model_dump(mode="json", exclude=absent)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,23 @@ _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
 def write(results: Results, folder: Path) -> Path:
-    """Writes findings.csv into `folder`."""
+    """Writes findings.csv into `folder`, and of a sweep sweep.csv beside it."""
+    from reports import _sweep_csv
     from reports._page import inert
 
     clean = inert(results)
-    path = folder / FILENAME
     found = [(release, finding) for release in clean.releases for finding in release.findings]
+    if clean.sweep is not None:
+        _table(folder / _sweep_csv.FILENAME, _sweep_csv.COLUMNS, _sweep_csv.rows(clean))
+    return _table(folder / FILENAME, _COLUMNS, (_row(clean, *pair) for pair in found))
+
+
+def _table(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for release, finding in found:
-            row = _row(clean, release, finding)
-            writer.writerow([_cell(row[column]) for column in _COLUMNS])
+        writer.writerow(columns)
+        for row in rows:
+            writer.writerow([_cell(row[column]) for column in columns])
     return path
 
 

@@ -23,9 +23,9 @@ def render(results: Results) -> str:
     """The page as text; the same results give the same bytes."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from reports import _marks, _page, _svg
+    from reports import _marks, _page, _svg, _sweep
 
-    page, figures = _page.content(results)
+    page, figures = (_page if results.sweep is None else _sweep).content(results)
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

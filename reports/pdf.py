@@ -29,9 +29,9 @@ def render(results: Results) -> bytes:
     """The file's bytes, the same for the same results."""
     import typst
 
-    from reports import _marks, _page, _svg
+    from reports import _marks, _page, _svg, _sweep
 
-    page, figures = _page.content(results)
+    page, figures = (_page if results.sweep is None else _sweep).content(results)
     data = {
         "page": asdict(page),
         "figures": [{**asdict(figure), "svg": _svg.on_paper(figure.svg)} for figure in figures],

@@ -1,0 +1,63 @@
+"""The gate: one verdict on a run, which console, exit code, JUnit, SARIF and summary all show."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+from audit.gate import claims, leaks, limits, regression, utilities, waivers
+from audit.gate.baseline import Baseline
+from audit.gate.inert import visible
+from audit.gate.metric import labels
+from audit.gate.outcome import Check, Outcome
+from audit.gate.policy import Policy
+from audit.results import Results
+
+UNPAIRED = (
+    "regressions are tested unpaired: results.json holds no outcome of each secret, so secrets "
+    "that both runs share cannot be compared one by one; this errs on the side of no alarm"
+)
+
+
+def verdict(
+    results: Results,
+    policy: Policy,
+    baseline: Baseline | None,
+    today: datetime.date,
+    strict: bool = False,
+) -> Outcome:
+    """All checks that policy and baseline ask for. References are never gated.
+
+    today: decides which waivers hold. Every string of the outcome is visible text on one line.
+    """
+    gated = [release for release in results.releases if not release.reference]
+    releases = list(zip(labels(gated), gated, strict=True))
+    by_default = policy.leaks is None and not policy.limit and baseline is None
+    found: list[Check] = []
+    for label, release in releases:
+        if policy.leaks or by_default:
+            found += leaks.leak_checks(label, release)
+        if policy.empirical:
+            found.append(leaks.empirical_check(label, release))
+    for limit in policy.limit:
+        found += limits.checks(limit, releases, policy.confidence)
+    for claim in policy.claim:
+        found += claims.checks(claim, releases)
+    for utility in policy.utility:
+        found += utilities.checks(utility, releases, results.releases, policy.confidence)
+    notes = []
+    if baseline is not None:
+        found += regression.checks(results, releases, baseline, policy.regression)
+        notes.append(UNPAIRED)
+    found, said = waivers.applied([_inert(check) for check in found], policy.waiver, today)
+    said = [visible(note) for note in [*said, *notes]]
+    return Outcome(tuple(_inert(c) for c in found), tuple(said), policy.name, strict)
+
+
+def _inert(check: Check) -> Check:
+    return replace(
+        check,
+        release=visible(check.release),
+        subject=visible(check.subject),
+        sentence=visible(check.sentence),
+    )

@@ -1,0 +1,186 @@
+"""Two runs side by side: what changed in plan, claims, utility and findings, with tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from audit.gate import rise
+from audit.gate.inert import visible
+from audit.gate.leaks import measured
+from audit.gate.metric import key, labels, metric_of, plan_of
+from audit.results import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
+from audit.statistics.interval import Interval
+
+Row = tuple[str, ...]
+Both = tuple[str, ReleaseResult | None, ReleaseResult | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with its heading; every cell is visible text on one line."""
+
+    title: str
+    columns: Row
+    rows: tuple[Row, ...]
+
+
+def compare(one: Results, other: Results) -> tuple[Section, ...]:
+    """Plan, claims, utility and findings of two runs; references too.
+
+    p is two-sided and for independent runs; over all findings it is Holm-adjusted. Releases are
+    matched by defense, parameters and seed, and those left over by defense, in their order.
+    """
+    both = _matched(one.releases, other.releases)
+    claims = [(name, _claim(a), _claim(b)) for name, a, b in both]
+    sections = (
+        Section("plan", ("what", "A", "B"), tuple(_plan(one, other))),
+        Section("claims", ("release", "A", "B"), tuple(claims)),
+        Section("utility", ("release", "measure", "A", "B", "p"), tuple(_utility(both))),
+        Section(
+            "findings",
+            ("release", "metric", "A", "B", "adjusted p", "verdict"),
+            tuple(_findings(both)),
+        ),
+    )
+    return tuple(_inert(section) for section in sections)
+
+
+def text(sections: Sequence[Section]) -> str:
+    """The sections for a terminal."""
+    return "\n\n".join(_aligned(section) for section in sections)
+
+
+def _aligned(section: Section) -> str:
+    if not section.rows:
+        return f"{section.title}: no difference"
+    table = [section.columns, *section.rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(section.columns))]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    return "\n".join([f"{section.title}:", *(f"  {line}" for line in lines)])
+
+
+def _inert(section: Section) -> Section:
+    rows = tuple(tuple(visible(cell) for cell in row) for row in section.rows)
+    return Section(section.title, section.columns, rows)
+
+
+def _matched(ones: Sequence[ReleaseResult], others: Sequence[ReleaseResult]) -> list[Both]:
+    left = list(others)
+    names = labels(ones)
+    pairs: list[ReleaseResult | None] = []
+    for same in (key, lambda release: release.defense):
+        for i, release in enumerate(ones):
+            if same is key:
+                pairs.append(None)
+            if pairs[i] is None:
+                found = next((r for r in left if same(r) == same(release)), None)
+                pairs[i] = found
+                left = [r for r in left if r is not found]
+    both: list[Both] = [(n, a, b) for n, a, b in zip(names, ones, pairs, strict=True)]
+    return both + [(name, None, release) for name, release in zip(labels(left), left, strict=True)]
+
+
+def _plan(one: Results, other: Results) -> Iterator[Row]:
+    before, after = plan_of(one), plan_of(other)
+    for name in sorted(set(before) | set(after)):
+        a, b = before.get(name), after.get(name)
+        if a == b:
+            continue
+        if isinstance(a, dict) and isinstance(b, dict):
+            for inner in sorted(set(a) | set(b)):
+                if a.get(inner) != b.get(inner):
+                    yield f"{name}.{inner}", _short(a.get(inner)), _short(b.get(inner))
+        else:
+            yield name, _short(a), _short(b)
+
+
+def _short(value: Any) -> str:
+    shown = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return shown if len(shown) <= 60 else f"{shown[:59]}…"
+
+
+def _claim(release: ReleaseResult | None) -> str:
+    if release is None:
+        return "no such release"
+    claim: GuaranteeResult = release.guarantee
+    epsilon = "unknown" if claim.epsilon is None else f"{claim.epsilon:.4g}"
+    order = "" if claim.alpha is None else f", Rényi order {claim.alpha:g}"
+    delta = "" if claim.delta is None else f", δ = {claim.delta:.2g}"
+    return f"ε = {epsilon} per {claim.unit} ({claim.relation}){order}{delta}, {claim.basis}"
+
+
+def _utility(both: Sequence[Both]) -> Iterator[Row]:
+    for label, a, b in both:
+        if a is None or b is None:
+            continue
+        for name in dict.fromkeys([*a.utility, *b.utility]):
+            was, now = a.utility.get(name), b.utility.get(name)
+            yield label, name, _measure(was), _measure(now), _p_of(was, now)
+
+
+def _measure(measure: Measure | None) -> str:
+    if measure is None:
+        return "not measured"
+    between = "" if measure.ci is None else f" [{measure.ci[0]:.4g}, {measure.ci[1]:.4g}]"
+    return f"{measure.value:.4g}{between}"
+
+
+def _p_of(was: Measure | None, now: Measure | None) -> str:
+    if was is None or now is None:
+        return ""
+    a, b = _interval(was), _interval(now)
+    return _shown(_either(rise.rise_of_intervals(a, b), rise.rise_of_intervals(b, a)))
+
+
+def _interval(m: Measure) -> Interval:
+    low, high = m.ci if m.ci is not None else (None, None)
+    return Interval(m.value, low, high, m.n, m.confidence, m.method)
+
+
+def _findings(both: Sequence[Both]) -> Iterator[Row]:
+    from audit.statistics.holm import adjusted_p_values
+
+    pairs = [
+        (label, was, now)
+        for label, a, b in both
+        if a is not None and b is not None
+        for was, now in _same_metric(a, b)
+    ]
+    p_values = [_two_sided(was, now) for _, was, now in pairs]
+    adjusted = iter(adjusted_p_values([p for p in p_values if p is not None]))
+    for (label, was, now), p in zip(pairs, p_values, strict=True):
+        known = was or now
+        assert known is not None
+        words = [finding.verdict if finding else "gone" for finding in (was, now)]
+        verdict = words[0] if words[0] == words[1] else " → ".join(words)
+        told = [measured(finding) if finding else "no such finding" for finding in (was, now)]
+        shown = _shown(None if p is None else float(next(adjusted)))
+        yield label, f"{known.attack}.{known.metric}", *told, shown, verdict
+
+
+def _same_metric(
+    a: ReleaseResult, b: ReleaseResult
+) -> Iterator[tuple[FindingResult | None, FindingResult | None]]:
+    ones, others = ({(f.attack, f.metric): f for f in r.findings} for r in (a, b))
+    for name in dict.fromkeys([*ones, *others]):
+        was, now = ones.get(name), others.get(name)
+        if any(finding is not None and finding.value is not None for finding in (was, now)):
+            yield was, now
+
+
+def _two_sided(was: FindingResult | None, now: FindingResult | None) -> float | None:
+    before, after = (metric_of(f) if f is not None else None for f in (was, now))
+    if before is None or after is None:
+        return None
+    return _either(rise.p_value(before, after), rise.p_value(after, before))
+
+
+def _either(up: float | None, down: float | None) -> float | None:
+    return None if up is None or down is None else min(1.0, 2 * min(up, down))
+
+
+def _shown(p: float | None) -> str:
+    return "" if p is None else f"{p:.2g}"

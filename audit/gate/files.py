@@ -1,0 +1,91 @@
+"""What a gate reads and writes: a finished run's results, policy and baseline; its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from audit import __version__
+from audit.errors import UsageError, did_you_mean
+from audit.folder import manifest_of, write_atomically
+from audit.gate import baseline, junit, policy, sarif, summary
+from audit.gate.baseline import Baseline
+from audit.gate.outcome import Outcome
+from audit.gate.policy import Policy
+from audit.results import Results, load
+
+FORMATS = ("junit", "sarif")
+
+
+def finished(folder: Path) -> Results:
+    """The results of a run that is complete. Raises UsageError for any other."""
+    results = load(folder / "results.json")
+    manifest = manifest_of(folder)
+    marked = "complete" if manifest is None else manifest.get("status")
+    for status in (results.status, marked):
+        if status != "complete":
+            raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
+    return results
+
+
+def policy_in(path: Path | None) -> Policy:
+    """The policy asked for, else audit.toml in the working directory, else the default one."""
+    if path is None and not Path(policy.FILENAME).is_file():
+        return Policy()
+    return policy.load(path or Path(policy.FILENAME))
+
+
+def baseline_in(path: Path | None) -> Baseline | None:
+    """The baseline asked for, else audit-baseline.json in the working directory, else none."""
+    if path is None and not Path(baseline.FILENAME).is_file():
+        return None
+    return baseline.load(path or Path(baseline.FILENAME))
+
+
+def check_formats(text: str) -> list[str]:
+    """The formats of `junit,sarif`. Raises UsageError for another."""
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    for name in wanted:
+        if name not in FORMATS:
+            raise UsageError(f"unknown format {name!r}{did_you_mean(name, list(FORMATS))}")
+    return wanted
+
+
+def write(outcome: Outcome, folder: Path, formats: list[str]) -> list[Path]:
+    """Writes junit.xml and report.sarif into the run folder. Raises UsageError where it cannot."""
+    written = []
+    if "junit" in formats:
+        written.append(replaced(folder / junit.FILENAME, junit.render(outcome)))
+    if "sarif" in formats:
+        written.append(replaced(folder / sarif.FILENAME, sarif.render(outcome, __version__)))
+    return written
+
+
+def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
+    """Appends the Markdown summary to the file that GitHub names, if it names one."""
+    name = environment.get("GITHUB_STEP_SUMMARY")
+    if name:
+        try:
+            with open(name, "a", encoding="utf-8") as stream:
+                stream.write(summary.render(outcome))
+        except OSError as error:
+            raise UsageError(f"{name}: cannot be written ({error.strerror})") from None
+
+
+def replaced(path: Path, text: str) -> Path:
+    """Replaces a file as a whole. Raises UsageError where it cannot be written."""
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+    return path
+
+
+def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> Path:
+    """Writes the baseline. Raises UsageError, and writes nothing, if it would loosen an old one
+    that may only be tightened."""
+    if only_tighten and path.exists():
+        reason = baseline.loosened(baseline.load(path), new)
+        if reason is not None:
+            raise UsageError(f"{path}: would be loosened: {reason}; nothing was written")
+    return replaced(path, baseline.text(new))

@@ -1,0 +1,61 @@
+"""junit.xml of a gate: a test case a check, as Jenkins' junit-10 schema and pytest have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from xml.etree import ElementTree
+
+from audit.gate.outcome import Check, Outcome, State
+
+FILENAME = "junit.xml"
+
+
+def render(outcome: Outcome) -> str:
+    """The file's text. A failure is whatever stops the build; what is open or waived is skipped."""
+    counts = _counts(outcome, outcome.checks)
+    root = ElementTree.Element("testsuites", {"name": "audit gate", **counts})
+    for release, checks in _suites(outcome):
+        skipped = sum(_skipped(outcome, check) for check in checks)
+        told = {"name": release or "run", **_counts(outcome, checks), "skipped": str(skipped)}
+        suite = ElementTree.SubElement(root, "testsuite", told)
+        for check in checks:
+            _case(suite, outcome, check)
+    if outcome.notes:
+        notes = ElementTree.SubElement(
+            root, "testsuite", name="notes", tests="0", failures="0", errors="0"
+        )
+        ElementTree.SubElement(notes, "system-out").text = "\n".join(outcome.notes)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _suites(outcome: Outcome) -> Iterator[tuple[str, list[Check]]]:
+    ordered = sorted(outcome.checks, key=lambda check: check.release)
+    for release, checks in groupby(ordered, key=lambda check: check.release):
+        yield release, list(checks)
+
+
+def _counts(outcome: Outcome, checks: list[Check] | tuple[Check, ...]) -> dict[str, str]:
+    failures = sum(outcome.stops(check) for check in checks)
+    return {"tests": str(len(checks)), "failures": str(failures), "errors": "0"}
+
+
+def _skipped(outcome: Outcome, check: Check) -> bool:
+    return not outcome.stops(check) and check.state != State.PASS
+
+
+def _case(suite: ElementTree.Element, outcome: Outcome, check: Check) -> None:
+    name = "/".join(filter(None, (check.rule, check.subject)))
+    classname = ".".join(filter(None, ("audit", check.release, check.rule)))
+    case = ElementTree.SubElement(suite, "testcase", classname=classname, name=name)
+    if outcome.stops(check):
+        failure = ElementTree.SubElement(case, "failure", type=check.state.value)
+        failure.set("message", check.sentence)
+        failure.text = f"{check.id}: {check.sentence}"
+    elif _skipped(outcome, check):
+        message = f"{check.state}: {check.sentence}"
+        ElementTree.SubElement(case, "skipped", type=check.state.value, message=message)
+    else:
+        ElementTree.SubElement(case, "system-out").text = check.sentence

@@ -1,0 +1,97 @@
+"""The default policy: no leak above control, and no empirical ε above the claimed one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from audit.gate.metric import metric_of
+from audit.gate.outcome import Check, State
+from audit.guarantee import Guarantee
+from audit.results import FindingResult, GuaranteeResult, ReleaseResult
+from audit.verdict import leaks
+
+
+def leak_checks(label: str, release: ReleaseResult) -> Iterator[Check]:
+    """A check a finding, and one for each attack that measured nothing at all.
+
+    What asks more than the release gives is no leak of the release, whatever it sees.
+    """
+    for attack in dict.fromkeys(finding.attack for finding in release.findings):
+        of_attack = [f for f in release.findings if f.attack == attack]
+        given = [f for f in of_attack if not f.stronger_than_release]
+        measured = [f for f in given if f.value is not None]
+        if not given:
+            why = "asks more than the release gives"
+            yield Check("leak", label, attack, State.SKIPPED, f"{attack} {why}")
+        elif not measured:
+            why = "measured nothing; what was not measured is not known to be safe"
+            yield Check("leak", label, attack, State.INCONCLUSIVE, f"{attack} {why}")
+        for finding in measured:
+            yield _leak(label, finding)
+
+
+def _leak(label: str, finding: FindingResult) -> Check:
+    seen = measured(finding)
+    if leaks(finding):
+        state, said = State.FAIL, f"a leak above its control ({seen})"
+    elif finding.verdict == "silent":
+        state, said = State.PASS, f"not told apart from chance ({seen})"
+    else:
+        state, said = State.INCONCLUSIVE, f"neither a leak nor its absence is shown ({seen})"
+    return Check("leak", label, f"{finding.attack}.{finding.metric}", state, said)
+
+
+def measured(finding: FindingResult) -> str:
+    """A finding's value with its interval, its trials and its p-value."""
+    metric = metric_of(finding)
+    if metric is None:
+        return "not measured"
+    counted = f"{metric.k} of {metric.n}" if metric.counted else f"n = {metric.n}"
+    between = "" if metric.ci is None else f" [{metric.ci[0]:.4g}, {metric.ci[1]:.4g}]"
+    p = "" if finding.p_value is None else f", p = {finding.p_value:.2g}"
+    return f"{metric.value:.4g}{between}, {counted}{p}"
+
+
+def empirical_check(label: str, release: ReleaseResult) -> Check:
+    """Whether an attack found more ε than is claimed, for the claim's unit and relation.
+
+    Verdicts decide, since they are adjusted for all tests of the release; a bound that is above the
+    claim by itself only is not enough for either.
+    """
+    claim = guarantee_of(release.guarantee)
+
+    def check(state: State, sentence: str) -> Check:
+        return Check("empirical", label, "", state, sentence)
+
+    if claim.epsilon is None or math.isinf(claim.epsilon):
+        return check(State.SKIPPED, "no ε is claimed, so none can be exceeded")
+    said = f"claimed: ε = {claim.epsilon:.4g} nats per {claim.unit} ({claim.relation})"
+    refuting = [f for f in release.findings if f.verdict == "refuted"]
+    if refuting:
+        by = ", ".join(f"{f.attack}.{f.metric}" for f in refuting)
+        return check(State.FAIL, f"{said}; refuted by {by}")
+    bounds = [f.epsilon_lower for f in release.findings if not f.stronger_than_release]
+    reasons = [
+        # a claim's δ is rounded up in results.json, a bound's to the nearest: six digits
+        (bound, claim.incomparable(bound.unit, bound.relation, (bound.delta or 0) * (1 + 1e-5)))
+        for bound in bounds
+        if bound is not None
+    ]
+    tested = [bound for bound, reason in reasons if reason is None]
+    if tested:
+        most = max(bound.value for bound in tested)
+        above = most > claim.epsilon
+        told = f"{said}; found: at least {most:.4g}, at {tested[0].confidence:.0%} each"
+        beyond = "; above the claim, but not beyond doubt once adjusted for all tests"
+        state = State.INCONCLUSIVE if above else State.PASS
+        return check(state, told + (beyond if above else ""))
+    if reasons:
+        return check(State.SKIPPED, f"{said}; no attack of this run tests it: {reasons[0][1]}")
+    return check(State.INCONCLUSIVE, f"{said}; no attack of this run gives a bound on ε")
+
+
+def guarantee_of(result: GuaranteeResult) -> Guarantee:
+    """The claim as the noun that knows what it can be compared with."""
+    names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
+    return Guarantee(**{n: getattr(result, n) for n in names}, also=tuple(result.also))

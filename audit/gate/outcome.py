@@ -1,0 +1,85 @@
+"""What a gate says: checks, each with a state and a sentence, and one state over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """How a check ended. Only a failed one stops a build; an inconclusive one does if strict."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    WAIVED = "WAIVED"
+    SKIPPED = "SKIPPED"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question with its answer.
+
+    rule: what was asked, such as "leak" or "limit"; release and subject: of what. line: where the
+    policy asks it, if it does.
+    """
+
+    rule: str
+    release: str
+    subject: str
+    state: State
+    sentence: str
+    line: int | None = None
+
+    @property
+    def id(self) -> str:
+        """`limit/submix/extraction.hit_rate`: the same in every build, whatever was measured."""
+        return "/".join(filter(None, (self.rule, self.release, self.subject)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All checks of one gate; console, exit code, JUnit, SARIF and summary are views of it.
+
+    notes: what a reader should know beside the checks. policy: the file that locations point at.
+    """
+
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...]
+    policy: str
+    strict: bool
+
+    @property
+    def state(self) -> State:
+        """FAIL if any check failed; PASS if none is open and at least one passed or is waived."""
+        states = {check.state for check in self.checks}
+        if State.FAIL in states:
+            return State.FAIL
+        if State.INCONCLUSIVE in states or not states & {State.PASS, State.WAIVED}:
+            return State.INCONCLUSIVE
+        return State.PASS
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 4 inconclusive where that is not enough."""
+        inconclusive = 4 if self.strict else 0
+        return {State.FAIL: 1, State.INCONCLUSIVE: inconclusive}.get(self.state, 0)
+
+    @property
+    def headline(self) -> str:
+        """The verdict sentence."""
+        counted = Counter(check.state for check in self.checks)
+        words = {
+            State.FAIL: "failed",
+            State.INCONCLUSIVE: "inconclusive",
+            State.PASS: "passed",
+            State.WAIVED: "waived",
+            State.SKIPPED: "not applicable",
+        }
+        parts = [f"{counted[state]} {word}" for state, word in words.items() if counted[state]]
+        return f"gate: {self.state} ({', '.join(parts) or 'nothing was checked'})"
+
+    def stops(self, check: Check) -> bool:
+        """Whether this check alone would stop the build."""
+        return check.state == State.FAIL or (self.strict and check.state == State.INCONCLUSIVE)

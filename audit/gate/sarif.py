@@ -1,0 +1,71 @@
+"""report.sarif of a gate: SARIF 2.1.0, for code scanning; results point at the policy's lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from audit.gate.outcome import Check, Outcome, State
+
+FILENAME = "report.sarif"
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+RULES = {
+    "leak": "An attack found something above its control",
+    "empirical": "An attack found a larger ε than the one claimed",
+    "limit": "A metric is above its limit",
+    "claim": "A claimed ε is too large, or of another unit, relation or basis",
+    "utility": "Protection costs more utility than is allowed",
+    "plan": "Corpus, secrets or plan are not the baseline's",
+    "regression": "A metric is worse than in the baseline, or gone",
+}
+_LEVELS = {State.FAIL: "error", State.INCONCLUSIVE: "warning", State.WAIVED: "note"}
+
+
+def render(outcome: Outcome, version: str) -> str:
+    """The file's text: whatever failed, is open or is waived."""
+    driver = {
+        "name": "audit",
+        "version": version,
+        "rules": [{"id": name, "shortDescription": {"text": t}} for name, t in RULES.items()],
+    }
+    results = [_result(check, outcome) for check in outcome.checks if check.state in _LEVELS]
+    run = {"tool": {"driver": driver}, "results": results}
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
+
+
+def _result(check: Check, outcome: Outcome) -> dict[str, Any]:
+    level = "error" if outcome.stops(check) else _LEVELS[check.state]
+    result = {
+        "ruleId": check.rule,
+        "ruleIndex": list(RULES).index(check.rule),
+        "level": level,
+        "message": {"text": _message(f"{check.id}: {check.state}: {check.sentence}")},
+        "locations": [{"physicalLocation": _place(check, outcome)}],
+        "partialFingerprints": {"auditCheck/v1": fingerprint(check)},
+    }
+    if check.state == State.WAIVED:
+        result["suppressions"] = [{"kind": "external", "status": "accepted"}]
+    return result
+
+
+def fingerprint(check: Check) -> str:
+    """The same in every build that asks the same, whatever was measured."""
+    return hashlib.sha256(check.id.encode()).hexdigest()
+
+
+def _message(text: str) -> str:
+    """SARIF reads [text](1) as a link."""
+    return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+
+
+def _place(check: Check, outcome: Outcome) -> dict[str, Any]:
+    policy = PurePath(outcome.policy)
+    shown = policy.name if policy.is_absolute() or ".." in policy.parts else policy.as_posix()
+    return {
+        "artifactLocation": {"uri": quote(shown, errors="replace")},
+        "region": {"startLine": check.line or 1},
+    }

@@ -1,0 +1,101 @@
+"""Tables of a TOML file as dataclasses, and the lines where things stand; tomllib does not say."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import re
+import typing
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from audit.errors import UsageError, did_you_mean
+
+T = TypeVar("T")
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?")
+_KEY = re.compile(r"\s*[\"']?([^\s\"'=\[\]#]+)[\"']?\s*=")
+
+
+class Lines:
+    """The lines of tables and keys. A key inside a longer value may be taken for one: only the
+    number in a message would be wrong."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self._found: dict[tuple[str, int, str], int] = {}
+        seen: Counter[str] = Counter()
+        table = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := _HEADER.match(line):
+                table = header[1]
+                seen[table] += 1
+                self._found[table, seen[table] - 1, ""] = number
+            elif key := _KEY.match(line):
+                self._found.setdefault((table, max(0, seen[table] - 1), key[1]), number)
+
+    def of(self, table: str, index: int, key: str = "") -> int | None:
+        """The line of a key, else of its table."""
+        places = [(table, index, key), (table, index, ""), ("", 0, table)]
+        if not table:
+            places.insert(1, (key, 0, ""))  # a key that opens a table of its own
+        return next((self._found[place] for place in places if place in self._found), None)
+
+    def at(self, table: str, index: int, key: str = "") -> str:
+        """`audit.toml:7`, as error messages have it."""
+        line = self.of(table, index, key)
+        return self.name if line is None else f"{self.name}:{line}"
+
+
+def made(
+    cls: type[T],
+    table: dict[str, Any],
+    lines: Lines,
+    name: str,
+    i: int,
+    left_out: Iterable[str] = (),
+    known: Iterable[str] = (),
+) -> T:
+    """The dataclass that a table describes, but for the fields left out. Where it has a `line`, the
+    table's own. Raises UsageError, with the line, for a key that is not known, a value of another
+    type, or one that is missing. known: further keys to suggest.
+    """
+    every = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    fields = {key: f for key, f in every.items() if key not in {"line", *left_out}}
+    hints = typing.get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        where = lines.at(name, i, key)
+        if key not in fields:
+            hint = did_you_mean(key, [*fields, *known])
+            raise UsageError(f"{where}: unknown key {key!r}{hint}")
+        values[key] = _typed(value, hints[key], f"{where}: {key}")
+    missing = [f.name for f in fields.values() if f.name not in values and _required(f)]
+    if missing:
+        raise UsageError(f"{lines.at(name, i)}: [[{name}]] has no {missing[0]!r}")
+    if "line" in every:
+        values["line"] = lines.of(name, i)
+    return cls(**values)
+
+
+def _required(one: dataclasses.Field[Any]) -> bool:
+    return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+
+
+def _typed(value: Any, hint: Any, where: str) -> Any:
+    kinds = typing.get_args(hint) if typing.get_origin(hint) is not tuple else (hint,)
+    kind = next((k for k in kinds if k is not type(None)), hint)
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        if math.isnan(value):
+            raise UsageError(f"{where} is nan; expected a number")
+        return float(value)
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(_typed(item, str, where) for item in value)
+    if kind in (bool, str) and isinstance(value, kind):
+        return value
+    if kind is datetime.date and type(value) is datetime.date:
+        return value
+    words = {float: "a number", bool: "true or false", str: "a string"}
+    expected = words.get(kind, "a day, such as 2030-12-31" if kind is datetime.date else "a list")
+    raise UsageError(f"{where} is {str(value)!r}; expected {expected}")

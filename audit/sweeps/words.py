@@ -1,0 +1,145 @@
+"""What a sweep says in sentences: its headline, its warnings, what it did not test."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from audit.headline import headline
+from audit.results import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
+from audit.verdict import leaks
+
+ONE_SEED = "differences between seeds"
+
+
+def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """One sentence on all, one on each defense; settings stand in the grid's order, unranked."""
+    audited = [r for r in releases if not r.reference]
+    refuted = sum(any(f.verdict == "refuted" for f in r.findings) for r in audited)
+    leaking = sum(
+        any(leaks(f) and not f.stronger_than_release for f in r.findings) for r in audited
+    )
+    seeds = len({r.seed for r in releases})
+    mine = [c for c in cells if not releases[c.releases[0]].reference]
+    if len(mine) == 1 and seeds == 1:
+        return headline(releases)
+    parts = [
+        f"{_count(len(mine), 'setting')} over {_count(seeds, 'seed')}, {len(audited)} releases: "
+        f"these attacks find a leak in {leaking or 'none'} of them and refute "
+        f"{refuted or 'none'} of their claims."
+    ]
+    defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
+    parts += [_defense(name, releases, mine) for name in defenses]
+    beside = [f"{word} {value}" for word, value in _references(releases, cells)]
+    parts += [f"Beside them: {', '.join(beside)}."] if beside else []
+    parts += ["One seed: defenses are not ranked."] if seeds == 1 else []
+    return " ".join(parts)
+
+
+def _leaks(finding: FindingResult) -> bool:
+    return leaks(finding) and not finding.stronger_than_release
+
+
+def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """`submix: perplexity 8.1 (ε = 1) to 6.2 (ε = 8)`, ε in nats of the kind the report names."""
+    mine = [c for c in cells if releases[c.releases[0]].defense == name]
+    measured = [
+        (c.utility["perplexity"].value, releases[c.releases[0]].guarantee.epsilon)
+        for c in mine
+        if "perplexity" in c.utility
+    ]
+    if not measured:
+        return f"{name}: no perplexity."
+    worst, best = max(measured, key=_first), min(measured, key=_first)
+    ends = [worst] if worst == best else [worst, best]
+    return f"{name}: perplexity {' to '.join(f'{_number(v)}{_at(e)}' for v, e in ends)}."
+
+
+def _first(pair: tuple[float, float | None]) -> float:
+    return pair[0]
+
+
+def _at(epsilon: float | None) -> str:
+    known = epsilon is not None and math.isfinite(epsilon)
+    return f" (ε = {epsilon:.3g})" if known else ""
+
+
+def _references(
+    releases: Sequence[ReleaseResult], cells: Sequence[Cell]
+) -> Iterable[tuple[str, str]]:
+    for name, word in (("none", "undefended"), ("public", "public")):
+        for cell in cells:
+            release = releases[cell.releases[0]]
+            if release.defense == name and release.reference and "perplexity" in cell.utility:
+                yield word, _number(cell.utility["perplexity"].value)
+
+
+def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list[str]:
+    """What every seed warns of, what single seeds do, and what only a sweep must say."""
+    common = [line for line in runs[0].warnings if all(line in run.warnings for run in runs)]
+    own = [
+        f"seed {run.plan['seed']}: {line}"
+        for run in runs
+        for line in run.warnings
+        if line not in common
+    ]
+    settings = sum(not release.reference for release in runs[0].releases)
+    picked = (
+        f"choosing one of these {settings} settings by what the sweep measured on private data is "
+        "not in its ε"
+    )
+    verdicts = (
+        f"verdicts are adjusted for the tests of one release, not for the {len(releases)} releases "
+        "of the sweep: look at how many seeds agree"
+    )
+    return [*common, picked, verdicts, *joint(releases), *own]
+
+
+def joint(releases: Sequence[ReleaseResult]) -> list[str]:
+    """For guarantees of one kind, the ε (nats) of all their releases together: the sum.
+
+    Parts of another partition are other units: they are added up within one partition only.
+    """
+    kinds: dict[tuple[str, int | None], list[GuaranteeResult]] = {}
+    for release in releases:
+        epsilon, parts = release.guarantee.epsilon, release.guarantee.unit == "part"
+        if not release.reference and epsilon is not None and 0 < epsilon < math.inf:
+            kind = _kind(release), release.seed if parts else None
+            kinds.setdefault(kind, []).append(release.guarantee)
+    told = Counter(_sum(kind, claims) for (kind, _), claims in kinds.items() if len(claims) > 1)
+    return [
+        f"released together, {line}" + (f", on each of {times} partitions" if times > 1 else "")
+        for line, times in told.items()
+    ]
+
+
+def _sum(kind: str, claims: Sequence[GuaranteeResult]) -> str:
+    total = math.fsum(claim.epsilon or 0.0 for claim in claims)
+    delta = math.fsum(claim.delta or 0.0 for claim in claims)
+    also = f" at δ = {delta:.3g}" if delta else ""
+    return f"the {len(claims)} releases {kind} promise ε = {total:.4g} nats{also}"
+
+
+def _kind(release: ReleaseResult) -> str:
+    claim = release.guarantee
+    order = f", Rényi order {claim.alpha:g}" if claim.alpha is not None else ""
+    kind = f"with ε per {claim.unit} ({claim.relation}{order}, {claim.basis})"
+    if claim.unit != "part":
+        return kind
+    return f"of {release.defense} on one partition (k = {release.parameters.get('k')}) {kind}"
+
+
+def not_tested(runs: Sequence[Results]) -> list[str]:
+    """What no seed tested; several seeds did test how seeds differ."""
+    lines = list(dict.fromkeys(line for run in runs for line in run.not_tested))
+    return [line for line in lines if len(runs) == 1 or not line.startswith(ONE_SEED)]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _number(value: float) -> str:
+    """Three significant digits; thousands in full."""
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

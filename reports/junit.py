@@ -1,0 +1,18 @@
+"""junit.xml: the checks of the gate, by policy and baseline of the working directory."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from audit.gate import files, junit, verdict
+from audit.results import Results
+
+FILENAME = junit.FILENAME
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Writes junit.xml into `folder`."""
+    outcome = verdict(results, files.policy_in(None), files.baseline_in(None), date.today())
+    (path,) = files.write(outcome, folder, ["junit"])
+    return path

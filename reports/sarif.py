@@ -1,0 +1,18 @@
+"""report.sarif: the open checks of the gate, by policy and baseline of the working directory."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from audit.gate import files, sarif, verdict
+from audit.results import Results
+
+FILENAME = sarif.FILENAME
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Writes report.sarif into `folder`."""
+    outcome = verdict(results, files.policy_in(None), files.baseline_in(None), date.today())
+    (path,) = files.write(outcome, folder, ["sarif"])
+    return path

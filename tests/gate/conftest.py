@@ -1,0 +1,152 @@
+"""Results made by hand, with the intervals that a real run would have."""
+
+from __future__ import annotations
+
+import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit.gate.metric import Metric, metric_of
+from audit.results import (
+    Control,
+    CorpusResult,
+    Cost,
+    EpsilonLower,
+    FindingResult,
+    GuaranteeResult,
+    Measure,
+    Power,
+    ReleaseResult,
+    Results,
+)
+from audit.statistics.interval import clopper_pearson
+from audit.statistics.roc import auc
+
+TODAY = datetime.date(2030, 6, 15)
+
+
+def claim(epsilon: float | None = 2.0, **changes: Any) -> GuaranteeResult:
+    fields: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": 1e-5,
+        "alpha": None,
+        "unit": "user",
+        "relation": "add_or_remove",
+        "release": "model",
+        "basis": "worst case",
+        "theorem": "a theorem",
+        "conditions": [],
+        "published_epsilon": None,
+    }
+    return GuaranteeResult(**{**fields, **changes})
+
+
+def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) -> FindingResult:
+    """A rate of k hits in n trials; None: not measured."""
+    fields: dict[str, Any] = {
+        "attack": "extraction",
+        "metric": metric,
+        "access": "generate",
+        "unit": "share of generations",
+        "value": None if k is None else k / n,
+        "ci": None if k is None else clopper_pearson(k, n).ci,
+        "confidence": 0.95,
+        "method": "Clopper-Pearson, two-sided",
+        "k": k,
+        "n": n if k is not None else 0,
+        "chance": 1e-5,
+        "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=100),
+        "p_value": 0.5,
+        "epsilon_lower": None,
+        "power": Power(smallest_rate=0.03, largest_epsilon=3.0, n=n),
+        "verdict": "silent" if k is not None else "not measured",
+        "sentence": "A sentence.",
+    }
+    return FindingResult(**{**fields, **changes})
+
+
+def area(members: Any, controls: Any, metric: str = "record_loss_auc") -> FindingResult:
+    """An AUC of two rows of scores."""
+    found = auc(members, controls)
+    made = rate(0, metric=metric, attack="membership", unit="AUC", sides=2, chance=0.5)
+    measured = {"value": found.value, "ci": found.ci, "k": None, "n": found.n, "control": None}
+    return made.model_copy(update=measured)
+
+
+def bound(value: float, **changes: Any) -> EpsilonLower:
+    fields: dict[str, Any] = {
+        "value": value,
+        "method": "one_run",
+        "hypothesis": "none",
+        "unit": "user",
+        "relation": "add_or_remove",
+        "delta": 1e-5,
+    }
+    return EpsilonLower(**{**fields, **changes})
+
+
+def measure(value: float, low: float, high: float) -> Measure:
+    return Measure(value=value, ci=(low, high), n=40, method="bootstrap", unit="perplexity")
+
+
+def release(defense: str, *found: FindingResult, **changes: Any) -> ReleaseResult:
+    fields: dict[str, Any] = {
+        "defense": defense,
+        "parameters": {"k": 8},
+        "seed": 0,
+        "reference": False,
+        "role": "audited",
+        "guarantee": claim(),
+        "utility": {},
+        "cost": Cost(train_tokens=1, queries=1, seconds=1.0),
+        "sessions": [],
+        "findings": list(found),
+    }
+    return ReleaseResult(**{**fields, **changes})
+
+
+def run(*releases: ReleaseResult, **changes: Any) -> Results:
+    plan = {
+        "hash": "1f3a",
+        "seed": 0,
+        "corpus": {"name": "helpdesk"},
+        "attacks": [{"name": "extraction", "parameters": {"generations": 100}}],
+        "planting": {"users": 120},
+    }
+    corpus = CorpusResult(
+        name="helpdesk", sha256="ab12", records=1500, users=190, near_duplicates=3,
+        planted_users=120, trained_users=61, twins=59,
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "status": "complete",
+        "headline": "A headline.",
+        "not_tested": [],
+        "warnings": [],
+        "reproduce": "audit run",
+        "plan": plan,
+        "environment": {},
+        "corpus": corpus,
+        "releases": list(releases),
+    }
+    return Results(**{**fields, **changes})
+
+
+def metric(finding: FindingResult) -> Metric:
+    made = metric_of(finding)
+    assert made is not None
+    return made
+
+
+@pytest.fixture(scope="session")
+def make() -> SimpleNamespace:
+    """The builders."""
+    names = (claim, rate, area, bound, measure, release, run, metric)
+    return SimpleNamespace(today=TODAY, **{f.__name__: f for f in names})
+
+
+@pytest.fixture
+def generator() -> np.random.Generator:
+    return np.random.default_rng(7)

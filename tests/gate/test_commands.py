@@ -1,0 +1,210 @@
+"""`audit gate`, `baseline update` and `compare` as a CI job meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from audit import cli
+from audit.results import Results, to_json
+
+PROJECT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Audit = Callable[..., Done]
+
+
+@pytest.fixture
+def audit(calm: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Audit:
+    """The command line in this process, in the working directory of `calm`."""
+    monkeypatch.chdir(calm)
+    for name in [name for name in os.environ if name.startswith(("AUDIT_", "GITHUB_"))]:
+        monkeypatch.delenv(name)
+
+    def called(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["audit", *words])
+        capsys.readouterr()
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as left:
+            code = left.code or 0
+        out, err = capsys.readouterr()
+        assert isinstance(code, int)
+        return Done(code, out, err)
+
+    return called
+
+
+def written(folder: Path, results: Results) -> Path:
+    folder.mkdir()
+    (folder / "results.json").write_text(to_json(results), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def calm(make: SimpleNamespace, tmp_path: Path) -> Path:
+    """A working directory with a silent run in `run`, and a leaky one in `leaky`."""
+    bounds = {"epsilon_lower": make.bound(0.4)}
+    written(tmp_path / "run", make.run(make.release("dp_sgd", make.rate(0, 200, **bounds))))
+    leaky = make.rate(40, 200, verdict="consistent", **bounds)
+    written(tmp_path / "leaky", make.run(make.release("dp_sgd", leaky)))
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_silent_run_passes_with_neither_policy_nor_baseline(calm: Path, audit: Audit) -> None:
+    done = audit("gate", "run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-2:] == ["gate: PASS (2 passed)", "run/junit.xml"]
+    assert names(calm / "run") == ["junit.xml", "results.json"]
+    ElementTree.parse(calm / "run" / "junit.xml")
+
+
+def test_a_leak_fails_with_one(calm: Path, audit: Audit) -> None:
+    done = audit("gate", "leaky", "--format", "junit,sarif")
+    assert done.returncode == 1
+    assert "FAIL         leak/dp_sgd/extraction.hit_rate" in done.stdout
+    assert names(calm / "leaky") == ["junit.xml", "report.sarif", "results.json"]
+
+
+def test_inconclusive_is_four_only_if_strict(calm: Path, audit: Audit) -> None:
+    (calm / "audit.toml").write_text("[[limit]]\nmetric = 'hit_rate'\nmax = 0.01\n")
+    done = audit("gate", "run")
+    assert (done.returncode, "n = 299" in done.stdout) == (0, True)
+    assert audit("gate", "run", "--strict").returncode == 4
+    (calm / "other.toml").write_text("[[limit]]\nmetric = 'hit_rate'\nmax = 0.02\n")
+    assert audit("gate", "run", "--strict", "--policy", "other.toml").returncode == 0
+
+
+def test_the_baseline_in_the_working_directory_is_found(calm: Path, audit: Audit) -> None:
+    done = audit("baseline", "update", "run", "--reason", "first")
+    assert (done.returncode, done.stdout) == (0, "audit-baseline.json\n")
+    assert json.loads((calm / "audit-baseline.json").read_text())["reason"] == "first"
+    assert audit("gate", "run", "--strict").returncode == 0
+    done = audit("gate", "leaky")
+    assert done.returncode == 1
+    assert "0 of 200 before, 40 of 200 now" in done.stdout
+
+
+def test_a_leaky_baseline_is_held_not_condemned(calm: Path, audit: Audit) -> None:
+    audit("baseline", "update", "leaky", "--reason", "known", "--output", "b.json")
+    assert audit("gate", "leaky", "--baseline", "b.json", "--strict").returncode == 0
+
+
+def test_only_tighten_refuses_in_one_line(calm: Path, audit: Audit) -> None:
+    audit("baseline", "update", "run", "--reason", "first")
+    kept = (calm / "audit-baseline.json").read_bytes()
+    done = audit("baseline", "update", "leaky", "--reason", "more", "--only-tighten")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "nothing was written" in done.stderr
+    assert (calm / "audit-baseline.json").read_bytes() == kept
+
+
+def test_the_summary_is_appended_where_github_asks(
+    calm: Path, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(calm / "summary.md"))
+    (calm / "summary.md").write_text("before\n")
+    for _ in range(2):
+        audit("gate", "run")
+    text = (calm / "summary.md").read_text()
+    assert text.startswith("before\n### gate") and text.count("### gate") == 2
+
+
+def refused(done: Done) -> str:
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gate", "missing"), "missing/results.json: no results here"),
+        (("gate", "run", "--policy", "missing.toml"), "missing.toml: no such policy"),
+        (("gate", "run", "--baseline", "missing.json"), "missing.json: no such baseline"),
+        (("gate", "run", "--format", "sarf"), "unknown format 'sarf'; did you mean 'sarif'?"),
+        (("gate", "run", "--polcy", "x"), "--policy"),
+        (("baseline", "updat", "run"), "did you mean 'update'?"),
+        (("baseline", "update", "run"), "--reason"),
+        (("baseline", "update", "run", "--reason", " "), "needs a reason"),
+        (
+            ("baseline", "update", "run", "--reason", "x", "--output", "no/b.json"),
+            "cannot be written",
+        ),
+        (("compare", "run", "missing"), "missing/results.json: no results here"),
+    ],
+)
+def test_bad_words_are_refused_in_one_line(
+    words: tuple[str, ...], said: str, calm: Path, audit: Audit
+) -> None:
+    assert said in refused(audit(*words))
+    assert names(calm) == ["leaky", "run"] and names(calm / "run") == ["results.json"]
+
+
+def test_a_bad_policy_is_refused_with_its_line(calm: Path, audit: Audit) -> None:
+    (calm / "audit.toml").write_text("leaks = true\n[[limit]]\nmx = 1\n")
+    assert "audit.toml:3: unknown key 'mx'; did you mean 'max'?" in refused(audit("gate", "run"))
+
+
+def test_a_run_that_is_not_complete_is_refused(
+    calm: Path, make: SimpleNamespace, audit: Audit
+) -> None:
+    partial = make.run(make.release("x", make.rate(0))).model_copy(update={"status": "partial"})
+    written(calm / "partial", partial)
+    manifest: dict[str, Any] = {"schema_version": "1", "hash": "1f", "plan": {}}
+    for folder in ("partial", "run"):
+        text = json.dumps({**manifest, "status": "interrupted"})
+        (calm / folder / "manifest.json").write_text(text)
+        assert "not complete" in refused(audit("gate", folder))
+        assert "not complete" in refused(audit("baseline", "update", folder, "--reason", "x"))
+    assert not (calm / "run" / "junit.xml").exists()
+    (calm / "run" / "manifest.json").write_text(json.dumps({**manifest, "status": "complete"}))
+    assert audit("gate", "run").returncode == 0
+
+
+def test_two_runs_side_by_side(calm: Path, audit: Audit) -> None:
+    done = audit("compare", "run", "leaky")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "plan: no difference" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if "extraction.hit_rate" in line)
+    assert "0 of 200" in row and "40 of 200" in row and "silent → consistent" in row
+
+
+def test_the_commands_are_light(calm: Path) -> None:
+    for words in (("gate", "run"), ("compare", "run", "leaky")):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "audit", *words],
+            capture_output=True,
+            encoding="utf-8",
+            cwd=calm,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+            timeout=60,
+        )
+        assert done.returncode == 0
+        lines = done.stderr.splitlines()
+        imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in lines}
+        assert "click" in imported
+        assert not imported & {"torch", "transformers", "matplotlib", "typst", "spacy", "peft"}

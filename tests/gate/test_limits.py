@@ -1,0 +1,102 @@
+"""Absolute limits: met, broken or undecided, and the number of trials that would decide."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from audit.gate import limits
+from audit.gate.outcome import State
+from audit.gate.policy import Limit
+
+
+def decided(make: SimpleNamespace, k: int, n: int, limit: float) -> tuple[State, str]:
+    return limits.decide(make.metric(make.rate(k, n)), limit, 0.95)
+
+
+def test_none_of_two_hundred_does_not_show_one_percent(make: SimpleNamespace) -> None:
+    state, said = decided(make, 0, 200, 0.01)
+    assert state == State.INCONCLUSIVE
+    assert "n = 299" in said
+    assert math.ceil(math.log(0.05) / math.log(0.99)) == 299
+
+
+def test_the_number_that_was_named_decides_and_one_less_does_not(make: SimpleNamespace) -> None:
+    assert decided(make, 0, 299, 0.01)[0] == State.PASS
+    assert decided(make, 0, 298, 0.01)[0] == State.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 60), (1, 100), (5, 100), (12, 100), (30, 40)])
+def test_a_limit_errs_with_the_probability_it_says(k: int, n: int, make: SimpleNamespace) -> None:
+    """PASS iff so few hits have probability 5 % or less at the limit; FAIL iff so many do."""
+    for limit in (0.01, 0.05, 0.2, 0.6):
+        state, _ = decided(make, k, n, limit)
+        few, many = binom.cdf(k, n, limit), binom.sf(k - 1, n, limit)
+        expected = State.PASS if few <= 0.05 else State.FAIL if many < 0.05 else State.INCONCLUSIVE
+        assert state == expected
+
+
+def test_between_the_bounds_nothing_is_decided(make: SimpleNamespace) -> None:
+    low, high, _ = limits.bounds(make.metric(make.rate(12, 100)), 0.95)
+    assert low is not None and high is not None
+    near = {0.999 * low: State.FAIL, 1.001 * low: State.INCONCLUSIVE,
+            0.999 * high: State.INCONCLUSIVE, 1.001 * high: State.PASS}  # fmt: skip
+    assert [decided(make, 12, 100, limit)[0] for limit in near] == list(near.values())
+
+
+@pytest.mark.parametrize(("k", "n", "limit"), [(2, 100, 0.05), (6, 100, 0.03), (1, 40, 0.1)])
+def test_trials_to_decide_decide(k: int, n: int, limit: float, make: SimpleNamespace) -> None:
+    needed = limits.trials_to_decide(k, n, limit, 0.95)
+    assert needed is not None and needed > n
+    whole = math.ceil if k / n < limit else math.floor
+    states = [decided(make, whole(k / n * t), t, limit)[0] for t in (needed - 1, needed)]
+    assert states[0] == State.INCONCLUSIVE != states[1]
+
+
+def test_at_the_limit_itself_nothing_decides(make: SimpleNamespace) -> None:
+    assert limits.trials_to_decide(1, 100, 0.01, 0.95) is None
+    assert limits.trials_to_decide(0, 100, 0.0, 0.95) is None
+    assert "no number of trials" in decided(make, 1, 100, 0.01)[1]
+    assert decided(make, 1, 100, 0.0)[0] == State.FAIL
+
+
+def test_an_auc_is_limited_on_both_sides(make: SimpleNamespace) -> None:
+    row = np.arange(200.0)
+    for members, controls in ((row + 150, row), (row, row + 150)):
+        metric = make.metric(make.area(members, controls))
+        assert limits.decide(metric, 0.6, 0.95)[0] == State.FAIL
+    same = make.metric(make.area(row, row))
+    assert limits.decide(same, 0.7, 0.95)[0] == State.PASS
+    state, said = limits.decide(same, 0.51, 0.95)
+    assert state == State.INCONCLUSIVE and "would decide" in said
+
+
+def test_a_run_is_not_surer_than_its_interval(make: SimpleNamespace) -> None:
+    metric = make.metric(make.area(np.arange(200.0), np.arange(200.0)))
+    assert limits.decide(metric, 0.9, 0.975)[0] == State.PASS
+    assert limits.decide(metric, 0.9, 0.99)[0] == State.INCONCLUSIVE
+
+
+def names(make: SimpleNamespace, limit: Limit) -> list[tuple[str, State]]:
+    found = (make.rate(0, 500), make.rate(3, 100, "recall"), make.rate(None, metric="verbatim"))
+    releases = [("submix", make.release("submix", *found)), ("dp_sgd", make.release("dp_sgd"))]
+    return [(check.id, check.state) for check in limits.checks(limit, releases, 0.95)]
+
+
+def test_patterns_choose_what_is_limited(make: SimpleNamespace) -> None:
+    one = Limit(0.01, defense="submix", metric="hit_rate")
+    assert names(make, one) == [("limit/submix/extraction.hit_rate", State.PASS)]
+    assert len(names(make, Limit(0.01, attack="extr*"))) == 3
+
+
+def test_what_was_not_measured_is_undecided(make: SimpleNamespace) -> None:
+    assert names(make, Limit(1.0, metric="verbatim"))[0][1] == State.INCONCLUSIVE
+
+
+def test_a_limit_that_guards_nothing_fails(make: SimpleNamespace) -> None:
+    for limit in (Limit(0.5, metric="hitrate"), Limit(0.5, defense="sub"), Limit(1, attack="x")):
+        assert [state for _, state in names(make, limit)] == [State.FAIL]

@@ -1,0 +1,198 @@
+"""One outcome, four views: console, JUnit, SARIF and the Markdown summary agree."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from audit.gate import console, junit, sarif, summary
+from audit.gate.outcome import Check, Outcome, State
+
+CHECKS = (
+    Check("plan", "", "", State.PASS, "the baseline's"),
+    Check("leak", "submix", "extraction.hit_rate", State.FAIL, "a leak (0.4 [0.3, 0.5])"),
+    Check("limit", "submix", "extraction.recall", State.INCONCLUSIVE, "n = 299 would", 7),
+    Check("limit", "dp_sgd", "exposure.exposure_1_copy", State.WAIVED, "until 2030", 12),
+    Check("empirical", "dp_sgd", "", State.SKIPPED, "no ε is claimed"),
+)
+OUTCOME = Outcome(CHECKS, ("a note",), "ci/audit policy.toml", strict=False)
+STRICT = replace(OUTCOME, strict=True)
+
+# Jenkins' junit-10.xsd, in short: attributes (required ones first, then |), children
+COUNTS = "tests failures errors"
+JUNIT = {
+    "testsuites": (f"| name time {COUNTS}", "testsuite"),
+    "testsuite": (
+        f"name {COUNTS} | skipped time timestamp hostname id package group file log url",
+        "testsuite testcase properties system-out system-err",
+    ),
+    "testcase": ("name | time classname group", "skipped error failure system-out system-err"),
+    "failure": ("| type message", ""),
+    "skipped": ("| type message", ""),
+    "system-out": ("|", ""),
+}
+
+
+def valid(element: ElementTree.Element) -> None:
+    """Asserts that the element has the shape that the schema asks for."""
+    attributes, children = JUNIT[element.tag]
+    required, optional = (part.split() for part in attributes.split("|"))
+    assert set(required) <= set(element.attrib) <= {*required, *optional}
+    for child in element:
+        assert child.tag in children.split()
+        valid(child)
+
+
+@pytest.mark.parametrize("outcome", [OUTCOME, STRICT, replace(OUTCOME, checks=(), notes=())])
+def test_junit_has_the_schemas_shape_and_counts_right(outcome: Outcome) -> None:
+    text = junit.render(outcome)
+    assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n')
+    root = ElementTree.fromstring(text)
+    valid(root)
+    assert root.tag == "testsuites"
+    for suite in (root, *root.iter("testsuite")):
+        assert int(suite.attrib["tests"]) == len(list(suite.iter("testcase")))
+        assert int(suite.attrib["failures"]) == len(list(suite.iter("failure")))
+    for suite in root.iter("testsuite"):
+        assert int(suite.attrib.get("skipped", 0)) == len(list(suite.iter("skipped")))
+    cases = [(c.attrib["classname"], c.attrib["name"]) for c in root.iter("testcase")]
+    assert len(set(cases)) == len(cases) == len(outcome.checks)
+
+
+def test_junit_fails_where_the_build_does() -> None:
+    for outcome in (OUTCOME, STRICT, replace(STRICT, checks=CHECKS[2:3]),
+                    replace(OUTCOME, checks=CHECKS[2:3])):  # fmt: skip
+        failures = list(ElementTree.fromstring(junit.render(outcome)).iter("failure"))
+        assert bool(failures) == (outcome.exit_code != 0)
+
+
+def constant(value: Any) -> dict[str, Any]:
+    return {"const": value}
+
+
+def closed(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required.split(),
+            "additionalProperties": False}  # fmt: skip
+
+
+TEXT = {"type": "string", "minLength": 1}
+MESSAGE = closed("text", text=TEXT)
+PLACE = closed(
+    "artifactLocation region",
+    artifactLocation=closed("uri", uri={"type": "string", "pattern": "^[^ /\\\\][^ \\\\]*$"}),
+    region=closed("startLine", startLine={"type": "integer", "minimum": 1}),
+)
+RESULT = closed(
+    "ruleId message",
+    ruleId=TEXT,
+    ruleIndex={"type": "integer", "minimum": 0},
+    level={"enum": ["none", "note", "warning", "error"]},
+    message=MESSAGE,
+    locations={"type": "array", "items": closed("physicalLocation", physicalLocation=PLACE)},
+    partialFingerprints={"type": "object", "additionalProperties": {"type": "string"}},
+    suppressions={
+        "type": "array",
+        "items": closed(
+            "kind",
+            kind={"enum": ["inSource", "external"]},
+            status={"enum": ["accepted", "underReview", "rejected"]},
+        ),
+    },
+)
+RULE = closed("id", id=TEXT, shortDescription=MESSAGE)
+DRIVER = closed("name", name=TEXT, version=TEXT, rules={"type": "array", "items": RULE})
+SARIF = closed(
+    "version runs $schema",
+    **{"$schema": TEXT},
+    version=constant("2.1.0"),
+    runs={"type": "array", "items": closed(
+        "tool results", tool=closed("driver", driver=DRIVER),
+        results={"type": "array", "items": RESULT},
+    )},
+)  # fmt: skip
+
+
+def results(outcome: Outcome) -> list[dict[str, Any]]:
+    document = json.loads(sarif.render(outcome, "1.0"))
+    jsonschema.validate(document, SARIF)  # the part of SARIF 2.1.0 that is used, closed
+    (one,) = document["runs"]
+    rules = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
+    assert all(rules[r["ruleIndex"]] == r["ruleId"] for r in one["results"])
+    found: list[dict[str, Any]] = one["results"]
+    return found
+
+
+def test_sarif_says_what_is_not_passed_and_where_it_is_asked() -> None:
+    found = results(OUTCOME)
+    assert [r["level"] for r in found] == ["error", "warning", "note"]
+    assert [r["level"] for r in results(STRICT)] == ["error", "error", "note"]
+    places = [r["locations"][0]["physicalLocation"] for r in found]
+    assert [place["region"]["startLine"] for place in places] == [1, 7, 12]
+    assert {place["artifactLocation"]["uri"] for place in places} == {"ci/audit%20policy.toml"}
+    assert [r.get("suppressions") is not None for r in found] == [False, False, True]
+
+
+def test_fingerprints_know_no_value_and_messages_hold_no_link() -> None:
+    moved = [replace(check, sentence="other", line=99) for check in CHECKS]
+    prints = [[r["partialFingerprints"] for r in results(replace(OUTCOME, checks=tuple(c)))]
+              for c in (CHECKS, moved)]  # fmt: skip
+    assert prints[0] == prints[1]
+    assert len({str(one) for one in prints[0]}) == 3
+    assert "\\[0.3, 0.5\\]" in results(OUTCOME)[0]["message"]["text"]
+
+
+def test_no_place_on_this_machine_is_named() -> None:
+    for name in ("/home/me/repo/audit.toml", "../audit.toml"):
+        assert (
+            results(replace(OUTCOME, policy=name))[0]["locations"][0]["physicalLocation"][
+                "artifactLocation"
+            ]["uri"]
+            == "audit.toml"
+        )
+
+
+def test_console_ends_with_the_verdict_worst_before_it() -> None:
+    lines = console.render(OUTCOME).splitlines()
+    assert lines[-1] == OUTCOME.headline
+    assert lines[-1] == (
+        "gate: FAIL (1 failed, 1 inconclusive, 1 passed, 1 waived, 1 not applicable)"
+    )
+    assert [line.split()[0] for line in lines[:5]] == [
+        "SKIPPED", "PASS", "WAIVED", "INCONCLUSIVE", "FAIL",
+    ]  # fmt: skip
+
+
+def test_the_summary_shows_what_did_not_pass_and_folds_the_rest() -> None:
+    text = summary.render(OUTCOME)
+    open_part, folded = text.split("<details>")
+    assert text.startswith("### gate")
+    assert [word in open_part for word in ("| FAIL |", "| INCONCLUSIVE |", "| WAIVED |")] == [
+        True
+    ] * 3
+    assert "| PASS |" in folded and "| SKIPPED |" in folded
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"\|", row)) == 4 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("states", "strict", "state", "code"),
+    [
+        ("PASS", False, State.PASS, 0),
+        ("PASS SKIPPED WAIVED", True, State.PASS, 0),
+        ("PASS INCONCLUSIVE", False, State.INCONCLUSIVE, 0),
+        ("PASS INCONCLUSIVE", True, State.INCONCLUSIVE, 4),
+        ("PASS INCONCLUSIVE FAIL", True, State.FAIL, 1),
+        ("SKIPPED", False, State.INCONCLUSIVE, 0),
+        ("", True, State.INCONCLUSIVE, 4),
+    ],
+)
+def test_states_and_exit_codes(states: str, strict: bool, state: State, code: int) -> None:
+    checks = tuple(Check("leak", "x", str(i), State(s), "") for i, s in enumerate(states.split()))
+    outcome = Outcome(checks, (), "audit.toml", strict)
+    assert (outcome.state, outcome.exit_code) == (state, code)

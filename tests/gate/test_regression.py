@@ -1,0 +1,163 @@
+"""Against the baseline: nothing gone, nothing worse, and only like compared with like."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from audit.gate import baseline, verdict
+from audit.gate.outcome import Outcome, State
+from audit.gate.policy import Policy, Regression
+from audit.results import Results
+
+
+def held(make: SimpleNamespace, before: Results, after: Results, **regression: Any) -> Outcome:
+    policy = Policy(empirical=False, regression=Regression(**regression))
+    return verdict(after, policy, baseline.make(before, "first", make.today), make.today)
+
+
+def states(outcome: Outcome) -> dict[str, State]:
+    return {check.id: check.state for check in outcome.checks}
+
+
+def test_the_same_run_passes(make: SimpleNamespace) -> None:
+    run = make.run(make.release("submix", make.rate(2), make.rate(1, 61, "recall")))
+    outcome = held(make, run, run)
+    assert set(states(outcome).values()) == {State.PASS}
+    assert (outcome.state, outcome.exit_code) == (State.PASS, 0)
+    assert any("unpaired" in note and "each secret" in note for note in outcome.notes)
+
+
+def test_a_rise_fails_and_a_fall_does_not(make: SimpleNamespace) -> None:
+    low, high = (make.run(make.release("submix", make.rate(k))) for k in (2, 14))
+    outcome = held(make, low, high)
+    assert states(outcome)["regression/submix/extraction.hit_rate"] == State.FAIL
+    assert outcome.exit_code == 1
+    assert "2 of 100 before, 14 of 100 now" in outcome.checks[-1].sentence
+    assert held(make, high, low).state == State.PASS
+
+
+def test_holm_counts_all_gated_metrics(make: SimpleNamespace) -> None:
+    """9 of 100 after 2 has p = 0.029: a rise by itself, none among four metrics."""
+    names = ("hit_rate", "recall", "verbatim", "searched_rate")
+    before = make.run(make.release("submix", *(make.rate(2, metric=name) for name in names)))
+    after = make.run(
+        make.release("submix", *(make.rate(9 if n == "recall" else 2, metric=n) for n in names))
+    )
+    assert held(make, before, after).state == State.PASS
+    assert held(make, before, after, metrics=("extraction.recall",)).state == State.FAIL
+    assert held(make, before, after, metrics=("extraction.verbatim",)).state == State.PASS
+
+
+def test_a_rise_smaller_than_min_delta_passes(make: SimpleNamespace) -> None:
+    before, after = (make.run(make.release("x", make.rate(k, 10_000))) for k in (100, 200))
+    assert held(make, before, after).state == State.FAIL
+    assert held(make, before, after, min_delta=0.005).state == State.FAIL
+    assert held(make, before, after, min_delta=0.02).state == State.PASS
+
+
+def test_what_is_gone_fails(make: SimpleNamespace) -> None:
+    whole = make.run(
+        make.release("a", make.rate(2), make.rate(1, metric="recall")), make.release("b")
+    )
+    one = make.run(
+        make.release("a", make.rate(2), make.rate(None, metric="recall")), make.release("b")
+    )
+    assert states(held(make, whole, one))["regression/a/extraction.recall"] == State.FAIL
+    assert states(held(make, whole, make.run(whole.releases[0])))["regression/b"] == State.FAIL
+    other = make.run(whole.releases[0], make.release("b", parameters={"k": 4}))
+    found = states(held(make, whole, other))
+    assert found["regression/b"] in (State.FAIL, State.INCONCLUSIVE)
+    assert held(make, whole, other).state == State.FAIL  # other parameters: another release
+
+
+def test_what_is_new_is_not_held_to_anything_yet(make: SimpleNamespace) -> None:
+    before = make.run(make.release("a", make.rate(2)))
+    after = make.run(
+        make.release("a", make.rate(2), make.rate(99, metric="recall")), make.release("b")
+    )
+    found = states(held(make, before, after))
+    assert found["regression/a/extraction.recall"] == State.INCONCLUSIVE
+    assert found["regression/b"] == State.INCONCLUSIVE
+    assert held(make, before, after).state == State.INCONCLUSIVE
+
+
+def test_references_are_never_gated(make: SimpleNamespace) -> None:
+    def run(k: int) -> Results:
+        reference = make.release("none", make.rate(k), reference=True)
+        return make.run(make.release("a", make.rate(2)), reference)
+
+    found = states(held(make, run(0), run(90)))
+    assert not any("none" in name for name in found)
+    assert not any(
+        entry.defense == "none" for entry in baseline.make(run(0), "x", make.today).releases
+    )
+    assert held(make, run(0), make.run(run(0).releases[0])).state == State.PASS
+
+
+def changed(make: SimpleNamespace, k: int, **changes: Any) -> Outcome:
+    before = make.run(make.release("a", make.rate(2)))
+    plan = {**before.plan, "hash": "other", **changes.pop("plan", {})}
+    after = make.run(make.release("a", make.rate(k)), plan=plan)
+    corpus = before.corpus.model_copy(update=changes)
+    return held(make, before, after.model_copy(update={"corpus": corpus}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"sha256": "cd34"}, "corpus"),
+        ({"twins": 60, "trained_users": 60}, "corpus"),
+        ({"plan": {"planting": {"users": 119}}}, "planting"),
+        ({"plan": {"seed": 1}}, "seed"),
+        ({"plan": {"something": "new"}}, "something"),
+        (
+            {"plan": {"attacks": [{"name": "extraction", "parameters": {"generations": 9}}]}},
+            "attack extraction",
+        ),
+    ],
+)
+def test_a_changed_corpus_secret_or_plan_never_passes(
+    changes: dict[str, Any], named: str, make: SimpleNamespace
+) -> None:
+    outcome = changed(make, 2, **changes)
+    assert outcome.state == State.INCONCLUSIVE
+    plan = next(check for check in outcome.checks if check.rule == "plan")
+    assert plan.state == State.INCONCLUSIVE and named in plan.sentence
+    assert states(outcome)["regression/a/extraction.hit_rate"] == State.INCONCLUSIVE
+    assert changed(make, 40, **changes).state == State.FAIL  # a rise is a rise
+
+
+def test_another_defense_or_attack_beside_changes_nothing(make: SimpleNamespace) -> None:
+    attacks = [
+        {"name": "exposure", "parameters": {}},
+        {"name": "extraction", "parameters": {"generations": 100}},
+    ]
+    assert changed(make, 2, plan={"attacks": attacks, "defenses": ["b"]}).state == State.PASS
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [{"epsilon": 2.1}, {"epsilon": None}, {"unit": "record"}, {"relation": "replace"},
+     {"basis": "data-dependent"}, {"delta": 1e-4}],
+)  # fmt: skip
+def test_a_weaker_or_another_claim_fails(claim: dict[str, Any], make: SimpleNamespace) -> None:
+    before = make.run(make.release("a", make.rate(2)))
+    after = make.run(make.release("a", make.rate(2), guarantee=make.claim(**claim)))
+    assert states(held(make, before, after))["regression/a/claim"] == State.FAIL
+    smaller = make.run(make.release("a", make.rate(2), guarantee=make.claim(1.0)))
+    assert held(make, before, smaller).state == State.PASS
+
+
+def test_too_few_trials_decide_nothing(make: SimpleNamespace) -> None:
+    few = make.run(make.release("a", make.rate(0, 2)))
+    assert held(make, few, few).state == State.INCONCLUSIVE
+    names = ("a", "b", "c", "d", "e", "f")  # none of 4, then all: p = 1/70
+    four = make.run(make.release("x", *(make.rate(0, 4, name) for name in names)))
+    assert held(make, four, four).state == State.INCONCLUSIVE
+    assert held(make, four, four, metrics=("extraction.a",)).state == State.PASS
+    bits = make.rate(0, 1, "exposure_1_copy", unit="bits", ci=None)
+    one = make.run(make.release("a", bits.model_copy(update={"k": None, "value": 2.0})))
+    assert held(make, one, one).state == State.INCONCLUSIVE

@@ -1,0 +1,144 @@
+"""Tests for a rise, against enumeration, scipy and tables; and the rise they say they notice."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.gate import rise
+from audit.statistics.interval import Interval
+
+counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+def test_the_lady_tasting_tea() -> None:
+    """Fisher, The Design of Experiments (1935): 4 of 4 cups right, and 3 of 4."""
+    assert rise.fisher(0, 4, 4, 4) == pytest.approx(1 / 70)
+    assert rise.fisher(1, 4, 3, 4) == pytest.approx(17 / 70)
+
+
+@given(before=counts, after=counts)
+@settings(max_examples=60, deadline=None)
+def test_fisher_is_what_enumeration_gives(before: tuple[int, int], after: tuple[int, int]) -> None:
+    """All ways to place the hits among the trials are equally likely."""
+    (k0, n0), (k1, n1) = before, after
+    hits = k0 + k1
+    if math.comb(n0 + n1, hits) > 5000:
+        return
+    ways = list(combinations(range(n0 + n1), hits))
+    as_many = sum(sum(place >= n0 for place in way) >= k1 for way in ways)
+    assert rise.fisher(k0, n0, k1, n1) == pytest.approx(as_many / len(ways))
+
+
+@pytest.mark.parametrize("table", [(2, 100, 12, 100), (0, 200, 9, 150), (490, 500, 499, 500)])
+def test_fisher_is_scipys(table: tuple[int, int, int, int]) -> None:
+    from scipy.stats import fisher_exact
+
+    k0, n0, k1, n1 = table
+    theirs = fisher_exact([[k1, n1 - k1], [k0, n0 - k0]], alternative="greater").pvalue
+    assert rise.fisher(*table) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_fisher_of_many_trials_is_quick_and_exact() -> None:
+    assert rise.fisher(2_000, 10_000, 2_000, 10_000) == pytest.approx(0.5, abs=0.01)
+    assert rise.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
+
+
+def interval(value: float, low: float, high: float) -> Interval:
+    return Interval(value, low, high, 100, 0.95, "by hand")
+
+
+def test_intervals_of_equal_symmetric_width_give_the_z_test() -> None:
+    """Two means with standard error 0.1 each, 0.3 apart: z = 0.3 / (0.1 √2)."""
+    half = 0.1 * 1.959963985
+    p = rise.rise_of_intervals(
+        interval(0.5, 0.5 - half, 0.5 + half), interval(0.8, 0.8 - half, 0.8 + half)
+    )
+    assert p == pytest.approx(0.5 * math.erfc(0.3 / (0.1 * math.sqrt(2)) / math.sqrt(2)))
+
+
+def test_only_the_sides_that_face_each_other_count() -> None:
+    narrow = rise.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.8, 0.7, 0.9))
+    wide = rise.rise_of_intervals(interval(0.5, 0.0, 0.6), interval(0.8, 0.7, 1.0))
+    assert narrow == wide
+
+
+def test_no_rise_is_no_evidence() -> None:
+    assert rise.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.5, 0.4, 0.6)) == 1.0
+    assert rise.rise_of_intervals(interval(0.5, 0.5, 0.5), interval(0.4, 0.4, 0.4)) == 1.0
+    missing = Interval(0.9, None, None, 1, 0.95, "one record")
+    assert rise.rise_of_intervals(interval(0.1, 0.0, 0.2), missing) is None
+
+
+def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -> None:
+    chance = make.metric(make.area(np.arange(60.0), np.arange(60.0)))
+    low = make.metric(make.area(np.arange(60.0), np.arange(60.0) + 50))
+    high = make.metric(make.area(np.arange(60.0) + 50, np.arange(60.0)))
+    assert low.value < 0.1 < 0.9 < high.value
+    assert rise.p_value(chance, low) == pytest.approx(rise.p_value(chance, high))
+    assert rise.p_value(chance, high) < 1e-6
+    assert rise.p_value(high, low) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("value", "ci", "seen"),
+    [
+        (0.55, (0.4, 0.7), (0.55, 0.4, 0.7)),
+        (0.45, (0.3, 0.6), (0.55, 0.4, 0.7)),
+        (0.55, (0.25, 0.7), (0.55, 0.25, 0.75)),  # it may be as low as 0.25, and so leak like 0.75
+        (0.45, (0.3, 0.75), (0.55, 0.25, 0.75)),
+    ],
+)
+def test_both_signs_of_an_auc_count(
+    value: float, ci: tuple[float, float], seen: tuple[float, ...], make: SimpleNamespace
+) -> None:
+    found = make.area([1.0, 2.0], [0.0, 3.0]).model_copy(update={"value": value, "ci": ci})
+    strength = make.metric(found).strength
+    assert (strength.value, strength.low, strength.high) == pytest.approx(seen)
+
+
+@pytest.mark.parametrize(
+    ("k", "n0", "n1"), [(0, 100, 100), (2, 100, 100), (2, 100, 300), (40, 49, 49)]
+)
+def test_the_rise_said_to_be_noticed_is_noticed(
+    k: int, n0: int, n1: int, make: SimpleNamespace
+) -> None:
+    """Its power by summing the binomial law: at least 80 %, and hardly more."""
+    from scipy.stats import binom
+
+    before, after = make.metric(make.rate(k, n0)), make.metric(make.rate(k, n1))
+    rate = rise.noticed(before, after, 0.05 / 6, 0.0)
+    assert rate is not None
+    caught = [rise.fisher(k, n0, hits, n1) < 0.05 / 6 for hits in range(n1 + 1)]
+    power = sum(binom.pmf(hits, n1, rate) for hits in range(n1 + 1) if caught[hits])
+    assert power == pytest.approx(0.8, abs=1e-6)
+
+
+def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None:
+    full = make.metric(make.rate(49, 49))
+    assert rise.noticed(full, full, 0.05, 0.0) is None
+    assert rise.enough(full, full, 0.05)  # many trials; it is the rate that cannot rise
+
+
+def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
+    few, many = make.metric(make.rate(0, 3)), make.metric(make.rate(0, 30))
+    assert not rise.enough(few, few, 0.05 / 6)
+    assert rise.enough(many, many, 0.05 / 6)
+    four = make.metric(make.area([1.0, 2.0, 3.0], [0.0]))
+    assert not rise.enough(four, four, 0.05)
+    assert rise.noticed(four, four, 0.05, 0.0) is None
+
+
+def test_what_is_too_small_to_fail_is_not_said_to_be_noticed(make: SimpleNamespace) -> None:
+    before = make.metric(make.rate(100, 10_000))
+    small, large = (rise.noticed(before, before, 0.05, delta) for delta in (0.0, 0.1))
+    assert small is not None and small < 0.02
+    assert large is not None and 0.11 < large < 0.12
+    wide = make.metric(make.area(np.arange(60.0), np.arange(60.0)))
+    assert rise.noticed(wide, wide, 0.05, 0.45) == pytest.approx(0.95)

@@ -1,0 +1,236 @@
+"""The report of a sweep: curves by kind of guarantee, tables beside them, nothing ranked."""
+
+from __future__ import annotations
+
+import csv as comma
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit import results as contract
+from audit.results import (
+    EpsilonLower,
+    Measure,
+    ReleaseResult,
+    Results,
+    SeedResult,
+    SessionResult,
+    SweepResult,
+)
+from audit.sweeps.over_seeds import cells
+from reports import _sweep, _sweep_draw, csv, html, pdf
+from reports._figure import Figure
+from reports._sweep_axes import epsilon_axes, kind, labels, parameter_axes
+from reports._sweep_draw import Frame, Level, Plot, Point, Series, scale
+
+
+def swept(releases: list[ReleaseResult], base: Results) -> Results:
+    seeds = sorted({release.seed for release in releases})
+    facts = [
+        SeedResult(seed=s, plan_hash="ab", planted_users=40, trained_users=20 + s, twins=20 - s)
+        for s in seeds
+    ]
+    sweep = SweepResult(seeds=facts, cells=cells(releases))
+    return base.model_copy(update={"releases": releases, "sweep": sweep})
+
+
+@pytest.fixture
+def sweep(make: SimpleNamespace) -> Results:
+    """Two defenses of different kinds at two ε, one without ε, references; two seeds."""
+    part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
+
+    def use(value: float) -> dict[str, Measure]:
+        common: dict[str, Any] = {"ci": None, "n": 9, "method": "bootstrap"}
+        return {
+            "perplexity": Measure(value=value, unit="perplexity", **common),
+            "bleu4": Measure(value=90 / value, unit="BLEU-4", **common),
+            "top1_accuracy": Measure(value=1 / value, unit="share of tokens", **common),
+        }
+
+    def session(epsilon: float) -> SessionResult:
+        return SessionResult(
+            purpose="extraction", queries=90, answered=80, budget=100, remaining=10, stopped_at=80,
+            epsilon_spent=[epsilon], spent_curve=[(0, 0.0), (80, epsilon)],
+        )  # fmt: skip
+
+    def bound(value: float) -> EpsilonLower:
+        return EpsilonLower(value=value, method="one_run", hypothesis="none", unit="user",
+                            relation="add_or_remove", delta=1e-5, m=9, r=9, v=9)  # fmt: skip
+
+    releases = []
+    for seed in (0, 1):
+        for epsilon in (1.0, 8.0):
+            releases.append(
+                make.release(
+                    "submix", make.guarantee(epsilon, **part), make.finding(0.01 * epsilon),
+                    parameters={"epsilon": epsilon, "k": 8}, seed=seed,
+                    utility=use(20 / epsilon + seed), sessions=[session(epsilon)],
+                )
+            )  # fmt: skip
+            releases.append(
+                make.release(
+                    "dp_sgd", make.guarantee(epsilon, delta=1e-5),
+                    make.finding(0.02, epsilon_lower=bound(0.3 + seed), verdict="consistent"),
+                    parameters={"epsilon": epsilon}, seed=seed, utility=use(30 / epsilon + seed),
+                )
+            )  # fmt: skip
+        releases.append(make.release("redaction", make.guarantee(math.inf), make.finding(0.1),
+                                     parameters={}, seed=seed, utility=use(3.0)))  # fmt: skip
+        for name, role, epsilon, value in (
+            ("none", "positive control", math.inf, 2.0),
+            ("public", "null control", 0.0, 40.0),
+        ):
+            releases.append(
+                make.release(name, make.guarantee(epsilon), make.finding(0.9 if epsilon else 0.0),
+                             parameters={}, seed=seed, reference=True, role=role,
+                             utility=use(value))
+            )  # fmt: skip
+    return swept(releases, make.run())
+
+
+def drawn(results: Results) -> list[Figure]:
+    return _sweep.content(results)[1]
+
+
+def test_every_curve_of_the_brief_is_there_one_kind_of_guarantee_an_axis(sweep: Results) -> None:
+    part = "ε per part (part removed), Rényi order 2, data-dependent"
+    user = "ε per user (add or remove), δ = 1 × 10⁻⁵, worst case"
+    expected = [
+        f"{what} over {axis}"
+        for what in (
+            "Perplexity on held-out text",
+            "BLEU-4 of completions",
+            "Top-1 accuracy on held-out text",
+            "extraction, hit rate",
+        )
+        for axis in (part, user)
+    ]
+    assert [figure.title for figure in drawn(sweep)] == [
+        *expected,
+        "extraction, hit rate over perplexity",
+        f"Empirical ε over claimed {part}",
+        f"Empirical ε over claimed {user}",
+        f"Budget of submix over queries, {part.removeprefix('ε ')}",
+    ]
+
+
+def test_an_axis_of_epsilon_names_its_unit_and_holds_one_kind(sweep: Results) -> None:
+    assert sweep.sweep is not None
+    settings = _sweep.settings(sweep, sweep.sweep)
+    axes = epsilon_axes(settings)
+    for axis in axes:
+        assert len({kind(release) for _, release in axis.members}) == 1
+        assert "per part" in axis.name or "per user" in axis.name
+    assert [{release.defense for _, release in a.members} for a in axes] == [{"submix"}, {"dp_sgd"}]
+
+
+def test_a_figure_carries_its_numbers_beside_the_references(sweep: Results) -> None:
+    perplexity = drawn(sweep)[0]
+    rows = {(row[0], row[1]): row for row in perplexity.table.rows}
+    mean = math.sqrt(20 * 21)  # of logarithms, over the seeds 20 and 21
+    assert (
+        rows["submix", "1"][2].startswith(f"{mean:.3g} [") and rows["submix", "1"][3] == "2 seeds"
+    )
+    assert {name for name, x in rows if x == "—"} == {"redaction", "none", "public"}
+    assert "none: 2 [2, 2]" in perplexity.svg and "submix at 8" in perplexity.alternative
+
+
+def test_only_a_claim_that_bounds_speak_about_has_a_forbidden_region(sweep: Results) -> None:
+    part, user = drawn(sweep)[9:11]
+    assert "refutes it" in user.svg and "refutes it" not in part.svg
+    assert "nothing is forbidden" in part.caption
+    # lower median over the seeds' 0.3 and 1.3
+    assert [row[2] for row in user.table.rows] == ["ε ≥ 0.3 nats per user (add or remove)"] * 2
+
+
+def test_parameters_that_are_varied_have_an_axis_of_their_own(make: SimpleNamespace) -> None:
+    releases = [
+        make.release("submix", make.guarantee(2.0), parameters={"k": k, "epsilon": e, "a": True})
+        for k in (4, 8)
+        for e in (1.0, 2.0)
+    ]
+    (axis,) = parameter_axes(releases)
+    assert (axis.title, axis.parameter) == ("k of submix", "k")
+    lines = {label: [x for x, _ in members] for label, members in axis.lines}
+    assert lines == {"submix ε = 1": [4.0, 8.0], "submix ε = 2": [4.0, 8.0]}
+    assert labels(releases, "epsilon") == ["submix k = 4", "submix k = 4"] + ["submix k = 8"] * 2
+
+
+def test_drawings_are_well_formed_and_their_names_differ(sweep: Results) -> None:
+    figures = drawn(sweep)
+    for figure in figures:
+        ElementTree.fromstring(figure.svg)
+        assert "NaN" not in figure.svg and "nan" not in figure.svg
+        assert figure.alternative and figure.table.rows
+    ids = [i for figure in figures for i in set(re.findall(r' id="([^"]+)"', figure.svg))]
+    assert len(ids) == len(set(ids))
+
+
+def test_html_and_pdf_are_written_and_the_same_twice(sweep: Results) -> None:
+    page = html.render(sweep)
+    assert page == html.render(sweep) and "Privacy sweep" in page
+    assert "2 seeds" in page and "20 to 21 trained on" in page
+    assert pdf.render(sweep).startswith(b"%PDF")
+
+
+def test_hostile_results_stay_inert_in_a_sweep(hostile: Results) -> None:
+    again = [r.model_copy(update={"seed": 1}) for r in hostile.releases]
+    results = swept([*hostile.releases, *again], hostile)
+    page = html.render(results)
+    assert "<script" not in page and "\u202e" not in page
+    assert pdf.render(results).startswith(b"%PDF")
+
+
+def test_rows_of_every_seed_and_of_all_are_in_one_table(sweep: Results, tmp_path: Path) -> None:
+    csv.write(sweep, tmp_path)
+    with (tmp_path / "sweep.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(comma.DictReader(file))
+    assert len(rows) == (14 + 7) * 4  # three of use and one of a leak
+    both = [r for r in rows if r["seed"] == "" and r["defense"] == "submix"]
+    assert {r["seeds"] for r in both} == {"2"}
+    rate = next(r for r in both if r["metric"] == "hit_rate" and r["claimed_epsilon"] == "1.0")
+    assert (rate["k"], rate["n"], rate["claimed_unit"]) == ("2", "200", "part")
+
+
+def test_a_sweep_survives_results_json_and_a_run_has_no_trace_of_it(
+    sweep: Results, results: Results, tmp_path: Path
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(contract.to_json(sweep))
+    assert contract.to_json(contract.load(path)) == contract.to_json(sweep)
+    assert "sweep" not in contract.to_json(results)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.lists(st.floats(-1e9, 1e9)))
+def test_an_axis_holds_every_value(values: list[float], bounds: list[float]) -> None:
+    for unit in ("", "bits", "perplexity"):
+        axis = scale(values, bounds, unit)
+        slack = 1e-9 * max(1.0, *map(abs, values))
+        assert axis.low - slack <= min(values) and max(values) <= axis.high + slack
+        assert axis.low < axis.high
+
+
+def test_spans_decide_on_a_logarithmic_axis_and_shares_never_have_one() -> None:
+    assert not scale([1, 3, 8], []).logarithmic
+    assert scale([0.1, 1, 10], []).logarithmic
+    assert not scale([0.001, 0.9], [], "share of generations").logarithmic
+    assert not scale([0.0, 100.0], []).logarithmic
+    assert scale([0.0, 0.0], [0.0, 0.03], "share of generations").high >= 0.03
+
+
+def test_an_interval_without_end_does_not_press_the_values_flat() -> None:
+    frame = Frame(scale([1, 8], []), scale([10.0, 12.0], [0.0, 900.0], "perplexity"), 0.0)
+    assert abs(frame.y(10.0) - frame.y(12.0)) > 0.2 * _sweep_draw.DEPTH
+
+
+def test_many_lines_are_drawn_in_parts() -> None:
+    lines = [Series(f"line {i}", [Point(1.0, float(i))]) for i in range(8)]
+    parts = _sweep_draw.thinned(Plot(lines, [Level("none", 1.0)], "x", "y"))
+    assert [len(part.series) for part in parts] == [6, 2]
