@@ -47,12 +47,14 @@ class Corpus:
     """All records of a corpus, in the order of its files. `sha256` is of the records.
 
     public_size: the population the corpus was drawn from, where coins have been tossed.
+    spare: the embedded public texts, which serve where no record is public.
     """
 
     name: str
     records: tuple[Record, ...]
     embedded: bool = False
     public_size: Population | None = None
+    spare: tuple[str, ...] = ()
 
     def of(self, split: str) -> tuple[Record, ...]:
         """The records of one split: "private", "heldout" or "public"."""
@@ -105,7 +107,15 @@ def load(source: str, embedded: Path) -> Corpus:
     records = list(read)
     if not records:
         raise UsageError(f"{source}: the corpus is empty; it needs at least one record with text")
-    return replace(_split(name, records), embedded=source == "helpdesk")
+    corpus = replace(_split(name, records), embedded=source == "helpdesk")
+    return corpus if corpus.of("public") else replace(corpus, spare=_spare(embedded))
+
+
+def _spare(embedded: Path) -> tuple[str, ...]:
+    from audit.corpora import files
+
+    read = files.records(embedded / "helpdesk.jsonl")
+    return tuple(record.text for record in read if record.split == "public")
 
 
 def _split(name: str, records: list[Record]) -> Corpus:

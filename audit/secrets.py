@@ -158,7 +158,8 @@ def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpu
         if secret.space is not None and coins.planted(secret)
         for _ in range(secret.copies)
     )
-    return Corpus(corpus.name, kept + added, public_size=population(corpus, secrets))
+    size = population(corpus, secrets)
+    return Corpus(corpus.name, kept + added, public_size=size, spare=corpus.spare)
 
 
 def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:

@@ -18,12 +18,15 @@ CHECKED = (
 
 
 def of(name: str, corpus: Corpus) -> tuple[str, ...]:
-    """The public texts. Raises UsageError where there are none, or one holds private text.
+    """The public texts, or the embedded ones where the corpus has none.
 
+    Raises UsageError where there are none at all, or one holds private text.
     Private text is a private record whole, spaces aside, or a word of seven characters and more
     that has a digit and is marked by the policy.
     """
     records = corpus.of("public")
+    if not records and corpus.spare:
+        return corpus.spare
     if not records:
         raise UsageError(
             f'{name}: the corpus has no public record; mark some with "split": "public"'

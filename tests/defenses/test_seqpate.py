@@ -238,6 +238,11 @@ def test_without_public_text_it_is_refused() -> None:
         student(SeqPATE(), Corpus("toy", tuple(private(8))))
 
 
+def test_the_embedded_public_text_serves_where_there_is_none() -> None:
+    spare = Corpus("toy", tuple(private(8)), spare=("embedded one", "embedded two"))
+    assert student(SeqPATE(), spare).texts == ("embedded one", "embedded two")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -73,6 +73,15 @@ def test_every_named_corpus_is_listed_and_loads():
         assert corpus.records == read(entry["path"]).records
 
 
+def test_without_public_records_the_embedded_public_text_serves(tmp_path):
+    file = tmp_path / "c.jsonl"
+    file.write_text('{"text": "one two"}\n{"text": "three four"}\n')
+    public = load("helpdesk", EMBEDDED_FOLDER).of("public")
+    assert load(str(file), EMBEDDED_FOLDER).spare == tuple(record.text for record in public)
+    file.write_text('{"text": "one two", "split": "private"}\n{"text": "x", "split": "public"}\n')
+    assert load(str(file), EMBEDDED_FOLDER).spare == ()
+
+
 def test_an_unknown_name_is_answered_with_what_there_is(tmp_path):
     with pytest.raises(
         UsageError, match=r"'helpdsk': no such file.*hf:NAME.*helpdesk, customersim, airdialogue"
