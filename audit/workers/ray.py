@@ -107,15 +107,20 @@ def cluster(address: str) -> Iterator[Ray]:
         with warnings.catch_warnings(action="ignore"):  # Ray warns of what it then raises
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # whatever Ray raises, and nothing is trained yet
-        reason = str(error).strip().partition("\n")[0]
         raise UsageError(
-            f"--workers {address}: the cluster cannot be reached ({reason}); see that its client "
-            "server runs there, and that RAY_AUTH_MODE and RAY_AUTH_TOKEN are the cluster's"
+            f"--workers {address}: the cluster cannot be reached ({_reason(error)}); see that its "
+            "client server runs there, and that RAY_AUTH_MODE and RAY_AUTH_TOKEN are the cluster's"
         ) from None
     try:
         yield Ray()
     finally:
         ray.shutdown()
+
+
+def _reason(error: Exception) -> str:
+    """One line: what Ray says, and of a traceback from its server also the last line."""
+    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(dict.fromkeys([*said[:1], *said[-1:]])) or type(error).__name__
 
 
 def _be_quiet() -> None:
