@@ -66,6 +66,7 @@ class Membership(Attack):
 
     @property
     def _names(self) -> tuple[str, ...]:
+        """All scores; without a public model the ratio is left out."""
         return ONE_PASS + (WITH_SHADOWS if self.shadows else ())
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
@@ -102,13 +103,19 @@ class Membership(Attack):
                 rows += [scores.lira_offline(*phi, present), scores.lira_online(*phi, present)]
                 rows += [scores.rmia(*phi, population[0], population[1:], self.gamma)]
             for name, row in zip(self._names, rows, strict=True):
+                if name == "ratio" and knowledge.public is None:
+                    continue
                 access = Access.DISTRIBUTION if name == "min_k_plus_plus" else Access.SCORE
                 kind, values = TARGETS[target.name], target.spread(row)
                 evidence.append(Scores(name, target.name, values, windowed, access, kind))
         return evidence
 
     def _table(
-        self, target: _Target, sessions: Sequence[Predictor], public: Predictor, budget: int | None
+        self,
+        target: _Target,
+        sessions: Sequence[Predictor],
+        public: Predictor | None,
+        budget: int | None,
     ) -> tuple[np.ndarray, int]:
         """(one column a candidate, NaN where it was not read; how many were read in windows).
 
@@ -117,7 +124,8 @@ class Membership(Attack):
         import numpy as np
 
         release, *shadows = sessions
-        context = min(session.max_length for session in (*sessions, public))
+        readers = sessions if public is None else (*sessions, public)
+        context = min(session.max_length for session in readers)
         table = np.full((len(ONE_PASS) + len(shadows), len(target.texts)), np.nan)
         count, windowed = target.reach(release, budget), 0
         for first in range(0, count, _AT_ONCE):
@@ -125,7 +133,8 @@ class Membership(Attack):
             texts = [_windows(*target.tokens(release.tokenizer, i), context) for i in chunk]
             windowed += sum(len(pieces) > 1 for pieces in texts)
             read = _read(release, texts, moments=release.readable >= Access.DISTRIBUTION)
-            for i, one, reference in zip(chunk, read, _read(public, texts), strict=True):
+            beside = _read(public, texts) if public is not None else read
+            for i, one, reference in zip(chunk, read, beside, strict=True):
                 table[: len(ONE_PASS), i] = self._one_pass(one, reference, target.texts[i][1])
             for row, shadow in enumerate(shadows, len(ONE_PASS)):
                 table[row, chunk] = _phi(shadow, texts)

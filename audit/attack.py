@@ -30,12 +30,12 @@ class Shadow:
 class Knowledge:
     """What the attacker has besides the release.
 
-    public: the public model, open without end. texts: held-out texts of the same kind, never
-    trained on. names: the names of held-out people, the same. shadows: as many as were asked for.
-    stream: the attack's own randomness.
+    public: the public model, open without end; None where it is not known. texts: held-out texts of
+    the same kind, never trained on. names: the names of held-out people, the same. shadows: as many
+    as were asked for. stream: the attack's own randomness.
     """
 
-    public: Predictor
+    public: Predictor | None
     texts: tuple[str, ...]
     names: tuple[str, ...]
     shadows: tuple[Shadow, ...]

@@ -42,7 +42,12 @@ def cli() -> None:
 @click.option("--defense", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
 @click.option("--attack", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
 @click.option("--corpus", metavar="NAME|FILE|DIR|hf:NAME", help="Private text; default helpdesk.")
-@click.option("--model", metavar="NAME|DIR|hf:NAME", help="Public base model; default embedded.")
+@click.option(
+    "--model",
+    metavar="NAME|DIR|hf:NAME|URL",
+    help="Public base model (default embedded); with as_is, the model that is audited.",
+)
+@click.option("--secrets", metavar="MANIFEST", help="What `audit plant` planted, for as_is.")
 @click.option("--epsilon", type=float, help="ε of every requested defense that has one, in nats.")
 @click.option("--delta", type=float, help="δ; default 1/(10·N) for N private users.")
 @click.option("--policy", help="Which characters are private; default digits.")
@@ -80,16 +85,11 @@ def run(plan_file: Path | None, formats: str | None, no_references: bool, **flag
 
 
 def _run(settings: dict[str, Any], dry: bool) -> None:
-    from audit import corpus as corpora
-    from audit.embedded import EMBEDDED_FOLDER
     from audit.folder import find
-    from audit.models import loading
-    from audit.plan import execution, make_plan
+    from audit.plan import execution
+    from audit.resolution import plan_of
 
-    settings = {"defense": (), "attack": (), "corpus": "helpdesk", "model": "embedded", **settings}
-    how = execution(settings)
-    model = loading.describe(settings["model"], EMBEDDED_FOLDER)
-    plan = make_plan(settings, corpora.load(settings["corpus"], EMBEDDED_FOLDER), model)
+    how, plan = execution(settings), plan_of(settings)
     folder = find(how.output, plan.hash)
     if dry:
         from audit.dry_run import describe
@@ -113,6 +113,36 @@ def _again() -> str:
     import shlex
 
     return shlex.join(sys.argv[1:])
+
+
+@cli.command()
+@click.argument("corpus", metavar="CORPUS")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE|DIR",
+    help="The planted corpus: .jsonl, .txt, or a folder of splits.",
+)
+@click.option(
+    "--manifest",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What is planted, and every coin: keep it to yourself.",
+)
+@click.option(
+    "--kind", multiple=True, metavar="code|id|name|record", help="Repeatable; default all."
+)
+@click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
+@click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
+@click.option("--seed", type=int, help="Default: one that the operating system draws.")
+def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
+    """Plants canaries into a corpus that others will train on."""
+    from audit import planting
+
+    given = {key: value for key, value in flags.items() if value not in (None, ())}
+    click.echo(planting.plant(corpus, output, manifest, given))
 
 
 @cli.command()

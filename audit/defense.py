@@ -41,6 +41,11 @@ class Training:
     teachers: tuple[Training, ...] = ()
     key: str = ""
 
+    @property
+    def earlier(self) -> tuple[Training, ...]:
+        """The trainings that must come before: those that it asks, and the one it continues."""
+        return (*self.teachers, *([self.after] if self.after else []))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that determines the model; the label does not."""
@@ -62,7 +67,12 @@ class Trained:
 
 
 class Defense(ABC):
-    """Turns a private corpus and a public model into a Release. Never sees an attack."""
+    """Turns a private corpus and a public model into a Release. Never sees an attack.
+
+    finished: whether it takes a model that others trained, instead of a corpus to train on.
+    """
+
+    finished = False
 
     @abstractmethod
     def trainings(

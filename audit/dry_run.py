@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from audit import completion
-from audit.defense import Training
 from audit.findings import Case, bounds
-from audit.findings.finding import percent
+from audit.findings.finding import count, percent
 from audit.findings.hits import rate_power
 from audit.folder import RunFolder
 from audit.plan import Chosen, Plan
 from audit.predictor import Access
 from audit.preparation import Prepared, prepare
-from audit.run import reproduce
+from audit.reproduction import reproduce
 
 
 def describe(plan: Plan, folder: RunFolder) -> str:
@@ -42,22 +41,12 @@ def _training_lines(prepared: Prepared) -> list[str]:
     for chosen, tasks in prepared.tasks.items():
         tokens = prepared.train_tokens(chosen)
         total += tokens
-        count = sum(map(_trainings, (task.training for task in tasks)))
-        lines.append(f"  {chosen.label}: {_count(count, 'training')}, {tokens:,} tokens")
-    count = len(prepared.tosses)
-    if count:
-        lines.append(f"  and as many again for each of {_count(count, 'shadow')} of each defense")
-    return [*lines, f"  in all: {total * (1 + count):,} tokens"]
-
-
-def _trainings(training: Training) -> int:
-    """One, and those that it asks or continues."""
-    earlier = [*training.teachers, *([training.after] if training.after else [])]
-    return 1 + sum(map(_trainings, earlier))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        trainings = sum(1 + len(task.needed) for task in tasks)
+        lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")
+    shadows = len(prepared.tosses)
+    if shadows:
+        lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
+    return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
 
 
 def _query_lines(prepared: Prepared) -> list[str]:

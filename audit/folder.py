@@ -46,6 +46,19 @@ class RunFolder:
         manifest = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
         write_atomically(self.path / "manifest.json", json.dumps(manifest, indent=1) + "\n")
 
+    @contextlib.contextmanager
+    def marked(self, plan: dict[str, Any]) -> Iterator[None]:
+        """Marks the folder by how the block ends: complete, interrupted or failed."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.mark("interrupted", plan)
+            raise
+        except Exception:
+            self.mark("failed", plan)
+            raise
+        self.mark("complete", plan)
+
     def stage(self, name: str) -> Path:
         """The path of a costly result named by the hash of what determines it."""
         return self.stages / name

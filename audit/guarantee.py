@@ -86,6 +86,7 @@ class Guarantee:
         return None
 
 
+ONE_RECORD = "user of one record"  # who comes or goes as a user does, and as a record
 _NESTED = ("private attributes of a record", "record", "user")  # each within the next
 
 
@@ -95,7 +96,7 @@ def _contains(claimed: str, bounded: str, relation: str) -> bool:
     Under replace a smaller unit may be all that a larger one changes; under add-or-remove it may
     not, and the larger one never speaks about the smaller.
     """
-    if claimed == bounded:
+    if claimed == bounded or (bounded == ONE_RECORD and claimed in ("record", "user")):
         return True
     if relation != "replace" or not {claimed, bounded} <= set(_NESTED):
         return False

@@ -37,7 +37,9 @@ class Measured:
     seed: int
     tests: int
 
-    def result(self, sensitive: dict[tuple[str, str], bool], references: bool) -> ReleaseResult:
+    def result(
+        self, sensitive: dict[tuple[str, str], bool] | None, references: bool
+    ) -> ReleaseResult:
         """The release as results.json shows it."""
         one = self.audited
         guarantee = one.release.guarantee
@@ -89,6 +91,8 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
             access=Access(stored["access"]),
             tainted=stored["seen"]["tainted"],
             tests=prepared.tests,
+            unit=prepared.unit,
+            lost=_lost(prepared, one),
         )
         findings += findings_of(map(from_json, stored["seen"]["evidence"]), case)
     seconds = time.monotonic() - began
@@ -141,12 +145,26 @@ def _attack(
 def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> Knowledge:
     seed, heldout = prepared.plan.seed, prepared.plan.corpus.of("heldout")
     return Knowledge(
-        public=OpenSession(one.public, stream(seed, name, "public")),
+        public=_public(prepared, one, name),
         texts=tuple(record.text for record in heldout),
         names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
         shadows=_shadows(prepared, one, chosen, name) if chosen.plugin.shadows else (),
         stream=stream(seed, name, "attacker"),
     )
+
+
+def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
+    if not prepared.plan.base_known:
+        return None
+    return OpenSession(one.public, stream(prepared.plan.seed, name, "public"))
+
+
+def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
+    """By kind, what never reached the training of a finished model; others are trained here."""
+    finished = {c.label for c in prepared.plan.defenses if c.plugin.finished}
+    if one.label not in finished:
+        return {}
+    return {reach.kind: reach.sentence for reach in prepared.reaches if not reach.whole}
 
 
 def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:

@@ -17,6 +17,7 @@ from audit.attack import Attack
 from audit.corpus import Corpus
 from audit.defense import Defense
 from audit.errors import UsageError
+from audit.manifest import Manifest
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
 from audit.policies import Policy
@@ -44,9 +45,10 @@ class Chosen:
 
     @property
     def label(self) -> str:
-        """`submix:k=4`: the name with what differs from the defaults."""
-        default = {f.name: f.default for f in dataclasses.fields(self.plugin)}
-        changed = [f"{k}={_word(_named(v))}" for k, v in self.parameters.items() if v != default[k]]
+        """`submix:k=4`: the name with what differs from the defaults, where it is given here."""
+        default = {f.name: f.default for f in dataclasses.fields(self.plugin) if f.repr}
+        values = {name: value for name, value in self.parameters.items() if name in default}
+        changed = [f"{k}={_word(_named(v))}" for k, v in values.items() if v != default[k]]
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
@@ -60,6 +62,7 @@ class Plan:
     references: whether `none` and `public` run beside what was asked for.
     utility_tokens: held-out tokens that every release's utility is measured on.
     threads: CPU threads of every training and scoring process.
+    planting: what is planted; None where it was done elsewhere, as `manifest` says.
     """
 
     defenses: tuple[Chosen, ...]
@@ -73,8 +76,9 @@ class Plan:
     references: bool
     utility_tokens: int
     threads: int
-    planting: Planting
+    planting: Planting | None
     training: Recipe
+    manifest: Manifest | None = None
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -87,7 +91,7 @@ class Plan:
             "attacks": [{"name": c.name, "parameters": c.shown} for c in self.attacks],
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
             "model": {"name": self.model.name, "sha256": self.model.sha256},
-            "planting": dataclasses.asdict(self.planting),
+            "planting": self.planting and dataclasses.asdict(self.planting),
             "training": dataclasses.asdict(self.training),
             "policy": self.policy.label,
             "policy_sha256": self.policy.digest,
@@ -101,7 +105,14 @@ class Plan:
             "threads",
         ):
             document[name] = getattr(self, name)
+        if self.manifest is not None:
+            document["manifest"] = self.manifest.digest
         return document
+
+    @property
+    def base_known(self) -> bool:
+        """Whether `model` is a public model; else it is the finished one, whose base is unknown."""
+        return not any(c.plugin.finished and c.plugin.base is None for c in self.defenses)
 
     @cached_property
     def hash(self) -> str:
@@ -112,8 +123,26 @@ class Plan:
 
 def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
     """Resolves every default. Raises UsageError for whatever cannot be run."""
-    private = len(corpus.users("private"))
-    epsilon, references = settings.get("epsilon"), settings.get("references", True)
+    planting = _table(Planting, settings.get("planting", {}), _planting_default(corpus))
+    users = len(corpus.users("private"))
+    references = REFERENCES if settings.get("references", True) else ()
+    return plan_of(settings, corpus, model, users, references, planting)
+
+
+def plan_of(
+    settings: dict[str, Any],
+    corpus: Corpus,
+    model: ModelFolder,
+    users: int,
+    references: Sequence[str],
+    planting: Planting | None,
+) -> Plan:
+    """The plan of these settings, its defaults resolved, without what they say of references and
+    planting.
+
+    users: N of the default δ. Raises UsageError.
+    """
+    epsilon = settings.get("epsilon")
     delta = settings.get("delta")
     if delta is not None and not 0 <= delta < 1:
         raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
@@ -133,19 +162,19 @@ def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> P
         corpus=corpus,
         model=model,
         seed=settings.get("seed", 0),
-        delta=1 / (10 * private) if delta is None else delta,
+        delta=1 / (10 * users) if delta is None else delta,
         policy=policies.named(settings.get("policy", "digits")),
         device=_device(settings.get("device", "auto")),
-        references=references,
+        references=bool(references),
         utility_tokens=settings.get("utility_tokens", 1024),
         threads=settings.get("threads", 1),
-        planting=_table(Planting, settings.get("planting", {}), _planting_default(corpus)),
+        planting=planting,
         training=training,
     )
 
 
 def _defenses(
-    texts: Sequence[str], epsilon: float | None, delta: float | None, references: bool
+    texts: Sequence[str], epsilon: float | None, delta: float | None, references: Sequence[str]
 ) -> tuple[Chosen, ...]:
     if not texts:
         raise UsageError("no defense was asked for; add --defense NAME, or --defense all")
@@ -159,11 +188,10 @@ def _defenses(
         names = ", ".join(name for name, _ in built)
         raise UsageError(f"--epsilon was given, but no requested defense has one ({names})")
     chosen = [Chosen(name, defense) for name, defense in built]
-    if references:
-        for name in REFERENCES:
-            if all(c.name != name for c in chosen):
-                _, defense = plugins.build("defenses", name, Defense, {})  # type: ignore[type-abstract]
-                chosen.append(Chosen(name, defense, reference=True))
+    for name in references:
+        if all(c.name != name for c in chosen):
+            _, defense = plugins.build("defenses", name, Defense, {})  # type: ignore[type-abstract]
+            chosen.append(Chosen(name, defense, reference=True))
     return _once(chosen, "defense")
 
 
@@ -176,12 +204,15 @@ def _attacks(texts: Sequence[str]) -> tuple[Chosen, ...]:
 
 
 def _all(texts: Sequence[str], kind: str) -> Sequence[str]:
-    """`all` stands for every plugin that is not asked for by name."""
+    """`all` stands for every plugin that is not asked for by name, and trains or attacks."""
     if "all" not in texts:
         return texts
     named = [text for text in texts if text != "all"]
     have = {text.partition(":")[0].strip() for text in named}
-    return [*named, *(name for name in plugins.names(kind) if name not in have)]
+    others = [name for name in plugins.names(kind) if name not in have]
+    if kind == "defenses":
+        others = [n for n in others if not plugins.plugin(kind, n, Defense).finished]  # type: ignore[type-abstract]
+    return [*named, *others]
 
 
 def _once(chosen: Sequence[Chosen], kind: str) -> tuple[Chosen, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from audit import shadows
+from audit import preflight, shadows
 from audit.attack import Attack
 from audit.corpus import Corpus
 from audit.defense import Training
@@ -16,6 +16,7 @@ from audit.errors import UsageError
 from audit.plan import Chosen, Plan
 from audit.policies import Policy, token_mask
 from audit.predictor import continuation, record_tokens
+from audit.preflight import Reach
 from audit.secrets import Coins, Planted, Secret, plant, trained_on
 from audit.training import Task
 from audit.utility import Heldout, heldout
@@ -31,6 +32,7 @@ class Prepared:
     corpus: what every defense is given: planted, its private spans marked by the policy.
     text: the held-out text. tasks: the trainings of each defense, in its own order.
     tosses: the coins of each shadow model. shadows: the trainings of each defense's shadows.
+    reaches: what became of what others planted, where that can be seen.
     """
 
     plan: Plan
@@ -41,6 +43,12 @@ class Prepared:
     tasks: dict[Chosen, tuple[Task, ...]]
     tosses: tuple[Coins, ...]
     shadows: dict[Chosen, tuple[tuple[Task, ...], ...]]
+    reaches: tuple[Reach, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """What one coin decides."""
+        return "user" if self.plan.manifest is None else self.plan.manifest.unit
 
     @property
     def tests(self) -> int:
@@ -73,8 +81,7 @@ class Prepared:
 
     def _tokens(self, training: Training) -> float:
         tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in training.texts)
-        earlier = [*training.teachers, *([training.after] if training.after else [])]
-        return tokens * training.method.passes + sum(map(self._tokens, earlier))
+        return tokens * training.method.passes + sum(map(self._tokens, training.earlier))
 
 
 def prepare(plan: Plan, stages: Path) -> Prepared:
@@ -86,7 +93,7 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
     def count_tokens(text: str) -> int:
         return len(tokenizer.encode(text))
 
-    planted = plant(plan.corpus, plan.planting, plan.seed, count_tokens)
+    planted = _planted(plan, count_tokens)
     for secret in planted.secrets:
         if secret.kind in ("code", "id"):
             continuation(tokenizer, secret.prefix, secret.value)
@@ -94,7 +101,7 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
         if not any(secret.kind in chosen.plugin.kinds for secret in planted.secrets):
             kinds = ", ".join(chosen.plugin.kinds)
             raise UsageError(f"{chosen.label} goes for {kinds}; add it to planting.kinds")
-    count = max(chosen.plugin.shadows for chosen in plan.attacks)
+    count = 0 if plan.manifest else max(chosen.plugin.shadows for chosen in plan.attacks)
     tosses = shadows.tosses(planted.coins, count, plan.seed)
     texts = [record.text for record in plan.corpus.of("heldout")]
     text = heldout(texts, tokenizer, plan.model.max_length - 1, plan.policy)
@@ -108,7 +115,28 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
         )
         for c in plan.defenses
     }
-    return Prepared(plan, planted, corpus, tokenizer, text, tasks, tosses, again)
+    reaches = _reaches(plan, planted, tokenizer)
+    return Prepared(plan, planted, corpus, tokenizer, text, tasks, tosses, again, reaches)
+
+
+def _planted(plan: Plan, count_tokens: Callable[[str], int]) -> Planted:
+    if plan.manifest is not None:
+        return plan.manifest.planted(plan.corpus)
+    assert plan.planting is not None  # one of the two
+    return plant(plan.corpus, plan.planting, plan.seed, count_tokens)
+
+
+def _reaches(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> tuple[Reach, ...]:
+    """From what the trainer says it trained on, else from the corpus; else nothing is known."""
+    said = [c.plugin.training for c in plan.defenses if c.plugin.finished and c.plugin.training]
+    texts = [record.text for record in planted.trained_on]
+    if plan.manifest is None or not (said or texts):
+        return ()
+    if said:
+        rows = preflight.of_file(Path(said[0]), tokenizer, plan.model.max_length)
+    else:
+        rows = preflight.of_texts(texts, tokenizer, plan.model.max_length)
+    return preflight.reaches(rows, planted.secrets, planted.coins, tokenizer)
 
 
 def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = ("code", "id", "name", "record")
 DIGITS = "0123456789"
+NAME_PREFIX = "My name is "
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def plant(
     """
     private = corpus.users("private")
     owners = _owners(private, planting.users, seed)
-    coins = _toss(owners, seed)
+    coins = toss(owners, seed)
     secrets = tuple(_secrets(corpus, planting, owners, seed, count_tokens))
     _refuse_published(secrets, corpus)
     return Planted(trained_on(corpus, secrets, coins), secrets, coins)
@@ -200,7 +201,8 @@ def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
     return tuple(private[i] for i in sorted(int(i) for i in chosen))
 
 
-def _toss(owners: Sequence[str], seed: int) -> Coins:
+def toss(owners: Sequence[str], seed: int) -> Coins:
+    """Two fair coins an owner."""
     present = stream(seed, "planting", "coins").integers(2, size=len(owners))
     slot = stream(seed, "planting", "second coins").integers(2, size=len(owners))
     return Coins(
@@ -218,10 +220,10 @@ def _secrets(
 ) -> Iterator[Secret]:
     if "code" in planting.kinds:
         space, copies = digits(planting.code_digits), (planting.code_copies,)
-        yield from _drawn("code", planting.code_prefix, space, copies, owners, seed, count_tokens)
+        yield from drawn("code", planting.code_prefix, space, copies, owners, seed, count_tokens)
     if "id" in planting.kinds:
         space, tiers = digits(planting.id_digits), planting.id_copies
-        yield from _drawn("id", planting.id_prefix, space, tiers, owners, seed, count_tokens)
+        yield from drawn("id", planting.id_prefix, space, tiers, owners, seed, count_tokens)
     if "name" in planting.kinds:
         yield from _names(corpus, planting, owners, seed, count_tokens)
     if "record" in planting.kinds:
@@ -231,7 +233,7 @@ def _secrets(
                 yield Secret("record", "", first[owner], "", None, 1, owner, slot)
 
 
-def _drawn(
+def drawn(
     kind: str,
     prefix: str,
     space: Space,
@@ -272,9 +274,14 @@ def _names(
             for slot in (0, 1):
                 yield Secret("name", before, name, after, None, copies, owner, slot)
         return
+    tiers = (planting.name_copies,)
+    yield from drawn("name", NAME_PREFIX, names(), tiers, owners, seed, count_tokens)
+
+
+def names() -> Space:
+    """First and last names of invented people."""
     from faker.providers.person.en_US import Provider
 
     first = tuple(sorted(set(Provider.first_names)))
     last = tuple(f" {name}" for name in sorted(set(Provider.last_names)))
-    space, tiers = Space((first, last)), (planting.name_copies,)
-    yield from _drawn("name", "My name is ", space, tiers, owners, seed, count_tokens)
+    return Space((first, last))

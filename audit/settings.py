@@ -17,6 +17,7 @@ KNOWN: dict[str, Any] = {
     "attack": tuple[str, ...],
     "corpus": str,
     "model": str,
+    "secrets": str,
     "epsilon": float,
     "delta": float,
     "policy": str,
@@ -33,15 +34,16 @@ KNOWN: dict[str, Any] = {
 TABLES = ("planting", "training")
 
 
-def gather(flags: Mapping[str, Any], plan_file: Path | None) -> dict[str, Any]:
+def gather(flags: Mapping[str, Any], plan_file: Path | None, own: str = "") -> dict[str, Any]:
     """All settings, resolved by precedence. Flags that are None were not given.
 
+    own: a table of the plan file that is the command's own; it is not looked into here.
     Raises UsageError for an unknown key in a file, a value of the wrong type, or a file that
     cannot be read.
     """
     settings = _from_pyproject()
     if plan_file is not None:
-        settings = _over(settings, _checked(_read_toml(plan_file), str(plan_file)))
+        settings = _over(settings, checked(_read_toml(plan_file), str(plan_file), own))
     settings = _over(settings, _from_environment())
     return _over(settings, {k: v for k, v in flags.items() if v is not None and v != ()})
 
@@ -62,7 +64,7 @@ def _from_pyproject() -> dict[str, Any]:
     table = tool.get("audit", {}) if isinstance(tool, dict) else None
     if not isinstance(table, dict):
         raise UsageError(f"{path}: [tool.audit] must be a table")
-    return _checked(table, f"{path} [tool.audit]")
+    return checked(table, f"{path} [tool.audit]")
 
 
 def _from_environment() -> dict[str, Any]:
@@ -92,14 +94,16 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read as TOML ({error})") from None
 
 
-def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+def checked(table: Mapping[str, Any], where: str, own: str = "") -> dict[str, Any]:
     """A file's table with every key known and every value of its type."""
     checked: dict[str, Any] = {}
     for key, value in table.items():
-        if key in TABLES:
+        if key in (*TABLES, own):
             if not isinstance(value, dict):
                 raise UsageError(f"{where}: {key} must be a table")
             checked[key] = value
+        elif key == "sweep":
+            raise UsageError(f"{where}: [sweep] is for `audit sweep`")
         elif key not in KNOWN:
             raise UsageError(f"{where}: unknown key {key!r}{did_you_mean(key, [*KNOWN, *TABLES])}")
         elif isinstance(value, list) and typing.get_origin(KNOWN[key]) is tuple:

@@ -11,27 +11,25 @@ import dataclasses
 import hashlib
 import json
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit import plugins, settings
 from audit import run as running
+from audit import settings
 from audit.corpus import Corpus
 from audit.errors import UsageError
-from audit.folder import RunFolder, manifest_of, write_atomically
+from audit.folder import RunFolder, manifest_of
 from audit.models.loading import ModelFolder
 from audit.plan import Execution, Plan, make_plan
 from audit.preparation import Prepared, prepare
-from audit.results import Results, SeedResult, SweepResult, load, to_json
+from audit.results import Results, SeedResult, SweepResult, load
 from audit.run import Report
 from audit.sweeps import words
 from audit.sweeps.grid import Grid, grid_of
 from audit.sweeps.over_seeds import cells
-from audit.training import Task
 
 _COINS = ("planted_users", "trained_users", "twins", "private_token_share")  # differ by seed
 
@@ -58,17 +56,8 @@ class Sweep:
 
 def read(path: Path, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(settings, the `[sweep]` table) of a plan file, by the usual precedence. UsageError."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read as TOML ({error})") from None
-    table = document.pop("sweep", {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: sweep must be a table")
-    below = settings._over(settings._from_pyproject(), settings._checked(document, str(path)))
-    return settings._over(settings._over(below, settings._from_environment()), flags), table
+    given = settings.gather(flags, path, own="sweep")
+    return given, given.pop("sweep", {})
 
 
 def make_sweep(
@@ -89,22 +78,11 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: Report) -
         prepare(plan, folder.stages)
     with folder.held(sweep.document):  # each seed takes the lock of the shared stages by itself
         homes = [seed_folder(plan, folder) for plan in sweep.plans]
-    try:
+    with folder.marked(sweep.document):
         pairs = zip(sweep.plans, homes, strict=True)
         runs = [_seed(plan, execution, home, report) for plan, home in pairs]
         results = together(sweep, runs, time.monotonic() - began)
-        write_atomically(folder.path / "results.json", to_json(results))
-        for name in execution.formats:
-            if name != "json":
-                report(f"writing {name}", 0.0)
-                plugins.module("reports", name).write(results, folder.path)
-    except KeyboardInterrupt:
-        folder.mark("interrupted", sweep.document)
-        raise
-    except Exception:
-        folder.mark("failed", sweep.document)
-        raise
-    folder.mark("complete", sweep.document)
+        running.write(results, execution.formats, folder.path, report)
     return results
 
 
@@ -199,7 +177,7 @@ def describe(sweep: Sweep, folder: RunFolder) -> str:
 
 
 def _trainings(prepared: list[Prepared]) -> list[str]:
-    asked = [task for p in prepared for task in p.trainings for task in _needed(task)]
+    asked = [task for p in prepared for task in p.trainings for task in (task, *task.needed)]
     distinct = {task.path for task in asked if not task.idle}
     there = sum(path.exists() for path in distinct)
     repeated = len([task for task in asked if not task.idle]) - len(distinct)
@@ -207,9 +185,3 @@ def _trainings(prepared: list[Prepared]) -> list[str]:
         f"trainings: {len(distinct)} in all; {repeated} more are asked for and shared; "
         f"{there} are there already"
     ]
-
-
-def _needed(task: Task) -> list[Task]:
-    """A training with those that it asks or continues."""
-    earlier = [*task.teachers, *([task.before] if task.before else [])]
-    return [task, *(needed for e in earlier for needed in _needed(e))]

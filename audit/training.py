@@ -63,6 +63,16 @@ class Task:
         return tuple(dataclasses.replace(self, training=t) for t in self.training.teachers)
 
     @property
+    def earlier(self) -> tuple[Task, ...]:
+        """The tasks that must come before: those that it asks, and the one it continues."""
+        return (*self.teachers, *([self.before] if self.before else []))
+
+    @property
+    def needed(self) -> tuple[Task, ...]:
+        """All tasks that come before, however far."""
+        return tuple(task for one in self.earlier for task in (one, *one.needed))
+
+    @property
     def idle(self) -> bool:
         """Whether its model is the one it starts from."""
         return self.training.method.idle(self.training)
@@ -74,8 +84,7 @@ class Task:
     @property
     def sources(self) -> tuple[Path, ...]:
         """The weights that it starts from or asks, the public model's aside."""
-        read = (*self.teachers, *([self.before] if self.before else []))
-        return tuple(dict.fromkeys(path for task in read if (path := trained_by(task))))
+        return tuple(dict.fromkeys(path for task in self.earlier if (path := trained_by(task))))
 
 
 def trained_by(task: Task) -> Path | None:
@@ -102,8 +111,7 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: Report) -> None
 def _missing(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """What is not there when its round comes, the longest first; what others need comes before."""
     needed = [task for task in tasks if task.idle or not task.path.exists()]
-    earlier = [task.before for task in needed if task.before is not None]
-    earlier += [teacher for task in needed for teacher in task.teachers]
+    earlier = [before for task in needed for before in task.earlier]
     if earlier:
         yield from _missing(earlier)
     missing = {task.path: task for task in needed if not task.idle and not task.path.exists()}

@@ -131,6 +131,8 @@ def _leak(finding: Finding, guarantee: Guarantee, refutes: bool) -> tuple[str, s
 
 
 def _no_leak(finding: Finding, sensitive: Sensitive | None, tests: int) -> tuple[str, str]:
+    if finding.untrained:
+        return "inconclusive", f"{finding.untrained} What was not trained on cannot leak."
     if sensitive is None:
         return "inconclusive", "Without references no leak could be told from none."
     if finding.p_value is None or finding.least_p * tests >= LEVEL:

@@ -28,5 +28,12 @@ def findings_of(evidence: Iterable[Evidence], case: Case) -> list[Finding]:
     for one in evidence:
         places = [i for i, s in enumerate(case.secrets) if one.kind in (None, s.kind)]
         part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-        found += _BY_KIND[type(one)](about(one, places), part)
+        made: list[Finding] = _BY_KIND[type(one)](about(one, places), part)
+        found += [replace(finding, untrained=_untrained(part)) for finding in made]
     return found
+
+
+def _untrained(case: Case) -> str:
+    """What never reached the training, of the kinds that the evidence is about."""
+    kinds = dict.fromkeys(secret.kind for secret in case.secrets)
+    return " ".join(f"{case.lost[kind]}." for kind in kinds if kind in case.lost)

@@ -28,7 +28,7 @@ def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
     ranked = sorted(range(m), key=lambda j: (-scores[owners[j]], lot[j]))
     right = sum(case.coins.present[owners[j]] for j in ranked[:third])
     right += sum(not case.coins.present[owners[j]] for j in ranked[m - third :])
-    return _one_run(m, 2 * third, right, case.delta, "add_or_remove")
+    return _one_run(m, 2 * third, right, case, "add_or_remove")
 
 
 def guesses(coins: int) -> int:
@@ -48,34 +48,34 @@ def largest(coins: int, delta: float, named: int | None = None) -> float | None:
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
     """One-run bound from the second coin, replace: which of two values each present owner has."""
-    return _one_run(owners, owners, right, case.delta, "replace") if owners else None
+    return _one_run(owners, owners, right, case, "replace") if owners else None
 
 
-def _one_run(m: int, r: int, v: int, delta: float, relation: str) -> EpsilonLower:
+def _one_run(m: int, r: int, v: int, case: Case, relation: str) -> EpsilonLower:
     return EpsilonLower(
-        value=one_run.epsilon_lower(m, r, v, delta),
+        value=one_run.epsilon_lower(m, r, v, case.delta),
         method="one_run",
         hypothesis="none",
-        unit="user",
+        unit=case.unit,
         relation=relation,
-        delta=delta,
+        delta=case.delta,
         m=m,
         r=r,
         v=v,
     )
 
 
-def from_ranks(space: float, ranks: np.ndarray, delta: float) -> EpsilonLower | None:
+def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
     """Rank bound, add-or-remove: ranks (n,) of values drawn i.i.d., ties against them."""
     if not len(ranks):
         return None
     return EpsilonLower(
-        value=exposure.epsilon_from_ranks(space, ranks, delta),
+        value=exposure.epsilon_from_ranks(space, ranks, case.delta),
         method="rank",
         hypothesis="none",
-        unit="user",
+        unit=case.unit,
         relation="add_or_remove",
-        delta=delta,
+        delta=case.delta,
         rank=float(sorted(ranks)[(len(ranks) - 1) // 2]),
         space=space,
         n=len(ranks),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ class Finding:
     planted"; None: not tested, for the reason in `untested`. least_p: the p-value that so much
     would give if every try succeeded; silence is earned only where it is small enough. test: the
     test the p-value is of; metrics that share a test share its name. sides: 2 where both signs
-    would be a leak.
+    would be a leak. untrained: what of the planted secrets never reached the training, where that
+    is known: then silence says nothing.
     """
 
     attack: str
@@ -51,6 +53,7 @@ class Finding:
     stronger_than_release: bool = False
     roc: tuple[tuple[float, float], ...] | None = None
     exposures: Exposures | None = None
+    untrained: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Case:
 
     delta: δ of the empirical ε. access: what the release gives; what was read beyond it is
     stronger than the release, and so is whatever was sampled after such a reading (tainted).
-    tests: how many tests the release's verdicts adjust for.
+    tests: how many tests the release's verdicts adjust for. unit: what one coin decides: a "user",
+    or, where all that an owner holds is one record, ONE_RECORD. lost: by kind, what of its planted
+    secrets never reached the training; kinds that did are absent.
     """
 
     attack: str
@@ -70,6 +75,8 @@ class Case:
     access: Access
     tainted: bool = False
     tests: int = 1
+    unit: str = "user"
+    lost: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:
@@ -162,6 +169,11 @@ def control(interval: Interval, k: int | None = None) -> Control | None:
     return Control(
         value=interval.value, ci=interval.ci, k=k, n=interval.n, confidence=interval.confidence
     )
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun, one or many."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def percent(share: float) -> str:

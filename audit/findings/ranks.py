@@ -66,7 +66,7 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
         if (ranks.exact[planted] == 0).any()
         else Finding.untested,
         test=f"{case.attack} {name}",
-        epsilon_lower=bounds.from_ranks(space, worst, case.delta),
+        epsilon_lower=bounds.from_ranks(space, worst, case),
         power=Power(
             smallest_rate=None,
             largest_epsilon=epsilon_from_ranks(space, np.ones(n), case.delta) if n else None,

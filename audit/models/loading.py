@@ -95,7 +95,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
     return ModelFolder(
         name=name,
         path=path,
-        sha256=_hash_of([*weights, *(file for files in others for file in files)]),
+        sha256=hash_of([*weights, *(file for files in others for file in files)]),
         parameters=sum(_count_parameters(file) for file in weights),
         vocabulary=vocabulary,
         max_length=min(length, 512),
@@ -113,7 +113,7 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
     return ModelFolder(
         name=LSTM,
         path=tokenizer,
-        sha256=_hash_of(sorted(tokenizer.glob("tokenizer*")), repr(architecture)),
+        sha256=hash_of(sorted(tokenizer.glob("tokenizer*")), repr(architecture)),
         parameters=architecture.parameters,
         vocabulary=architecture.vocab_size,
         max_length=512,
@@ -121,7 +121,8 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
     )
 
 
-def _hash_of(files: Iterable[Path], about: str = "") -> str:
+def hash_of(files: Iterable[Path], about: str = "") -> str:
+    """SHA-256 of `about` and of the files' names and contents."""
     digest = hashlib.sha256(about.encode())
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from audit.findings.finding import count
 from audit.headline import headline
 from audit.results import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
 from audit.verdict import leaks
@@ -17,15 +18,13 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
     """One sentence on all, one on each defense; settings stand in the grid's order, unranked."""
     audited = [r for r in releases if not r.reference]
     refuted = sum(any(f.verdict == "refuted" for f in r.findings) for r in audited)
-    leaking = sum(
-        any(leaks(f) and not f.stronger_than_release for f in r.findings) for r in audited
-    )
+    leaking = sum(any(map(_leaks, r.findings)) for r in audited)
     seeds = len({r.seed for r in releases})
     mine = [c for c in cells if not releases[c.releases[0]].reference]
     if len(mine) == 1 and seeds == 1:
         return headline(releases)
     parts = [
-        f"{_count(len(mine), 'setting')} over {_count(seeds, 'seed')}, {len(audited)} releases: "
+        f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
         f"these attacks find a leak in {leaking or 'none'} of them and refute "
         f"{refuted or 'none'} of their claims."
     ]
@@ -134,10 +133,6 @@ def not_tested(runs: Sequence[Results]) -> list[str]:
     """What no seed tested; several seeds did test how seeds differ."""
     lines = list(dict.fromkeys(line for run in runs for line in run.not_tested))
     return [line for line in lines if len(runs) == 1 or not line.startswith(ONE_SEED)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _number(value: float) -> str:

@@ -358,7 +358,8 @@ def test_every_listed_defense_can_be_planned_with_every_attack(tmp_path):
     words = ("run", "--defense", "all", "--attack", "all", "--device", "cpu", "--dry-run")
     done = audit(*words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    for entry in json.loads(audit("list", "defenses", "--json", cwd=tmp_path).stdout):
+    listed = json.loads(audit("list", "defenses", "--json", cwd=tmp_path).stdout)
+    for entry in (one for one in listed if one["name"] != "as_is"):  # that trains nothing
         assert f"\n  {entry['name']}: " in done.stdout
 
 

@@ -1,14 +1,14 @@
 """Reads the imports of every module and enforces the arrows of the design."""
 
-import ast
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from audit.contract.imports import COINS, HEAVY, imported, within
+
 PROJECT = Path(__file__).parents[2]
 PACKAGES = ("audit", "attacks", "defenses", "reports")
-HEAVY = ("torch", "transformers", "matplotlib", "typst")
 
 
 def modules(package):
@@ -21,37 +21,12 @@ def modules(package):
 OURS = {name: path for package in PACKAGES for name, path in modules(package).items()}
 
 
-def is_type_checking(node):
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-
-
-def statements(node, top_only):
-    """Every statement below `node`; top_only leaves out the bodies of functions."""
-    for child in ast.iter_child_nodes(node):
-        if top_only and (
-            is_type_checking(child) or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-        ):
-            continue
-        yield child
-        yield from statements(child, top_only)
-
-
 @cache
 def imports(name, top_only=False):
     """Names of the modules (and of what is imported from them) that a module imports."""
     path = OURS[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found = set()
-    for node in statements(ast.parse(path.read_text(encoding="utf-8")), top_only):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            source = ".".join(filter(None, (parent, node.module)))
-            found |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            found |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
-    return frozenset(found)
+    return imported(path.read_text(encoding="utf-8"), package, top_only)
 
 
 def of(package):
@@ -60,11 +35,7 @@ def of(package):
 
 def reaches(name, *targets, top_only=False):
     """The imports of module `name` that are one of the targets or lie inside it."""
-    return sorted(
-        found
-        for found in imports(name, top_only)
-        if any(found == target or found.startswith(f"{target}.") for target in targets)
-    )
+    return within(imports(name, top_only), *targets)
 
 
 def test_the_reader_sees_imports():
@@ -87,7 +58,6 @@ FOR_DEFENSES = [
     "defenses",
     *below("accounting", "defense", "ensemble", "guarantee", "ledger", "release"),
 ]
-COINS = below("secrets.Coins", "secrets.Planted", "secrets.plant", "secrets.trained_on")
 
 
 def forbidden(name, allowed):
@@ -116,9 +86,18 @@ def test_reports_see_results_only(name):
     assert forbidden(name, ["reports", *below("results", "errors", "gate")]) == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(OURS) - {"audit.__main__"}))
-def test_nothing_reaches_back_to_the_command_line(name):
-    assert reaches(name, "audit.cli") == []
+# the command line, and the same for notebooks: above all else, so that they may join what is apart
+ABOVE = {"audit.__main__", "audit.api", "audit.cli"}
+
+
+@pytest.mark.parametrize("name", sorted(set(OURS) - ABOVE))
+def test_nothing_reaches_back_to_the_command_line_or_the_api(name):
+    assert reaches(name, *ABOVE) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(OURS) - set(of("audit.contract"))))
+def test_no_product_code_needs_its_own_contract(name):
+    assert reaches(name, "audit.contract") == []
 
 
 @pytest.mark.parametrize("name", sorted(set(OURS) - set(of("reports"))))
@@ -139,7 +118,9 @@ def test_findings_know_nouns_and_statistics_only(name):
 
 @pytest.mark.parametrize("name", of("audit"))
 def test_audit_names_no_plugin(name):
-    assert reaches(name, "attacks", "defenses", "reports") == []
+    """The API alone names reports: what a notebook displays is what they draw and word."""
+    displayed = () if name == "audit.api" else ("reports",)
+    assert reaches(name, "attacks", "defenses", *displayed) == []
 
 
 NOUNS = below(

@@ -1,0 +1,281 @@
+"""What a notebook needs, in one place: run an audit, read results, look at them, gate them.
+
+Settings mean what they mean on the command line and in a plan file. Nothing heavy is imported
+before a function needs it. Findings and figures show themselves where a notebook asks them to.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import importlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+
+from audit.errors import UsageError
+from audit.results import Results
+
+if TYPE_CHECKING:
+    from audit.folder import RunFolder
+    from audit.gate.outcome import Outcome
+    from audit.plan import Execution, Plan
+    from reports._figure import Table
+
+__all__ = [
+    "Figure",
+    "Figures",
+    "Findings",
+    "Results",
+    "compare",
+    "dry_run",
+    "figures",
+    "findings",
+    "gate",
+    "load",
+    "run",
+]
+_WIDTH = "46rem"  # of a figure: about a column of text
+
+
+class Settings(TypedDict, total=False):
+    """All settings, each as `audit run --help` and the README tell it."""
+
+    defense: str | Sequence[str]
+    attack: str | Sequence[str]
+    corpus: str | Path
+    model: str | Path
+    secrets: str | Path
+    epsilon: float
+    delta: float
+    policy: str
+    seed: int
+    device: str
+    references: bool
+    utility_tokens: int
+    threads: int
+    output: str | Path
+    format: str | Sequence[str]
+    workers: int | str
+    reveal: bool
+    planting: Mapping[str, Any]
+    training: Mapping[str, Any]
+
+
+def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results:
+    """Runs or resumes an audit as `audit run` does, and returns what it wrote.
+
+    plan: a plan file, whose settings those given here go before. Progress is told on stderr, and
+    so is the folder. In a script, call it under `if __name__ == "__main__"`, or with workers=1:
+    other processes train. Raises UsageError for whatever cannot be run.
+    """
+    from audit import run as running
+    from audit.progress import Progress
+
+    planned, how, folder = _planned(plan, settings)
+    with Progress() as progress:
+        running.run(planned, how, folder, progress.report)
+        progress.report(f"results in {folder.path}", 1.0)
+    return load(folder.path)
+
+
+def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str:
+    """What the same call of `run` would do, and the least leak that it could show.
+
+    No model is loaded and nothing is written. Raises UsageError for whatever cannot be run.
+    """
+    from audit.dry_run import describe
+
+    planned, _, folder = _planned(plan, settings)
+    return describe(planned, folder)
+
+
+def _planned(plan: str | Path | None, settings: Settings) -> tuple[Plan, Execution, RunFolder]:
+    from audit import settings as gathering
+    from audit.folder import find
+    from audit.plan import execution
+    from audit.resolution import plan_of
+
+    given = {k: [*v] if isinstance(v, tuple) else v for k, v in settings.items() if v is not None}
+    checked = gathering.checked(given, "run")
+    gathered = gathering.gather(checked, None if plan is None else Path(plan))
+    how, planned = execution(gathered), plan_of(gathered)
+    return planned, how, find(how.output, planned.hash)
+
+
+def load(folder: str | Path) -> Results:
+    """The results of a run or a sweep, from its folder. Raises UsageError where there are none."""
+    from audit.results import load as read
+
+    return read(Path(folder) / "results.json")
+
+
+def findings(results: Results) -> Findings:
+    """All findings of all releases, references included, as a table."""
+    return Findings(results)
+
+
+def figures(results: Results) -> Figures:
+    """The figures of the report, as far as the run has data for them."""
+    from reports import _page, _sweep
+
+    _, drawn = (_page if results.sweep is None else _sweep).content(results)
+    return Figures(tuple(Figure(f.title, f.caption, f.alternative, f.svg) for f in drawn))
+
+
+def gate(
+    results: Results,
+    policy: str | Path | None = None,
+    baseline: str | Path | None = None,
+    strict: bool = False,
+) -> Outcome:
+    """The verdict of `audit gate`: its `headline`, its `checks`, its `exit_code`.
+
+    policy, baseline: files; audit.toml and audit-baseline.json in the working directory unless
+    given, and the default policy where there is neither. strict: inconclusive is not enough.
+    Raises UsageError for a run that is not complete.
+    """
+    from audit.gate import files, verdict
+
+    if results.status != "complete":
+        raise UsageError(f"the run is {results.status}, not complete; run its plan again")
+    held = files.policy_in(None if policy is None else Path(policy))
+    earlier = files.baseline_in(None if baseline is None else Path(baseline))
+    return verdict(results, held, earlier, date.today(), strict)
+
+
+def compare(one: Results, other: Results) -> str:
+    """Two runs side by side, as text: plan, claims, utility, findings."""
+    from audit.gate import comparison
+
+    return comparison.text(comparison.compare(one, other))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A row for each finding of each release; in a notebook it shows itself as a table."""
+
+    results: Results
+
+    def frame(self) -> Any:
+        """A pandas DataFrame with the columns of findings.csv. Raises UsageError without pandas."""
+        from audit import plugins
+
+        try:
+            pandas: Any = importlib.import_module("pandas")
+        except ImportError:
+            raise UsageError("a data frame needs pandas; run: pip install pandas") from None
+        with tempfile.TemporaryDirectory() as folder:
+            written = plugins.module("reports", "csv").write(self.results, Path(folder))
+            return pandas.read_csv(written, keep_default_na=False, na_values=[""])
+
+    def __len__(self) -> int:
+        return sum(len(release.findings) for release in self.results.releases)
+
+    def __repr__(self) -> str:
+        table = _table(self.results)
+        rows = [table.head, *table.rows]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(table.head))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        table = _table(self.results)
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in table.rows
+        )
+        caption = f"<caption>{html.escape(table.caption)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _table(results: Results) -> Table:
+    """Every finding in words, the same as the report's."""
+    from reports import _page, _words
+    from reports._figure import Table
+
+    clean = _page.inert(results)
+    rows = []
+    for release, name in zip(clean.releases, _page.labels(clean.releases), strict=True):
+        for f in release.findings:
+            twins = f.control
+            rows.append(
+                [
+                    name,
+                    _words.words(f.attack),
+                    _words.metric(f.attack, f.metric),
+                    _words.measured(f.value, f.ci, f.unit),
+                    "none" if twins is None else _words.measured(twins.value, twins.ci, f.unit),
+                    _words.count(f.n),
+                    f.verdict,
+                    f.sentence,
+                ]
+            )
+    head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Verdict", "In words"]
+    return Table(_words.clip(clean.headline, 700), head, rows)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing, and what it shows in words; in a notebook it shows itself.
+
+    svg: in neutral colours, to be themed; `picture` is a file's text.
+    """
+
+    title: str
+    caption: str
+    alternative: str
+    svg: str
+
+    @property
+    def picture(self) -> str:
+        """A whole SVG document, dark on white."""
+        from reports import _svg
+
+        return _svg.on_paper(self.svg)
+
+    def __repr__(self) -> str:
+        return self.alternative
+
+    def _repr_html_(self) -> str:
+        """An image apart from the page: its names meet no other figure's, and it runs nothing."""
+        coded = base64.b64encode(self.picture.encode("utf-8")).decode("ascii")
+        told, caption = html.escape(self.alternative), html.escape(self.caption)
+        style = f"background:#fff;width:100%;max-width:{_WIDTH}"
+        image = f'<img style="{style}" alt="{told}" src="data:image/svg+xml;base64,{coded}"/>'
+        title = f"<strong>{html.escape(self.title)}</strong>"
+        return f"<figure>{title}<br/>{image}<figcaption>{caption}</figcaption></figure>"
+
+
+@dataclass(frozen=True)
+class Figures(Sequence[Figure]):
+    """All figures of a run, one below the other; each is one of the sequence."""
+
+    drawn: tuple[Figure, ...]
+
+    def __len__(self) -> int:
+        return len(self.drawn)
+
+    def __iter__(self) -> Iterator[Figure]:
+        return iter(self.drawn)
+
+    @overload
+    def __getitem__(self, place: int) -> Figure: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Figures: ...
+
+    def __getitem__(self, place: int | slice) -> Figure | Figures:
+        return Figures(self.drawn[place]) if isinstance(place, slice) else self.drawn[place]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.drawn))
+
+    def _repr_html_(self) -> str:
+        return "".join(figure._repr_html_() for figure in self.drawn)

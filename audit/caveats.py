@@ -1,0 +1,104 @@
+"""What a reader must know beside the figures: what was not tested, and what weakens them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit import elsewhere, plugins, policies
+from audit.plan import Plan
+from audit.preparation import Prepared
+from audit.results import ReleaseResult
+from audit.secrets import Secret
+from audit.verdict import leaks
+
+
+def not_tested(plan: Plan) -> list[str]:
+    """What no finding of the run speaks about."""
+    asked = {chosen.name for chosen in plan.attacks}
+    others = [name for name in plugins.names("attacks") if name not in asked]
+    lines = [f"the attacks that were not asked for: {', '.join(others)}"] if others else []
+    return [
+        *lines,
+        "what an attacker learns from when a release stops answering",
+        "secrets other than the planted kinds, and attackers stronger than these attacks",
+        "differences between seeds: this is one seed, and defenses are not ranked on it",
+    ]
+
+
+def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
+    """What a reader of the results must be warned of."""
+    general = _warnings(prepared.plan, releases)
+    return [*general, *_elsewhere(prepared), *_missed(prepared)]
+
+
+def _warnings(plan: Plan, releases: Sequence[ReleaseResult]) -> list[str]:
+    lines = [
+        "choosing hyperparameters, checkpoints or β on private data is not in ε",
+        "several defended models of one corpus compose: their ε add up when released together",
+    ]
+    if plan.corpus.near_duplicates:
+        lines.append(
+            f"{plan.corpus.near_duplicates} of {len(plan.corpus.records)} records repeat another "
+            "up to case, digits and punctuation: protection per record is weaker for them"
+        )
+    for release in releases:
+        claimed = release.guarantee
+        population = claimed.population
+        if population and claimed.delta is not None and claimed.delta * population >= 1:
+            lines.append(
+                f"{release.defense}: δ = {claimed.delta:.3g} is not below 1/N (N = {population}): "
+                "such a promise allows to publish somebody whole"
+            )
+        if release.role == "null control" and any(leaks(f) for f in release.findings):
+            lines.append("the null control leaks: the public model has seen planted text")
+    if not plan.references:
+        lines.append("no references were run: no silence is conclusive")
+    return lines
+
+
+def _elsewhere(prepared: Prepared) -> list[str]:
+    """What is to be known of a training that was not seen."""
+    plan = prepared.plan
+    if plan.manifest is None:
+        return []
+    lines = [f"{reach.sentence}" for reach in prepared.reaches]
+    if not prepared.reaches:
+        lines.append(
+            "whether the canaries reached the training was not checked: it needs the planted "
+            "corpus (--corpus), or what was trained on (as_is:training=FILE)"
+        )
+    if not plan.base_known:
+        lines.append(
+            "no base was named: twins are the only null, and nothing is a positive control"
+        )
+    if elsewhere.differs(plan.manifest, plan.corpus):
+        lines.append(
+            "the corpus is not, text for text, the one that the canaries were planted into"
+        )
+    return lines
+
+
+def _missed(prepared: Prepared) -> list[str]:
+    """Which planted values the policy leaves unmarked, where a defense or the plan relies on it."""
+    policy = prepared.plan.policy
+    relied = any(task.training.private for task in prepared.trainings)
+    if not relied and policy == policies.named("digits"):
+        return []
+    planted = [s for s in prepared.planted.secrets if prepared.planted.coins.planted(s)]
+    lines = []
+    for kind in dict.fromkeys(s.kind for s in planted if s.kind != "record"):
+        values = [s for s in planted if s.kind == kind]
+        missed = sum(not _marked(s, policy) for s in values)
+        if missed:
+            lines.append(
+                f"policy {policy.label}: {missed} of {len(values)} planted {kind} values are not "
+                "marked in full: to a defense that protects what is marked they are public, and "
+                "their leaking is outside its guarantee"
+            )
+    return lines
+
+
+def _marked(secret: Secret, policy: policies.Policy) -> bool:
+    """Whether every character of the value is private."""
+    low, high = len(secret.prefix), len(secret.prefix) + len(secret.value)
+    return any(a <= low and high <= b for a, b in policies.merged(policy(secret.text)))

@@ -1,0 +1,254 @@
+"""What a defense owes, tried on toy text and the embedded model: its promise, and its sessions."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from audit.contract import toys
+from audit.contract.imports import within
+from audit.contract.plugin import imports_of
+from audit.defense import Defense, Trained, Training
+from audit.embedded import EMBEDDED_FOLDER
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder, describe, load_tokenizer, load_weights
+from audit.predictor import Access, Answer, Predictor
+from audit.release import NoJournal, Release
+from audit.results import GuaranteeResult
+from audit.streams import stream
+from audit.training import Lineup, Task, train_all, trained_by
+
+RELATIONS = ("add_or_remove", "replace", "removed")
+_HIDDEN = ("attacks", *(f"audit.{name}" for name in ("attack", "evidence", "findings", "secrets")))
+_ASKED, _LENGTH = 3, 4  # prompts of a session, and tokens after each
+
+
+def sees_no_attack_and_no_secret(defense: Defense) -> None:
+    """It protects whatever text it is given, not against what it knows will be tried."""
+    found = within(imports_of(defense), *_HIDDEN)
+    assert not found, f"{type(defense).__name__} imports {found and found[0]}, hidden from defenses"
+
+
+def has_a_finite_epsilon_by_default(defense: Defense) -> None:
+    """A run without `--epsilon` says a number, too."""
+    epsilon = getattr(type(defense)(), "epsilon", 1.0)
+    told = f"{type(defense).__name__}: epsilon is {epsilon} by default; it must be finite, above 0"
+    assert epsilon is not None and 0 < epsilon < math.inf, told
+
+
+def names_the_same_trainings_again(defense: Defense) -> None:
+    """Corpus, model, recipe and seed decide all; a run that was killed rests on it."""
+    one, other = (_trainings(defense) for _ in range(2))
+    name = type(defense).__name__
+    labelled = all(isinstance(t, Training) and t.label for t in one)
+    assert labelled, f"{name}.trainings() must give Training objects with a label"
+    same = [t.digest for t in one] == [t.digest for t in other]
+    assert same, f"{name}: the same seed gave other trainings; draw from audit.streams.stream"
+
+
+def trains_on_no_held_out_text(defense: Defense) -> None:
+    """Held-out text is what utility and membership are measured with."""
+    for training in _trainings(defense):
+        told = f"{type(defense).__name__}: {training.label!r} is trained on held-out text"
+        assert not any(toys.UNSEEN in text for text in training.texts), told
+
+
+def gives_the_same_release_again(defense: Defense) -> None:
+    """Trained twice under one seed it promises, and answers, the same."""
+    one, other = _release(defense), _trained_release(defense)
+    name = type(defense).__name__
+    assert one.guarantee == other.guarantee, f"{name}: the same seed gave another guarantee"
+    answers = [_said(_generated(release.open(_draws(), NoJournal()))) for release in (one, other)]
+    assert answers[0] == answers[1], f"{name}: the same seed and session gave other answers"
+
+
+def states_a_whole_guarantee(defense: Defense) -> None:
+    """An ε says of what: unit, relation, release, basis, δ or order, theorem."""
+    g, name = _release(defense).guarantee, type(defense).__name__
+    assert g.unit.strip(), f"{name}: the guarantee names no unit"
+    told = f"{name}: the relation is {g.relation!r}; it must be one of {', '.join(RELATIONS)}"
+    assert g.relation in RELATIONS, told
+    assert g.release in ("model", "predictions"), f"{name}: the release is {g.release!r}"
+    assert g.basis in ("worst case", "data-dependent"), f"{name}: the basis is {g.basis!r}"
+    assert g.theorem.strip(), f"{name}: the guarantee names no theorem, nor why there is none"
+    if not g.promises_nothing:
+        told = f"{name}: ε needs either δ or the order α of a Rényi divergence"
+        assert (g.delta is None) != (g.alpha is None), told
+    fields = {name: getattr(g, name) for name in GuaranteeResult.model_fields}
+    GuaranteeResult.model_validate(fields).model_dump_json()
+
+
+def answers_as_it_declares(defense: Defense) -> None:
+    """Whole lists of tokens, and probabilities where they can be read."""
+    import numpy as np
+
+    predictor, name = _release(defense).open(_draws(), NoJournal()), type(defense).__name__
+    assert isinstance(predictor.access, Access), f"{name}: access must be an Access"
+    assert predictor.readable >= predictor.access, f"{name}: what it gives can be read"
+    answers = _generated(predictor)
+    whole = [len(a.tokens) == len(a.log_probs) == len(a.top1) == _LENGTH for a in answers]
+    assert whole == [True] * _ASKED, f"{name}: generate must give {_LENGTH} tokens a prompt"
+    assert all(0 <= a.answered <= _LENGTH for a in answers), f"{name}: answered is no count"
+    start, vocabulary = predictor.tokenizer.start, _public()[0].vocabulary
+    if predictor.readable >= Access.SCORE:
+        (answer,) = predictor.score([[start]], [answers[0].tokens])
+        assert (answer.log_probs <= 1e-9).all(), f"{name}: log-probabilities must be nats, ≤ 0"
+    if predictor.readable >= Access.DISTRIBUTION:
+        log_pmf, _ = predictor.distribution([[start]], range(vocabulary))
+        total = float(np.exp(log_pmf).sum())
+        assert abs(total - 1) < 1e-3, f"{name}: the next token's distribution sums to {total:.6g}"
+
+
+def opens_every_session_afresh(defense: Defense) -> None:
+    """What one session spends is not taken from the next."""
+    release, name = _release(defense), type(defense).__name__
+    first = release.open(_draws(), NoJournal())
+    full = first.remaining
+    _generated(first)
+    if full is not None:
+        spent = full - (first.remaining or 0)
+        assert spent == min(full, _ASKED * _LENGTH), f"{name}: a token is a query; {spent} counted"
+    second = release.open(_draws(), NoJournal())
+    told = f"{name}: a second session has {second.remaining} queries left, the first had {full}"
+    assert second.remaining == full, told
+
+
+def charges_before_it_answers(defense: Defense) -> None:
+    """Where sampled tokens cost ε, no answer is given before its charge is on disk."""
+    release, name = _release(defense), type(defense).__name__
+    if release.guarantee.release != "predictions" or release.guarantee.promises_nothing:
+        return
+    kept = _Kept()
+    predictor = release.open(_draws(), kept)
+    assert predictor.remaining is not None, f"{name}: a finite ε needs a budget of queries"
+    answered = sum(a.answered for a in _generated(predictor))
+    charged = sum(not row["stopped"] for row in kept.rows)
+    assert charged >= answered, f"{name}: {answered} tokens answered, {charged} charged"
+    try:
+        _generated(release.open(_draws(), _Full()))
+    except OSError:
+        return
+    raise AssertionError(f"{name}: it answers although its charges could not be written")
+
+
+def repeats_a_killed_session(defense: Defense) -> None:
+    """Replayed over its own ledger, a session gives the same answers and is charged once."""
+    release, name, kept = _release(defense), type(defense).__name__, _Kept()
+    first = _said(_generated(release.open(_draws(), kept)))
+    charged = len(kept.rows)
+    again = _said(_generated(release.open(_draws(), kept)))
+    assert again == first, f"{name}: a replayed session gave other answers"
+    assert len(kept.rows) == charged, f"{name}: a replayed session was charged twice"
+
+
+def has_a_control_that_promises_nothing(defense: Defense) -> None:
+    """`unprotected()` is the same without protection, or None where there is no such thing."""
+    bare = _release(defense).unprotected()
+    fine = bare is None or bare.guarantee.promises_nothing
+    assert fine, f"{type(defense).__name__}: what is unprotected must promise nothing"
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A journal in memory."""
+
+    key: bytes = b""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return tuple(self.rows)
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows.extend(rows)
+
+
+@dataclass(frozen=True)
+class _Full:
+    """A journal whose disk is full."""
+
+    key: bytes = b""
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return ()
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        raise OSError("no space left on device")
+
+
+def _generated(predictor: Predictor) -> list[Answer]:
+    start = predictor.tokenizer.start
+    return predictor.generate([[start]] * _ASKED, _LENGTH)
+
+
+def _said(answers: Sequence[Answer]) -> list[tuple[Any, ...]]:
+    return [(a.tokens, a.log_probs.tolist(), a.answered) for a in answers]
+
+
+def _draws() -> Any:
+    return stream(0, "contract", "session")
+
+
+def _trainings(defense: Defense) -> Sequence[Training]:
+    """On the toy corpus, with a recipe of a few steps."""
+    model = _model()
+    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=512, max_length=model.max_length)
+    return defense.trainings(toys.corpus(), model, recipe, 0)
+
+
+def _release(defense: Defense) -> Release:
+    """The release, trained once for all checks."""
+    fields = dataclasses.fields(defense)  # type: ignore[arg-type]
+    return _kept_release(type(defense), tuple(getattr(defense, field.name) for field in fields))
+
+
+@lru_cache(maxsize=1)
+def _kept_release(cls: type[Defense], values: tuple[Any, ...]) -> Release:
+    return _trained_release(cls(*values))
+
+
+def _trained_release(defense: Defense) -> Release:
+    public, inner = _public()
+    trainings = _trainings(defense)
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [Task(t, _model(), "cpu", 1, Path(folder)) for t in trainings]
+        train_all(tasks, 1, lambda label, share: None)
+        read = Lineup(inner, tuple(map(trained_by, tasks)))
+        models = [replace(public, inner=copy.deepcopy(weights)) for weights in read]
+    pairs = zip(trainings, models, strict=True)
+    return defense.release(public, [Trained(training, model) for training, model in pairs])
+
+
+def _model() -> ModelFolder:
+    return describe("embedded", EMBEDDED_FOLDER)
+
+
+@lru_cache(maxsize=1)
+def _public() -> tuple[Any, Any]:
+    """The public model, as defenses meet it and as it is trained."""
+    from audit.models.causal import CausalLM
+
+    model = _model()
+    inner = load_weights(model, "cpu")
+    return CausalLM(inner, load_tokenizer(model), model.max_length), inner
+
+
+CHECKS = (
+    sees_no_attack_and_no_secret,
+    has_a_finite_epsilon_by_default,
+    names_the_same_trainings_again,
+    trains_on_no_held_out_text,
+    gives_the_same_release_again,
+    states_a_whole_guarantee,
+    answers_as_it_declares,
+    opens_every_session_afresh,
+    charges_before_it_answers,
+    repeats_a_killed_session,
+    has_a_control_that_promises_nothing,
+)

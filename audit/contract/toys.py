@@ -1,0 +1,186 @@
+"""What plugins are tried on: a model that one can work out by hand, toy text and toy secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from audit.attack import Knowledge, Shadow
+from audit.corpus import Corpus, Population, Record
+from audit.language_model import OpenSession
+from audit.policies.digits import Digits
+from audit.predictor import Access, Answer, Tokenizer, Tokens
+from audit.secrets import Coins, Secret, Space, digits
+from audit.streams import stream
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+ALPHABET = "^0123456789abcdefghijklmnopqrstuvwxyz#"
+UNSEEN = "unseen"  # a word of every held-out text, and of no other
+OWNERS = ("ann", "ben", "cat", "dan", "eve", "fay")
+COINS = Coins({owner: i % 2 == 0 for i, owner in enumerate(OWNERS)}, dict.fromkeys(OWNERS, 0))
+_FIRST, _LAST = (*OWNERS, "gus", "hal"), ("lee", "orr", "poe")
+
+
+@dataclass(frozen=True)
+class CharacterTokenizer:
+    """One token a character of `alphabet`; token 0 opens and closes."""
+
+    alphabet: str = ALPHABET
+    start: int = 0
+    stop: int = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [self.alphabet.index(character) for character in text]
+
+    def ends(self, text: str) -> list[int]:
+        return list(range(1, len(text) + 1))
+
+    def decode(self, tokens: Tokens) -> str:
+        return "".join(self.alphabet[token] for token in tokens)
+
+
+@dataclass(frozen=True)
+class Bigram:
+    """A language model that looks at the last token only: log_table[last, next], nats."""
+
+    log_table: np.ndarray
+    tokenizer: CharacterTokenizer
+    max_length: int = 64
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.log_table)
+
+    def cursor(self, prompts: Sequence[Tokens]) -> BigramCursor:
+        return BigramCursor(self, [prompt[-1] for prompt in prompts])
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        pairs = zip(texts, starts, strict=True)
+        return self.after([text[i - 1] for text, first in pairs for i in range(first, len(text))])
+
+    def after(self, last: Sequence[int]) -> torch.Tensor:
+        """log-pmfs (n, V) after each of n tokens, nats."""
+        import torch
+
+        return torch.tensor(self.log_table[list(last)])
+
+
+@dataclass
+class BigramCursor:
+    """Texts of which the last token is all that counts."""
+
+    model: Bigram
+    last: list[int]
+
+    def log_pmf(self) -> torch.Tensor:
+        return self.model.after(self.last)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        self.last = tokens.tolist()
+
+
+def bigram(seed: int, spread: float = 1.0, vocabulary: int = len(ALPHABET)) -> Bigram:
+    """A random model; the bigger the spread, the more opinion."""
+    import numpy as np
+
+    logits = spread * stream(seed, "toy").normal(size=(vocabulary, vocabulary))
+    table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return Bigram(table, CharacterTokenizer(ALPHABET[:vocabulary]))
+
+
+@dataclass
+class ToySession:
+    """A session with a toy that says what it gives, what can be read of it, and what is left."""
+
+    inner: OpenSession
+    access: Access
+    readable: Access
+    limit: int | None
+    asked: int = 0
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.inner.tokenizer
+
+    @property
+    def max_length(self) -> int:
+        return self.inner.max_length
+
+    @property
+    def remaining(self) -> int | None:
+        return None if self.limit is None else self.limit - self.asked
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        self.asked += len(prompts) * length
+        return self.inner.generate(prompts, length)
+
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
+        self.asked += sum(map(len, continuations))
+        return self.inner.score(prefixes, continuations, moments)
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        self.asked += len(contexts)
+        return self.inner.distribution(contexts, choices)
+
+
+def session(access: Access, readable: Access, limit: int | None) -> ToySession:
+    """A session with an opinionated toy; the same draws each time."""
+    return ToySession(_open(1, 3.0), access, readable, limit)
+
+
+def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledge:
+    """What an attacker of the toy has besides; public: whether the public model is known."""
+    tossed = stream(0, "toy", "shadows").random((shadows, len(secrets))) < 0.5
+    return Knowledge(
+        public=_open(2, 1.0) if public else None,
+        texts=("good#morning", "see#you"),
+        names=("guspoe", "hallee", "gusorr"),
+        shadows=tuple(Shadow(_open(3 + j, 2.0), present) for j, present in enumerate(tossed)),
+        stream=stream(0, "toy", "attacker"),
+    )
+
+
+def _open(seed: int, spread: float) -> OpenSession:
+    return OpenSession(bigram(seed, spread), stream(seed, "toy", "session"))
+
+
+def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
+    """Both candidates of every owner, all values different."""
+    spaces = {"code": digits(3), "id": digits(2), "name": Space((_FIRST, _LAST)), "record": None}
+    found = []
+    for i, owner in enumerate(OWNERS):
+        for slot in (0, 1):
+            n = 2 * i + slot
+            values = {"code": f"{n:03}", "id": f"{n:02}", "name": _FIRST[i] + _LAST[slot]}
+            values["record"] = f"hello#{i}iam{owner}"
+            for kind, value in values.items():
+                prefix = "" if kind == "record" else f"my{kind}is#"
+                found.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))
+    return tuple(secret for secret in found if secret.kind in kinds)
+
+
+def corpus() -> Corpus:
+    """16 private users, 4 held out and 6 public, of two short records each; digits are private."""
+    records = (
+        *_records("private", 16, lambda i, j: f"I am caller {i}, my code is #{137 * i + j:04}."),
+        *_records("heldout", 4, lambda i, j: f"This is {UNSEEN}, caller {i}, good day {j}."),
+        *_records("public", 6, lambda i, j: f"Thank you for calling desk {i}, floor {j}."),
+    )
+    return Corpus("toy", records, public_size=Population(users=16, records=32))
+
+
+def _records(split: str, users: int, say: Callable[[int, int], str]) -> tuple[Record, ...]:
+    texts = [(f"{split} {i}", say(i, j)) for i in range(users) for j in (0, 1)]
+    marked = [tuple(Digits()(text)) if split == "private" else () for _, text in texts]
+    return tuple(
+        Record(user, text, split=split, private=spans)
+        for (user, text), spans in zip(texts, marked, strict=True)
+    )

@@ -1,0 +1,77 @@
+"""A corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from audit.corpus import Record
+from audit.errors import UsageError
+from audit.folder import write_atomically
+
+FILES = {
+    "": "train.jsonl",
+    "private": "train.jsonl",
+    "heldout": "test.jsonl",
+    "public": "public.jsonl",
+}
+
+
+def write(records: Sequence[Record], path: Path) -> None:
+    """Writes FILE.jsonl, FILE.txt (a blank line between records), or, where the name has no ending,
+    a folder of train.jsonl and test.jsonl, as `datasets.load_dataset` reads it.
+
+    Whole or not at all. Raises UsageError where the place is taken, or the form cannot hold a text.
+    """
+    check_free(path)
+    try:
+        if path.suffix == ".jsonl":
+            write_atomically(path, _lines(records))
+        elif path.suffix == ".txt":
+            write_atomically(path, _text(records))
+        else:
+            _folder(records, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def check_free(path: Path) -> None:
+    """Raises UsageError where a corpus cannot be written to `path`."""
+    if path.suffix not in ("", ".jsonl", ".txt"):
+        raise UsageError(f"{path}: --output is FILE.jsonl, FILE.txt or a folder's name")
+    if path.exists():
+        raise UsageError(f"{path}: is there already; choose another --output")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder; make it first")
+
+
+def _lines(records: Sequence[Record]) -> str:
+    return "".join(json.dumps(_entry(record), ensure_ascii=False) + "\n" for record in records)
+
+
+def _entry(record: Record) -> dict[str, str]:
+    entry = {"text": record.text, "user": record.user}
+    optional = {"name": record.name, "split": record.split}
+    return entry | {key: value for key, value in optional.items() if value}
+
+
+def _text(records: Sequence[Record]) -> str:
+    for record in records:
+        lines = record.text.split("\n")
+        if not all(line.strip() for line in lines):
+            where = record.where or "a record"
+            raise UsageError(f"{where}: has a blank line, which ends a record of .txt; use .jsonl")
+    return "\n\n".join(record.text for record in records) + "\n"
+
+
+def _folder(records: Sequence[Record], path: Path) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for file in dict.fromkeys(FILES.values()):
+        ours = [record for record in records if FILES[record.split] == file]
+        if ours:
+            write_atomically(partial / file, _lines(ours))
+    partial.rename(path)

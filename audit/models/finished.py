@@ -1,0 +1,112 @@
+"""Models that others trained: a folder of all weights, or a PEFT adapter on a base of its own."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from audit.errors import UsageError
+from audit.models.loading import ModelFolder, describe, hash_of, load_tokenizer, load_weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+ADAPTER = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+
+
+def find(source: str, base: str | None, embedded: Path) -> ModelFolder:
+    """The finished model at `source`, a folder, described and not loaded; its name and hash are of
+    all that it is made of.
+
+    base: the public model that it was trained from; None where nobody said. Raises UsageError for a
+    missing or corrupt folder, an adapter whose base is not here, or a tokenizer that is not the
+    base's.
+    """
+    path = Path(source)
+    if is_adapter(path):
+        return _adapter(path, base, embedded)
+    found = describe(source, embedded)
+    if base and any(path.glob("tokenizer*")):
+        _check_same_tokens(found, describe(base, embedded))
+    return found
+
+
+def is_adapter(path: Path) -> bool:
+    """Whether a folder holds a PEFT adapter."""
+    return (path / ADAPTER).is_file()
+
+
+def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
+    """An adapter, described as the base that it changes."""
+    base = base or named_base(path)
+    if base is None:
+        named = _named_base(path)
+        told = f"names {named!r}, which is no folder here" if named else "names none"
+        raise UsageError(
+            f"{path}: is an adapter without its base (its {ADAPTER} {told}); give the base with "
+            "as_is:base=DIR"
+        )
+    weights = path / WEIGHTS
+    if not weights.is_file():
+        raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
+    folder = describe(base, embedded)
+    digest = hash_of([path / ADAPTER, weights], folder.sha256)
+    return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
+
+
+def named_base(path: Path) -> str | None:
+    """The base that an adapter names, where it is here."""
+    named = _named_base(path) if is_adapter(path) else ""
+    return named if named and (Path(named) / "config.json").is_file() else None
+
+
+def _named_base(path: Path) -> str:
+    try:
+        config = json.loads((path / ADAPTER).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path / ADAPTER}: cannot be read ({error})") from None
+    if not isinstance(config, dict):
+        raise UsageError(f"{path / ADAPTER}: expected an object")
+    return str(config.get("base_model_name_or_path") or "")
+
+
+def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
+    """The finished model, in float32 where its base is; an adapter merged into a copy of the base.
+
+    Raises UsageError.
+    """
+    if is_adapter(path):
+        return _merged(path, base)
+    return load_weights(describe(str(path), path), str(base.device))
+
+
+def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
+    from peft import PeftModel
+
+    try:
+        whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
+        merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
+    except Exception as error:  # the library raises what its many methods raise
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UsageError(
+            f"{adapter}: the adapter does not fit its base ({reason}); give the one it was trained "
+            "on with as_is:base=DIR"
+        ) from None
+    return merged
+
+
+_PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
+
+
+def _check_same_tokens(finished: ModelFolder, base: ModelFolder) -> None:
+    """Two models are compared token by token: they must read the same ones."""
+    one, other = load_tokenizer(finished), load_tokenizer(base)
+    if one.encode(_PROBE) != other.encode(_PROBE) or one.stop != other.stop:
+        raise UsageError(
+            f"{finished.path}: its tokenizer is not that of the base {base.path}; give the base it "
+            "was trained from"
+        )

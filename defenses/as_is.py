@@ -1,0 +1,107 @@
+"""No training here: a model that others trained, audited against what was planted into its data.
+
+Its promise is whatever its trainer claims; nothing here proves it, and everything here may refute
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from audit.corpus import Corpus
+from audit.defense import Defense, Trained, Training
+from audit.errors import UsageError
+from audit.guarantee import Guarantee
+from audit.language_model import LanguageModel
+from audit.models import finished
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import ModelFolder
+from audit.release import ModelRelease, Release
+
+if TYPE_CHECKING:
+    from audit.models.causal import CausalLM
+
+UNITS = ("record", "user")
+RELATIONS = ("add_or_remove", "replace")
+
+
+@dataclass(frozen=True)
+class AsIs(Defense):
+    """Audits a finished model as it is: --model is that model, --secrets what was planted.
+
+    claim: what its trainer promises, EPSILON:DELTA:UNIT:RELATION (ε in nats; unit "record" or
+        "user"; relation "add_or_remove" or "replace"); nothing is known unless given.
+    base: the public model that it was trained from, for references; an adapter may name it.
+    training: what it was trained on, tokenised or not, where that is not the corpus: JSONL with
+        `input_ids` and `labels`, or with `text`; to see which canaries reached the training.
+    model: the finished model; set by --model.
+    sha256: of that model.
+    """
+
+    claim: str | None = None
+    base: str | None = None
+    training: str | None = None
+    model: str | None = field(default=None, repr=False)
+    sha256: str | None = field(default=None, repr=False)
+    finished = True
+
+    def __post_init__(self) -> None:
+        self.promise  # noqa: B018 — a claim that cannot be read is told before anything is loaded
+
+    @property
+    def promise(self) -> Guarantee:
+        """The claim, as it was given. Raises UsageError."""
+        if not self.claim:
+            return Guarantee(
+                epsilon=None,
+                unit="user",
+                relation="add_or_remove",
+                release="model",
+                basis="worst case",
+                theorem="nothing is known of how it was trained",
+            )
+        epsilon, delta, unit, relation = _parts(self.claim)
+        return Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            relation=relation,
+            release="model",
+            basis="worst case",
+            theorem="claimed by whoever trained it; not checked here",
+            conditions=("the training did what its claim says",),
+        )
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    ) -> Sequence[Training]:
+        return []
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        """public: the base; where none was named, the finished model itself."""
+        if self.model is None or self.base is None:
+            return ModelRelease(public, self.promise)
+        base: CausalLM = public  # type: ignore[assignment]
+        model = finished.load(Path(self.model), base.inner)
+        return ModelRelease(replace(base, inner=model), self.promise)
+
+
+def _parts(claim: str) -> tuple[float, float, str, str]:
+    advice = "write EPSILON:DELTA:UNIT:RELATION, such as 8:1e-5:user:add_or_remove"
+    try:
+        words: list[Any] = claim.split(":")
+        epsilon, delta, unit, relation = float(words[0]), float(words[1]), *words[2:]
+    except (ValueError, IndexError):
+        raise UsageError(f"as_is: claim is {claim!r}; {advice}") from None
+    if not (epsilon >= 0 and 0 <= delta < 1) or math.isnan(epsilon):
+        raise UsageError(f"as_is: claim is {claim!r}: ε must be at least 0, δ in [0, 1); {advice}")
+    if unit not in UNITS or relation not in RELATIONS:
+        raise UsageError(
+            f"as_is: claim is {claim!r}: the unit can be {' or '.join(UNITS)}, the relation "
+            f"{' or '.join(RELATIONS)}; {advice}"
+        )
+    return epsilon, delta, unit, relation
