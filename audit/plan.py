@@ -40,15 +40,20 @@ class Chosen:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The parameters as results show them: files and folders by their name."""
-        return {name: _named(value) for name, value in self.parameters.items()}
+        """The parameters as results show them: those that are given here, files and folders by
+        their name."""
+        return {name: _named(self.parameters[name]) for name in self._given}
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """The defaults of the parameters that are given with the name, not by other settings."""
+        return {f.name: f.default for f in dataclasses.fields(self.plugin) if f.repr}
 
     @property
     def label(self) -> str:
-        """`submix:k=4`: the name with what differs from the defaults, where it is given here."""
-        default = {f.name: f.default for f in dataclasses.fields(self.plugin) if f.repr}
-        values = {name: value for name, value in self.parameters.items() if name in default}
-        changed = [f"{k}={_word(_named(v))}" for k, v in values.items() if v != default[k]]
+        """`submix:k=4`: the name with what differs from the defaults."""
+        default, values = self._given, self.parameters
+        changed = [f"{k}={_word(_named(values[k]))}" for k in default if values[k] != default[k]]
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
@@ -90,7 +95,9 @@ class Plan:
             ],
             "attacks": [{"name": c.name, "parameters": c.shown} for c in self.attacks],
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
-            "model": {"name": self.model.name, "sha256": self.model.sha256},
+            "model": {"name": self.model.name, "sha256": self.model.sha256}
+            if self.base_known
+            else None,
             "planting": self.planting and dataclasses.asdict(self.planting),
             "training": dataclasses.asdict(self.training),
             "policy": self.policy.label,
@@ -107,7 +114,17 @@ class Plan:
             document[name] = getattr(self, name)
         if self.manifest is not None:
             document["manifest"] = self.manifest.digest
+        if self.finished:
+            document["finished"] = self.finished
         return document
+
+    @property
+    def finished(self) -> dict[str, str]:
+        """Name and hash of the model that others trained; empty where there is none."""
+        for chosen in self.defenses:
+            if chosen.plugin.finished:
+                return {"name": _named(chosen.plugin.model), "sha256": chosen.plugin.sha256}
+        return {}
 
     @property
     def base_known(self) -> bool:

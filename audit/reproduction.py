@@ -34,9 +34,8 @@ def _sources(plan: Plan) -> list[str]:
     words = []
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {plan.corpus.name}")
-    finished = [c.shown["model"] for c in plan.defenses if c.plugin.finished]
-    if finished:
-        words.append(f"--model {finished[0]} --secrets MANIFEST.json")
+    if plan.finished:
+        words.append(f"--model {plan.finished['name']} --secrets MANIFEST.json")
     elif not plan.model.embedded:
         words.append(f"--model {plan.model.name}")
     return words

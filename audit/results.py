@@ -213,6 +213,11 @@ class FindingResult(_Strict):
         default=None, description="(false positive rate, true positive rate), strictest first"
     )
     exposures: Exposures | None = None
+    outcomes: str | None = Field(
+        default=None,
+        pattern="^[-01]*$",
+        description="of each planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
+    )
     verdict: Literal[
         "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
     ]

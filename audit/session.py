@@ -35,7 +35,10 @@ class Session:
         secrets = [s.value for s in self.prepared.planted.secrets]
         key = key_of(
             "session 2",
-            [self.one.label, self.one.parameters, self.one.keys, self.what],
+            [
+                *(self.one.label, self.one.parameters, self.one.keys, self.what),
+                *plan.finished.values(),
+            ],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
         return self.folder.stored(f"session-{key}", lambda: self._held(look, key))

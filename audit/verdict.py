@@ -196,6 +196,7 @@ def _result(finding: Finding, word: str, sentence: str) -> FindingResult:
             "stronger_than_release": finding.stronger_than_release,
             "roc": finding.roc,
             "exposures": finding.exposures,
+            "outcomes": finding.outcomes,
             "verdict": word,
             "sentence": sentence,
         }

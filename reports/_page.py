@@ -6,8 +6,9 @@ All strings in a Page are visible text: see `_words.visible`. Formats only lay t
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from audit.results import ReleaseResult, Results
 from reports import _attacks, _detail, _epsilon, _figures, _summary, _words
@@ -135,8 +136,6 @@ def _private(results: Results) -> list[Pair]:
 
 def _tested(results: Results, subjects: list[str]) -> list[Pair]:
     corpus, plan = results.corpus, results.plan
-    model = plan.get("model")
-    model_name = model.get("name", "unknown") if isinstance(model, dict) else model or "unknown"
     return [
         ("Defenses", ", ".join(subjects)),
         (
@@ -151,10 +150,17 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
             f"{_words.count(corpus.trained_users)} trained on, {_words.count(corpus.twins)} twins",
         ),
         *_private(results),
-        ("Model", str(model_name)),
+        *_models(plan),
         ("Attacks", _attacks_run(results)),
         ("Seed", ", ".join(dict.fromkeys(str(release.seed) for release in results.releases))),
     ]
+
+
+def _models(plan: Mapping[str, Any]) -> list[Pair]:
+    """The model that was audited as it was, and the public one that all others start from."""
+    found = {"Model as it is": plan.get("finished"), "Model": plan.get("model")}
+    named = {word: model for word, model in found.items() if isinstance(model, dict)}
+    return [(word, str(model.get("name", "unknown"))) for word, model in named.items()]
 
 
 def _attacks_run(results: Results) -> str:

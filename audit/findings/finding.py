@@ -30,7 +30,8 @@ class Finding:
     would give if every try succeeded; silence is earned only where it is small enough. test: the
     test the p-value is of; metrics that share a test share its name. sides: 2 where both signs
     would be a leak. untrained: what of the planted secrets never reached the training, where that
-    is known: then silence says nothing.
+    is known: then silence says nothing. outcomes: of each try that one run and the next have in
+    common, in the order of planting: 1 it leaked, 0 it did not, - it was not measured.
     """
 
     attack: str
@@ -54,6 +55,7 @@ class Finding:
     roc: tuple[tuple[float, float], ...] | None = None
     exposures: Exposures | None = None
     untrained: str = ""
+    outcomes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,19 @@ class Case:
         for secret in self.secrets:
             owners.setdefault(value(secret), set()).add(secret.owner)
         return np.array([len(owners[value(s)]) == 1 for s in self.secrets], dtype=bool)
+
+    def outcomes(self, won: np.ndarray) -> str:
+        """`Finding.outcomes` of what is planted, from won, shape (s,): 1, 0, or NaN (not measured).
+        A value that two owners share is one try, the first one's."""
+        import numpy as np
+
+        seen: set[tuple[str, str, str]] = set()
+        marks = []
+        for i in np.flatnonzero(self.planted):
+            one = value(self.secrets[i])
+            marks.append("-" if one in seen or np.isnan(won[i]) else f"{int(won[i])}")
+            seen.add(one)
+        return "".join(marks)
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(planted, twins): the scores to compare, those that were measured."""

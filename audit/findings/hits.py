@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from audit.evidence import Hits
 from audit.findings import bounds
@@ -12,6 +13,9 @@ from audit.results import EpsilonLower, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def findings(hits: Hits, case: Case) -> list[Finding]:
@@ -72,7 +76,14 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
             largest_epsilon=None,
             n=planted,
         ),
+        outcomes=case.outcomes(_came_up(named, case)) if n else None,
     )
+
+
+def _came_up(named: set[tuple[str, str, str]], case: Case) -> np.ndarray:
+    import numpy as np
+
+    return np.array([float(value(secret) in named) for secret in case.secrets])
 
 
 def _spread(n: int, values: int) -> list[int]:

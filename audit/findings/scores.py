@@ -159,12 +159,13 @@ def _choice(scores: Scores, case: Case) -> Finding:
             by_owner.setdefault(secret.owner, {})[secret.slot] = float(score)
     pairs = {o: slots for o, slots in by_owner.items() if len(slots) == 2}
     lot = case.stream("choice", scores.score).random(len(pairs))
-    right = sum(
-        slots[case.coins.slot[owner]] > slots[1 - case.coins.slot[owner]]
+    won = {
+        owner: slots[case.coins.slot[owner]] > slots[1 - case.coins.slot[owner]]
         or (slots[0] == slots[1] and chance < 0.5)
         for (owner, slots), chance in zip(pairs.items(), lot, strict=True)
-    )
-    n = len(pairs)
+    }
+    right, n = sum(won.values()), len(pairs)
+    owners = dict.fromkeys(s.owner for s in case.secrets if case.coins.present[s.owner])
     bound = bounds.which_value(right, n, case)
     return Finding(
         attack=case.attack,
@@ -186,4 +187,5 @@ def _choice(scores: Scores, case: Case) -> Finding:
             n=n,
         ),
         stronger_than_release=case.stronger(scores.access),
+        outcomes="".join("-" if o not in won else f"{int(won[o])}" for o in owners) if n else None,
     )

@@ -14,11 +14,14 @@ from audit.statistics.interval import Interval, clopper_pearson
 
 def findings(successes: Successes, case: Case) -> list[Finding]:
     """The share of planted secrets on which the attack succeeds, beside the twins."""
+    import numpy as np
+
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
     won = case.by_owner(successes.won)
     coins = [case.coins.present[owner] for owner in won]
     m = len(won)
+    measured = np.where(case.single, successes.won, np.nan)
     return [
         Finding(
             attack=case.attack,
@@ -42,6 +45,7 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
                 n=len(planted),
             ),
             stronger_than_release=case.stronger(successes.access),
+            outcomes=case.outcomes(measured) if len(planted) else None,
         )
     ]
 

@@ -13,11 +13,6 @@ from audit.gate.outcome import Check, Outcome
 from audit.gate.policy import Policy
 from audit.results import Results
 
-UNPAIRED = (
-    "regressions are tested unpaired: results.json holds no outcome of each secret, so secrets "
-    "that both runs share cannot be compared one by one; this errs on the side of no alarm"
-)
-
 
 def verdict(
     results: Results,
@@ -45,13 +40,11 @@ def verdict(
         found += claims.checks(claim, releases)
     for utility in policy.utility:
         found += utilities.checks(utility, releases, results.releases, policy.confidence)
-    notes = []
     if baseline is not None:
         found += regression.checks(results, releases, baseline, policy.regression)
-        notes.append(UNPAIRED)
     found, said = waivers.applied([_inert(check) for check in found], policy.waiver, today)
-    said = [visible(note) for note in [*said, *notes]]
-    return Outcome(tuple(_inert(c) for c in found), tuple(said), policy.name, strict)
+    notes = tuple(map(visible, said))
+    return Outcome(tuple(_inert(c) for c in found), notes, policy.name, strict)
 
 
 def _inert(check: Check) -> Check:

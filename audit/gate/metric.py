@@ -14,7 +14,10 @@ from audit.statistics.interval import Interval
 
 
 class Metric(BaseModel):
-    """A measured value, its interval, and hits k of n trials where it is such a rate."""
+    """A measured value, its interval, and hits k of n trials where it is such a rate.
+
+    outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,6 +30,7 @@ class Metric(BaseModel):
     k: int | None
     n: int
     sides: Literal[1, 2]
+    outcomes: str | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +91,7 @@ def metric_of(finding: FindingResult) -> Metric | None:
         k=finding.k,
         n=finding.n,
         sides=finding.sides,
+        outcomes=finding.outcomes,
     )
 
 
@@ -122,9 +127,10 @@ def _label(one: Named, same: Sequence[Named]) -> str:
 def plan_of(results: Results) -> dict[str, Any]:
     """All of a plan that two runs must share for their numbers to be compared like with like.
 
-    Not the defenses: releases are matched one by one. The corpus stands with its coins' counts.
+    Not the defenses: releases are matched one by one; nor a model that was trained elsewhere, since
+    another one is what is compared. The corpus stands with its coins' counts.
     """
-    left_out = ("hash", "defenses", "attacks", "corpus")
+    left_out = ("hash", "defenses", "attacks", "corpus", "finished")
     plan = {name: value for name, value in results.plan.items() if name not in left_out}
     plan["attacks"] = {}
     for one in results.plan.get("attacks", []):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from audit.gate import rise
 from audit.gate.baseline import Baseline, Entry, claim_of, weaker
@@ -98,6 +98,8 @@ def _rises(pairs: Sequence[Pair], held: Regression, changed: bool) -> list[Check
         return []
     from audit.statistics.holm import adjusted_p_values
 
+    if changed:  # other secrets, perhaps: nothing can be paired
+        pairs = [replace(pair, before=_unpaired(pair.before)) for pair in pairs]
     p_values = [rise.p_value(pair.before, pair.after) for pair in pairs]
     adjusted = adjusted_p_values([1.0 if p is None else p for p in p_values])
     first = held.level / len(pairs)  # what the smallest of all p-values must be below
@@ -106,12 +108,17 @@ def _rises(pairs: Sequence[Pair], held: Regression, changed: bool) -> list[Check
     ]
 
 
+def _unpaired(metric: Metric) -> Metric:
+    return metric.model_copy(update={"outcomes": None})
+
+
 def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -> Check:
     before, after = pair.before, pair.after
     was, now = before.strength.value or 0.0, after.strength.value or 0.0
+    found = f"{'' if rise.paired(before, after) is None else 'paired, '}adjusted p = {p:.2g}"
     said = f"{_shown(before)} before, {_shown(after)} now"
     if p < held.level and now - was >= held.min_delta:
-        state, said = State.FAIL, f"risen: {said} (adjusted p = {p:.2g})"
+        state, said = State.FAIL, f"risen: {said} ({found})"
     elif not rise.enough(before, after, first):
         state, said = State.INCONCLUSIVE, f"{said}: too few for any rise to show"
     elif changed:
@@ -119,7 +126,7 @@ def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -
     else:
         least = rise.noticed(before, after, first, held.min_delta)
         reach = "" if least is None else f"; a rise to {least:.4g} would have shown"
-        state, said = State.PASS, f"no rise shown: {said} (adjusted p = {p:.2g}){reach}"
+        state, said = State.PASS, f"no rise shown: {said} ({found}){reach}"
     return Check("regression", pair.label, before.name, state, said)
 
 

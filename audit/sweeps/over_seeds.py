@@ -100,6 +100,7 @@ def joined(found: Sequence[FindingResult]) -> FindingResult:
         "p_value": None,
         "roc": None,
         "exposures": None,
+        "outcomes": None,
         "verdict": severest,
         "sentence": sentence,
         "stronger_than_release": any(f.stronger_than_release for f in found),

@@ -32,6 +32,7 @@ PLAN: dict[str, Any] = {
     "seed": 0,
     "device": "cpu",
     "threads": 1,
+    "finished": {},
 }
 ONE: dict[str, Any] = {"label": "gnmax", "parameters": {"k": 8}, "keys": ("a", "b")}
 
@@ -54,6 +55,7 @@ def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose:
         ({"seed": 1}, {}, "utility"),
         ({"model": SimpleNamespace(sha256="other")}, {}, "utility"),
         ({"corpus": SimpleNamespace(sha256="other")}, {}, "utility"),
+        ({"finished": {"name": "out", "sha256": "f"}}, {}, "utility"),
         ({}, {"keys": ("a", "c")}, "utility"),
         ({}, {"parameters": {"k": 4}}, "utility"),
         ({}, {}, "exposure"),

@@ -1,0 +1,123 @@
+"""The same secrets in two runs: McNemar's exact test, against enumeration and by simulation."""
+
+from __future__ import annotations
+
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.gate import rise
+from audit.gate.metric import Metric
+from audit.gate.outcome import State
+from audit.gate.policy import Regression
+from audit.gate.regression import Pair, _rises
+
+marks = st.text("01-", min_size=1, max_size=9)
+
+
+def metric(make: SimpleNamespace, outcomes: str, name: str = "recall") -> Metric:
+    known = outcomes.replace("-", "")
+    made = make.rate(known.count("1"), max(1, len(known)), metric=name, outcomes=outcomes)
+    return make.metric(made)
+
+
+@given(gained=st.integers(0, 7), lost=st.integers(0, 7))
+def test_mcnemar_is_what_enumeration_gives(gained: int, lost: int) -> None:
+    """Every secret whose outcome differs may as well have changed the other way."""
+    ways = list(product((0, 1), repeat=gained + lost))
+    as_many = sum(sum(way) >= gained for way in ways)
+    assert rise.mcnemar(gained, lost) == pytest.approx(as_many / len(ways))
+
+
+@given(pair=marks.flatmap(lambda a: st.tuples(st.just(a), st.text("01-", min_size=len(a),
+                                                                 max_size=len(a)))))  # fmt: skip
+@settings(deadline=None)
+def test_only_what_both_runs_know_is_paired(make: SimpleNamespace, pair: tuple[str, str]) -> None:
+    before, after = pair
+    both = [(a, b) for a, b in zip(before, after, strict=True) if "-" not in (a, b)]
+    gained = sum(b > a for a, b in both)
+    lost = sum(b < a for a, b in both)
+    assert rise.paired(metric(make, before), metric(make, after)) == (gained, lost)
+
+
+@pytest.mark.parametrize(("before", "after"), [("01", "011"), ("01", None), (None, "01")])
+def test_what_cannot_be_paired_is_tested_as_two_rates(
+    make: SimpleNamespace, before: str | None, after: str | None
+) -> None:
+    one, other = (
+        metric(make, o) if o else make.metric(make.rate(1, 2, metric="recall"))
+        for o in (before, after)
+    )
+    assert rise.paired(one, other) is None
+    assert rise.p_value(one, other) == rise.fisher(one.k or 0, one.n, other.k or 0, other.n)
+
+
+def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show(
+    make: SimpleNamespace,
+) -> None:
+    """Of 60 secrets 30 leaked, and the same 30 with 8 others now: p = 1/256; Fisher: 0.1."""
+    one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
+    assert rise.p_value(one, other) == 1 / 256
+    assert rise.fisher(30, 60, 38, 60) > 0.09
+    assert _rises([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+
+
+def test_a_changed_plan_pairs_nothing(make: SimpleNamespace) -> None:
+    """Other secrets stand at the same places."""
+    one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
+    assert _rises([Pair("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
+
+
+@pytest.mark.parametrize("silent", [0, 3, 4, 5])
+def test_too_few_secrets_can_show_nothing(make: SimpleNamespace, silent: int) -> None:
+    """All of n gained is 2⁻ⁿ: five are needed at 5 %."""
+    one, other = metric(make, "0" * silent + "1"), metric(make, "0" * silent + "1")
+    assert rise.enough(one, other, 0.05) == (silent + 1 >= 5)
+
+
+def test_the_rise_it_says_it_notices_is_noticed_as_often(
+    make: SimpleNamespace, generator: np.random.Generator
+) -> None:
+    before = metric(make, "1" * 10 + "0" * 50)
+    noticed = rise.noticed(before, before, 0.05, 0.0, power=0.8)
+    assert noticed is not None
+    each = (noticed - 10 / 60) * 60 / 50  # of a secret that did not leak
+    caught = 0
+    for _ in range(2000):
+        gained = int(generator.binomial(50, each))
+        caught += rise.mcnemar(gained, 0) < 0.05
+    assert caught / 2000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_where_nothing_changed_it_seldom_alarms(
+    make: SimpleNamespace, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six metrics of 60 secrets; each leaks with a probability of its own, in both runs alike."""
+    monkeypatch.setattr(rise, "noticed", lambda *_: None)
+    alarms, builds = 0, 3000
+    for _ in range(builds):
+        pairs = []
+        for _ in range(6):
+            each = generator.beta(0.7, 0.7, size=60)
+            one, other = ((generator.random(60) < each).astype(int) for _ in range(2))
+            told = ["".join(map(str, run)) for run in (one, other)]
+            pairs.append(Pair("x", *(metric(make, t) for t in told)))
+        states = [check.state for check in _rises(pairs, Regression(), changed=False)]
+        alarms += State.FAIL in states
+    assert 0.005 < alarms / builds < 0.05
+
+
+@pytest.mark.parametrize("bad", ["2", "0 1", "yes"])
+def test_an_outcome_is_nothing_else(make: SimpleNamespace, bad: str) -> None:
+    from pydantic import ValidationError
+
+    from audit.results import FindingResult
+
+    document: dict[str, Any] = make.rate(1, 2).model_dump()
+    with pytest.raises(ValidationError):
+        FindingResult.model_validate({**document, "outcomes": bad})
