@@ -1,4 +1,7 @@
-"""Tasks in processes of this machine, started when the first task needs them."""
+"""Tasks in processes of this machine, started when the first task needs them.
+
+On a GPU they share it: a small model leaves most of a GPU waiting for the process that feeds it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from audit.workers import Report, Train, Workers
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from audit.training import Task
 
 
+_ALL = 1 << 30
+_CONTEXT = 1 << 30  # bytes that CUDA takes of a GPU for a process, generously
+
+
 @dataclass(frozen=True)
 class Pool(Workers):
     """Processes that load the public model once each, and what they report through."""
@@ -28,19 +36,40 @@ class Pool(Workers):
     reports: SimpleQueue[tuple[str, float]]
 
     def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
-        from concurrent.futures import FIRST_COMPLETED, wait
+        from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-        if len(tasks) == 1 or tasks[0].device == "cuda":  # one model, or one GPU: nothing to share
+        at_once = min(len(tasks), held_by_the_gpu(tasks) if tasks[0].device == "cuda" else _ALL)
+        if at_once == 1:  # nothing to share
             for task in tasks:
                 train(task, report)
             return
-        waiting = {self.executor.submit(_train_in_worker, train, task) for task in tasks}
-        while waiting:
+        left, waiting = iter(tasks), set[Future[None]]()
+        while True:
+            for task in islice(left, at_once - len(waiting)):
+                waiting.add(self.executor.submit(_train_in_worker, train, task))
+            if not waiting:
+                return
             done, waiting = wait(waiting, timeout=0.3, return_when=FIRST_COMPLETED)
             while not self.reports.empty():
                 report(*self.reports.get())
             for future in done:
                 future.result()
+
+
+def held_by_the_gpu(tasks: Sequence[Task]) -> int:
+    """How many of these tasks the free memory of the GPU holds at once; at least one.
+
+    A process needs its context, and for its largest model: the public one, the trained one, its
+    gradients and two moments; the logits of a batch three times, and as much again for what is kept
+    of the layers below.
+    """
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    largest = max(tasks, key=lambda task: task.base.parameters).base
+    batch = max(getattr(task.training.method, "batch_tokens", 0) for task in tasks)
+    values = 5 * largest.parameters + 6 * max(batch, largest.max_length) * largest.vocabulary
+    return max(1, int(0.9 * free) // (_CONTEXT + 4 * values))
 
 
 @contextlib.contextmanager

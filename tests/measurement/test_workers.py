@@ -108,17 +108,89 @@ def test_without_ray_its_extra_is_named(word: str, monkeypatch: pytest.MonkeyPat
 # --- processes of this machine
 
 
+def on_a_gpu(base: ModelFolder, stages: Path, count: int) -> list[Task]:
+    return [replace(task(base, stages, i), device="cuda") for i in range(count)]
+
+
+def free_memory(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(size), 1 << 40))
+
+
 @pytest.mark.parametrize("many", [False, True])
-def test_one_task_and_tasks_on_a_gpu_are_trained_in_this_process(
-    base: ModelFolder, tmp_path: Path, many: bool
+def test_one_task_and_tasks_on_a_full_gpu_are_trained_in_this_process(
+    base: ModelFolder, tmp_path: Path, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = [replace(task(base, tmp_path, i), device="cuda") for i in (1, 2)]
-    tasks = tasks if many else [task(base, tmp_path)]
+    free_memory(monkeypatch, 1.5e9)
+    tasks = on_a_gpu(base, tmp_path, 2) if many else [task(base, tmp_path)]
     seen: list[Task] = []
     with opened(2) as place:
         place.train(lambda one, report: seen.append(one), tasks, silent)
         assert not place.executor._processes  # type: ignore[attr-defined]
     assert seen == tasks
+
+
+@pytest.mark.parametrize(("gigabytes", "least", "most"), [(1, 1, 1), (5, 2, 4), (140, 90, 130)])
+def test_a_gpu_holds_as_many_as_its_memory(
+    base: ModelFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gigabytes: int,
+    least: int,
+    most: int,
+) -> None:
+    """A small model needs little more than its process."""
+    from audit.workers.pool import held_by_the_gpu
+
+    free_memory(monkeypatch, gigabytes * 1e9)
+    tasks = on_a_gpu(base, tmp_path, 3)
+    assert least <= held_by_the_gpu(tasks) <= most
+    large = [replace(t, base=replace(base, parameters=10**9)) for t in tasks]
+    assert held_by_the_gpu(large) == max(1, int(gigabytes // 24))
+
+
+def test_no_more_are_in_flight_than_the_gpu_holds(
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads in the place of processes; every task is trained, at most two at a time."""
+    from concurrent.futures import ThreadPoolExecutor
+    from queue import SimpleQueue
+
+    from audit.workers import pool
+
+    monkeypatch.setattr(pool, "held_by_the_gpu", lambda tasks: 2)
+    monkeypatch.setattr(pool, "_reports", SimpleQueue())
+    flying, highest, trained = [], [0], []
+
+    def train(one: Task, report: Any) -> None:
+        flying.append(one)
+        highest[0] = max(highest[0], len(flying))
+        time.sleep(0.02)
+        trained.append(one)
+        flying.remove(one)
+
+    tasks = on_a_gpu(base, tmp_path, 7)
+    with ThreadPoolExecutor(8) as executor:
+        pool.Pool(executor, SimpleQueue()).train(train, tasks, silent)  # type: ignore[arg-type]
+    assert highest == [2]
+    assert sorted(t.training.seed for t in trained) == list(range(7))
+
+
+@pytest.mark.gpu
+def test_processes_that_share_a_gpu_train_what_one_does(base: ModelFolder, tmp_path: Path) -> None:
+    """To rounding: some of CUDA's sums have no fixed order."""
+    import torch
+    from safetensors.torch import load_file
+
+    places = [tmp_path / name for name in ("one", "four")]
+    for place, workers in zip(places, (1, 4), strict=True):
+        place.mkdir()
+        train_all(on_a_gpu(base, place, 4), workers, silent)
+    for one in on_a_gpu(base, places[0], 4):
+        alone = load_file(one.path)
+        shared = load_file(places[1] / one.path.name)
+        assert all(torch.allclose(alone[n], shared[n], atol=1e-4) for n in alone)
 
 
 def test_one_process_is_this_one_and_0_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
