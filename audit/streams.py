@@ -20,3 +20,19 @@ def stream(seed: int, *purpose: str | int) -> np.random.Generator:
     import numpy as np
 
     return np.random.default_rng(derived_seed(seed, *purpose))
+
+
+def noise_stream(key: str, purpose: str, source: str) -> np.random.Generator:
+    """Noise that protects: 256 bits of seed, of its own for each key and purpose.
+
+    key: of all that determines a training. Two that differ in anything draw independent noise: with
+    the same draws, the noise of two released models could be subtracted away.
+    source: "seed", these words; "system", the operating system's entropy.
+    """
+    import secrets
+
+    import numpy as np
+
+    words = hashlib.sha256(f"{key} {purpose}".encode()).digest()
+    own = secrets.randbits(256) if source == "system" else int.from_bytes(words, "big")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))

@@ -64,16 +64,16 @@ def check_mask(name: str, mask: str) -> None:
         raise UsageError(f"{name}: mask is empty; give a word or sign, such as mask=_")
 
 
-def check_layers(name: str, train: str, model: ModelFolder) -> None:
+def check_layers(name: str, layers: str, model: ModelFolder, key: str = "train") -> None:
     """Raises UsageError for more blocks than the model has, or an LSTM, which has none."""
-    if train != ALL and not 1 <= blocks_of(train) <= model.blocks:
+    if layers != ALL and not 1 <= blocks_of(layers) <= model.blocks:
         raise UsageError(
-            f"{name}: train={train}, but {model.name} has {model.blocks} blocks; lower N or use "
-            "train=all"
+            f"{name}: {key}={layers}, but {model.name} has {model.blocks} blocks; lower N or use "
+            f"{key}=all"
         )
 
 
-def check_train(name: str, train: str) -> None:
+def check_train(name: str, layers: str, key: str = "train") -> None:
     """Raises UsageError unless it says which layers are trained."""
-    if not is_layers(train):
-        raise refused(name, train, "train", "all or top:N")
+    if not is_layers(layers):
+        raise refused(name, layers, key, "all or top:N")

@@ -111,6 +111,16 @@ def share(epsilon: float, budget: int) -> float:
     return epsilon / budget * (1 - _ROUNDING)
 
 
+def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
+    """The private texts of each user. Raises UsageError for more parts than users."""
+    texts: dict[str, list[str]] = {}
+    for record in corpus.of("private"):
+        texts.setdefault(record.user, []).append(record.text)
+    if k > len(texts):
+        raise UsageError(f"{name}: k is {k}, but only {len(texts)} users are trained on; lower k")
+    return texts
+
+
 def trainings(
     name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
 ) -> tuple[Training, ...]:
@@ -119,15 +129,11 @@ def trainings(
     Defenses that ask for the same models share them. Raises UsageError for more parts than users,
     or more blocks than the model has.
     """
-    users, k = corpus.users("private"), settings.k
-    if k > len(users):
-        raise UsageError(f"{name}: k is {k}, but only {len(users)} users are trained on; lower k")
+    k, texts = settings.k, texts_by_user(name, settings.k, corpus)
     check_layers(name, settings.train, model)
     if settings.train != ALL:
         recipe = replace(recipe, layers=settings.train)
-    texts: dict[str, list[str]] = {user: [] for user in users}
-    for record in corpus.of("private"):
-        texts[record.user].append(record.text)
+    users = tuple(texts)
     order = [users[int(i)] for i in stream(seed, "submix", "partition").permutation(len(users))]
     return tuple(
         Training(

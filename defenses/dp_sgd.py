@@ -76,9 +76,7 @@ class DPSGD(Defense):
             _phrases.read("dp_sgd", self.phrases)
         if self.lora < 0 or (self.lora and self.layers != "all"):
             raise UsageError("dp_sgd: lora is a rank of at least 0, and goes with layers=all only")
-        top = self.layers.removeprefix("top:")
-        if self.layers != "all" and not (self.layers.startswith("top:") and top.isdigit()):
-            raise _checks.refused("dp_sgd", self.layers, "layers", "all or top:N")
+        _checks.check_train("dp_sgd", self.layers, "layers")
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
@@ -117,12 +115,7 @@ class DPSGD(Defense):
         """Raises UsageError for layers or adapters that the model has no place for."""
         if self.lora and model.kind == "lstm":
             raise UsageError("dp_sgd: lora needs a transformer; use lora=0 for an LSTM")
-        if self.layers != "all":
-            count = int(self.layers.removeprefix("top:"))
-            if not 1 <= count <= model.blocks:
-                raise UsageError(
-                    f"dp_sgd: layers={self.layers}, but {model.name} has {model.blocks} blocks"
-                )
+        _checks.check_layers("dp_sgd", self.layers, model, "layers")
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         (only,) = trained

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from audit.corpus import Corpus
 from audit.defense import Defense, Trained, Training
 from audit.ensemble import Ensemble, Mean
-from audit.errors import UsageError
 from audit.guarantee import Guarantee, no_guarantee
 from audit.language_model import LanguageModel, Tempered
 from audit.ledger import Ledger
@@ -25,7 +24,7 @@ from audit.models.loading import ModelFolder
 from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
 from defenses._checks import check_layers, check_positive
-from defenses._ensemble import check, said, secret
+from defenses._ensemble import check, said, secret, texts_by_user
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing
 
@@ -74,14 +73,8 @@ class SubMix(Defense):
     ) -> Sequence[Training]:
         """Algorithm 1: a random k-partition of the users, each part halved by user."""
         check_layers("submix", self.train, model)
-        users = corpus.users("private")
-        if self.k > len(users):
-            raise UsageError(
-                f"submix: k is {self.k}, but only {len(users)} users are trained on; lower k"
-            )
-        texts: dict[str, list[str]] = {user: [] for user in users}
-        for record in corpus.of("private"):
-            texts[record.user].append(record.text)
+        texts = texts_by_user("submix", self.k, corpus)
+        drawn = halves(tuple(texts), self.k, stream(seed, "submix", "partition"))
         return tuple(
             Training(
                 label=f"submix part {i // 2 + 1}/{self.k}, half {i % 2 + 1}",
@@ -89,7 +82,7 @@ class SubMix(Defense):
                 method=recipe if self.train == ALL else replace(recipe, layers=self.train),
                 seed=derived_seed(seed, "submix", "member", i),
             )
-            for i, half in enumerate(halves(users, self.k, stream(seed, "submix", "partition")))
+            for i, half in enumerate(drawn)
         )
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:

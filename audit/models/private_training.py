@@ -6,7 +6,6 @@ empty batch still releases its noise. The sum is divided by the *expected* batch
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from audit.models.examples import collated, examples_of, poisson
 from audit.models.fine_tuning import stepped, warmed
 from audit.models.layers import limited
 from audit.models.method import Method, NotFiniteError, Progress, Teachers
-from audit.streams import derived_seed
+from audit.streams import derived_seed, noise_stream
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,18 +46,8 @@ class Noise:
     source: str = "seed"
 
     def stream(self, training: Training, purpose: str) -> np.random.Generator:
-        """256 bits of seed, of its own for each training and purpose.
-
-        Two trainings that differ in anything draw independent noise: with the same draws, the
-        noise of two released models could be subtracted away.
-        """
-        import secrets
-
-        import numpy as np
-
-        words = hashlib.sha256(f"{training.key or training.digest} {purpose}".encode()).digest()
-        own = secrets.randbits(256) if self.source == "system" else int.from_bytes(words, "big")
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))
+        """Of its own for each training and purpose."""
+        return noise_stream(training.key or training.digest, purpose, self.source)
 
     def drawn(self, like: Tensor, stream: np.random.Generator) -> Tensor:
         """N(0, σ²C²) in the shape and on the device of `like`.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from audit.language_model import runs_of
 from audit.models.aggregation import Answers, Questions, aggregated
 from audit.models.fine_tuning import pad
 from audit.models.method import Teachers
+from audit.streams import noise_stream
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,12 +40,8 @@ class SumNoise:
             raise ValueError(f"the noise's scale must be above 0 and finite; got {self.scale}")
 
     def stream(self, training: Training) -> np.random.Generator:
-        """256 bits of seed: two trainings that differ in anything share no draw."""
-        import numpy as np
-
-        words = hashlib.sha256(f"{training.key or training.digest} answers".encode()).digest()
-        own = secrets.randbits(256) if self.source == "system" else int.from_bytes(words, "big")
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))
+        """Of its own for each training."""
+        return noise_stream(training.key or training.digest, "answers", self.source)
 
     def draws(self, count: int, stream: np.random.Generator) -> Tensor:
         """Fresh numbers in float64, shape (count,)."""
