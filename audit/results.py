@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -334,8 +335,23 @@ def to_json(results: Results) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+# From each older version to the next one, as documents. "1" is the first there is: whatever it has
+# gained since then is optional.
+_NEXT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
+def migrated(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of any version that there was, as one of this version; others as they are."""
+    while (step := _NEXT.get(str(document.get("schema_version")))) is not None:
+        document = step(document)
+    return document
+
+
 def load(path: Path) -> Results:
-    """Reads results.json. Raises UsageError if it is missing, broken or of another version."""
+    """Reads results.json, of this version or an older one.
+
+    Raises UsageError if it is missing, broken or of a version that is not known.
+    """
     from pydantic import ValidationError
 
     from audit.errors import UsageError
@@ -346,7 +362,8 @@ def load(path: Path) -> Results:
         raise UsageError(f"{path}: no results here; `audit run` writes them") from None
     except (ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
-    version = document.get("schema_version") if isinstance(document, dict) else None
+    document = migrated(document) if isinstance(document, dict) else {}
+    version = document.get("schema_version")
     if version != SCHEMA_VERSION:
         raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
     try:

@@ -235,6 +235,36 @@ def test_a_bad_document_is_refused_by_its_place(tmp_path, edit, message):
     assert "\n" not in str(raised.value)
 
 
+def test_a_document_from_before_something_was_added_says_the_same(tmp_path):
+    """Version 1 has only gained what is optional: a promise to whoever keeps results."""
+    added = {"also", "phrases", "teachers_per_user", "blind", "roc", "exposures", "outcomes",
+             "spent_curve", "private_token_share", "sides", "stronger_than_release",
+             "detectable_rate", "accounting", "population", "sweep"}  # fmt: skip
+
+    def older(value):
+        if isinstance(value, dict):
+            return {name: older(inner) for name, inner in value.items() if name not in added}
+        return [older(inner) for inner in value] if isinstance(value, list) else value
+
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(older(json.loads(to_json(document())))))
+    again = load(path)
+    assert older(json.loads(to_json(again))) == json.loads(path.read_text())
+    assert older(json.loads(to_json(again))) == older(json.loads(to_json(document())))
+
+
+def test_older_versions_are_brought_up_step_by_step(tmp_path, monkeypatch):
+    from audit import results
+
+    steps = {
+        "0.8": lambda d: {**d, "schema_version": "0.9", "headline": d["headline"] + " Then."},
+        "0.9": lambda d: {**d, "schema_version": "1", "headline": d["headline"] + " Now."},
+    }
+    monkeypatch.setattr(results, "_NEXT", steps)
+    path = broken(tmp_path, lambda d: d.update(schema_version="0.8", headline="Once."))
+    assert load(path).headline == "Once. Then. Now."
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"3", b"null", b"[" * 100_000])
 def test_what_is_no_document_is_refused(tmp_path, content):
     path = tmp_path / "results.json"
