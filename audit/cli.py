@@ -247,13 +247,30 @@ def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
 @cli.command()
 @click.argument("one", type=click.Path(path_type=Path), metavar="A")
 @click.argument("other", type=click.Path(path_type=Path), metavar="B")
-def compare(one: Path, other: Path) -> None:
+@click.option("--format", "formats", default="", metavar="html,pdf", help="Reports to write.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("."),
+    metavar="DIR",
+    help="Where to; default: here.",
+)
+def compare(one: Path, other: Path, formats: str, output: Path) -> None:
     """Lays two runs side by side: plan, claims, utility, findings."""
-    from audit import results
+    from audit import plugins, results
     from audit.gate import comparison
 
-    sections = comparison.compare(*(results.load(f / "results.json") for f in (one, other)))
-    click.echo(comparison.text(sections))
+    names = [part.strip() for part in formats.split(",") if part.strip()]
+    writers = [plugins.module("reports", name) for name in names]
+    for name, writer in zip(names, writers, strict=True):
+        if not callable(getattr(writer, "write_comparison", None)):
+            raise UsageError(f"--format {name}: a comparison is written as html or pdf")
+    runs = [results.load(folder / "results.json") for folder in (one, other)]
+    click.echo(comparison.text(comparison.compare(*runs)))
+    if writers:
+        output.mkdir(parents=True, exist_ok=True)
+    for writer in writers:
+        click.echo(str(writer.write_comparison(*runs, output)))
 
 
 @cli.command("list")

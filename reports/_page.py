@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from audit.results import ReleaseResult, Results
@@ -32,7 +32,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Page:
-    """The whole report, figures excepted."""
+    """The whole report, figures excepted. changes: of a comparison, what is not as it was."""
 
     title: str
     subtitle: str
@@ -53,6 +53,7 @@ class Page:
     environment: list[Pair]
     costs: Table
     warnings: list[str]
+    changes: list[Table] = field(default_factory=list)
 
 
 def content(results: Results) -> tuple[Page, list[Figure]]:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from audit.results import Results
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from reports._figure import Figure
+    from reports._page import Page
+
 FILENAME = "report.html"
+COMPARISON = "comparison.html"
 _TEMPLATES = Path(__file__).parent / "_templates"
+# Where a name may be broken: submix_|unprotected, k=4,|epsilon=|8; never within 1,540.
+_JOINTS = re.compile(r"(?<=[:,=_])(?=[^\W\d_])|(?<=[:=_])(?=\d)")
 
 
 def write(results: Results, folder: Path) -> Path:
@@ -19,13 +30,28 @@ def write(results: Results, folder: Path) -> Path:
     return path
 
 
+def write_comparison(one: Results, other: Results, folder: Path) -> Path:
+    """Writes comparison.html of two runs into `folder`."""
+    from reports import _comparison
+
+    path = folder / COMPARISON
+    text = _laid_out(*_comparison.content(one, other))
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
 def render(results: Results) -> str:
     """The page as text; the same results give the same bytes."""
+    from reports import _page, _sweep
+
+    return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
+
+
+def _laid_out(page: Page, figures: list[Figure]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from reports import _marks, _page, _svg, _sweep
+    from reports import _marks, _svg
 
-    page, figures = (_page if results.sweep is None else _sweep).content(results)
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -34,6 +60,7 @@ def render(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["soft"] = _soft
     return environment.get_template("report.html.j2").render(
         page=page,
         figures=figures,
@@ -42,6 +69,13 @@ def render(results: Results) -> str:
         css=css,
         css_hash=_digest(css),
     )
+
+
+def _soft(name: str) -> Markup:
+    """The name, escaped, with places where a narrow column may break it."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(_JOINTS.split(name))
 
 
 def _digest(text: str) -> str:

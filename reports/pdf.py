@@ -6,11 +6,16 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from audit.results import Results
 
+if TYPE_CHECKING:
+    from reports._figure import Figure
+    from reports._page import Page
+
 FILENAME = "report.pdf"
+COMPARISON = "comparison.pdf"
 _TEMPLATE = Path(__file__).parent / "_templates" / "report.typ"
 # What the wheel's fonts can show; other characters are named, as ‹U+4E2D›.
 _COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (0x2070, 0x211E),
@@ -25,13 +30,27 @@ def write(results: Results, folder: Path) -> Path:
     return path
 
 
+def write_comparison(one: Results, other: Results, folder: Path) -> Path:
+    """Writes comparison.pdf of two runs into `folder`."""
+    from reports import _comparison
+
+    path = folder / COMPARISON
+    path.write_bytes(_laid_out(*_comparison.content(one, other)))
+    return path
+
+
 def render(results: Results) -> bytes:
     """The file's bytes, the same for the same results."""
+    from reports import _page, _sweep
+
+    return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
+
+
+def _laid_out(page: Page, figures: list[Figure]) -> bytes:
     import typst
 
-    from reports import _marks, _page, _svg, _sweep
+    from reports import _marks, _svg
 
-    page, figures = (_page if results.sweep is None else _sweep).content(results)
     data = {
         "page": asdict(page),
         "figures": [{**asdict(figure), "svg": _svg.on_paper(figure.svg)} for figure in figures],

@@ -15,7 +15,7 @@ from audit.results import Results
 from reports import html
 from reports._marks import VERDICTS
 
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"meta", "br", "wbr", "img", "link", "input", "hr"}
 
 
 class Page(HTMLParser):
