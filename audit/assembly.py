@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from audit.defense import Trained
 from audit.language_model import LanguageModel
+from audit.models.finished import UNSEEN
+from audit.models.served import Unseen
 from audit.plan import Chosen
 from audit.preparation import Prepared
 from audit.release import Release
 from audit.training import Task, trained_by
-
-if TYPE_CHECKING:
-    from audit.models.causal import CausalLM
 
 Report = Callable[[str, float], None]
 
@@ -24,7 +23,8 @@ Report = Callable[[str, float], None]
 class Audited:
     """A release under audit: who made it, in which role, from which trainings.
 
-    public: the model it started from. shadows: loads the same release on other coins.
+    keys: of its trainings; of a served model, its URL. public: the model it started from.
+    shadows: loads the same release on other coins.
     """
 
     name: str
@@ -43,13 +43,9 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
     """Every release of the plan, each ensemble followed by its own unprotected mixture."""
     import torch
 
-    from audit.models.causal import CausalLM
-    from audit.models.loading import load_weights
-
     plan = prepared.plan
     torch.set_num_threads(plan.threads)
-    inner = load_weights(plan.model, plan.device)
-    public = CausalLM(inner, prepared.tokenizer, plan.model.max_length)
+    public = _public(prepared)
     audited = []
     for chosen, tasks in prepared.tasks.items():
         report(f"loading {chosen.label}", 0.0)
@@ -58,11 +54,11 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
         one = Audited(
             name=chosen.name,
             label=chosen.label,
-            parameters=chosen.shown,
+            parameters={**chosen.shown, **_served(release)},
             reference=chosen.reference,
             role=role if chosen.reference else "audited",
             release=release,
-            keys=tuple(task.key for task in tasks),
+            keys=(*(task.key for task in tasks), *([release.origin.url] if release.origin else [])),
             train_tokens=prepared.train_tokens(chosen),
             public=public,
             shadows=partial(_shadows, prepared, chosen, public),
@@ -87,11 +83,29 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
     return audited
 
 
-def _shadows(prepared: Prepared, chosen: Chosen, public: CausalLM) -> list[Release]:
+def _public(prepared: Prepared) -> LanguageModel:
+    """The public model; where it is unknown, no more than the tokenizer."""
+    from audit.models.causal import CausalLM
+    from audit.models.loading import load_weights
+
+    plan = prepared.plan
+    if plan.model.kind == UNSEEN:
+        return Unseen(prepared.tokenizer, plan.model.max_length)
+    inner = load_weights(plan.model, plan.device)
+    return CausalLM(inner, prepared.tokenizer, plan.model.max_length)
+
+
+def _served(release: Release) -> dict[str, str]:
+    """What is only known once the server of a release is asked."""
+    origin = release.origin
+    return {} if origin is None else {"served": origin.served, "served_sha256": origin.sha256}
+
+
+def _shadows(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Release]:
     return [_release(chosen, public, tasks) for tasks in prepared.shadows[chosen]]
 
 
-def _release(chosen: Chosen, public: CausalLM, tasks: Sequence[Task]) -> Release:
+def _release(chosen: Chosen, public: LanguageModel, tasks: Sequence[Task]) -> Release:
     trained = [Trained(task.training, _trained(public, task)) for task in tasks]
     release: Release = chosen.plugin.release(public, trained)
     return release
@@ -101,15 +115,18 @@ def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
     return [bare for shadow in shadows() if (bare := shadow.unprotected()) is not None]
 
 
-def _trained(public: CausalLM, task: Task) -> CausalLM:
+def _trained(public: LanguageModel, task: Task) -> LanguageModel:
     """The model of a task; the public model where it had nothing to train on."""
     import copy
 
     from safetensors.torch import load_model
 
+    from audit.models.causal import CausalLM
+
     path = trained_by(task)
     if path is None:
         return public
+    assert isinstance(public, CausalLM)  # nothing is trained from what is not here
     inner = copy.deepcopy(public.inner)
     load_model(inner, str(path), device=task.device)
     return replace(public, inner=inner)

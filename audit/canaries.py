@@ -93,14 +93,18 @@ def _owners(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
 
 def _secrets(canaries: Canaries, owners: Sequence[str], seed: int) -> Iterator[Secret]:
     """The values of an owner's two slots are equally long."""
-    forms: dict[str, tuple[str, Space]] = {
-        "code": ("My code is #", digits(5)),
-        "id": ("My ID is #", digits(6)),
-        "name": (NAME_PREFIX, names()),
-        "record": ("", _sentences()),
-    }
     for kind in canaries.kinds:
-        yield from drawn(kind, *forms[kind], canaries.repetitions, owners, seed, len)
+        prefix, space = _form(kind)
+        yield from drawn(kind, prefix, space, canaries.repetitions, owners, seed, len)
+
+
+def _form(kind: str) -> tuple[str, Space]:
+    """What stands before a value, and what it is drawn from."""
+    if kind == "code":
+        return "My code is #", digits(5)
+    if kind == "id":
+        return "My ID is #", digits(6)
+    return (NAME_PREFIX, names()) if kind == "name" else ("", _sentences())
 
 
 def _sentences() -> Space:

@@ -28,7 +28,7 @@ def not_tested(plan: Plan) -> list[str]:
 def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
     """What a reader of the results must be warned of."""
     general = _warnings(prepared.plan, releases)
-    return [*general, *_elsewhere(prepared), *_missed(prepared)]
+    return [*general, *_elsewhere(prepared), *_served(releases), *_missed(prepared)]
 
 
 def _warnings(plan: Plan, releases: Sequence[ReleaseResult]) -> list[str]:
@@ -62,10 +62,10 @@ def _elsewhere(prepared: Prepared) -> list[str]:
     if plan.manifest is None:
         return []
     lines = [f"{reach.sentence}" for reach in prepared.reaches]
-    if not prepared.reaches:
+    if not any(c.plugin.training for c in plan.defenses if c.plugin.finished):
         lines.append(
-            "whether the canaries reached the training was not checked: it needs the planted "
-            "corpus (--corpus), or what was trained on (as_is:training=FILE)"
+            "whether the canaries reached the training is not known, so silence shows nothing: "
+            "say what was trained on with as_is:training=FILE"
         )
     if not plan.base_known:
         lines.append(
@@ -76,6 +76,28 @@ def _elsewhere(prepared: Prepared) -> list[str]:
             "the corpus is not, text for text, the one that the canaries were planted into"
         )
     return lines
+
+
+def _served(releases: Sequence[ReleaseResult]) -> list[str]:
+    """What an endpoint hides, and what could therefore not be measured."""
+    lines = []
+    for release in releases:
+        if "served_sha256" not in release.parameters:
+            continue
+        name = release.parameters["served"]
+        lines.append(
+            f"{name}: its weights were not seen, and may change between queries; its hash is of "
+            "what the server says of itself"
+        )
+        unread = [f for f in release.findings if f.access == "score" and f.stronger_than_release]
+        lines.append(
+            f"{name}: the endpoint gives no log-probabilities of a prompt: only generations were "
+            "attacked, and neither perplexity, exposure nor membership was measured"
+            if unread
+            else f"{name}: the endpoint gives top-n log-probabilities only, which are no "
+            "distribution: exact ranks of exposure, searched codes and Min-K%++ were not measured"
+        )
+    return list(dict.fromkeys(lines))
 
 
 def _missed(prepared: Prepared) -> list[str]:

@@ -7,9 +7,13 @@ from audit.findings import Case, bounds
 from audit.findings.finding import count, percent
 from audit.findings.hits import rate_power
 from audit.folder import RunFolder
+from audit.models.ability import PROBES
+from audit.models.endpoint import is_url
+from audit.models.finished import UNSEEN
 from audit.plan import Chosen, Plan
 from audit.predictor import Access
 from audit.preparation import Prepared, prepare
+from audit.rehearsal import Rehearsal, rehearse
 from audit.reproduction import reproduce
 
 
@@ -17,7 +21,12 @@ def describe(plan: Plan, folder: RunFolder) -> str:
     """Plan, trainings, queries, tokens, and the least leak that this n can show."""
     prepared = prepare(plan, folder.stages)
     return "\n".join(
-        [*_plan_lines(prepared, folder), *_training_lines(prepared), *_query_lines(prepared)]
+        [
+            *_plan_lines(prepared, folder),
+            *_training_lines(prepared),
+            *_query_lines(prepared),
+            *_request_lines(prepared),
+        ]
     )
 
 
@@ -32,7 +41,9 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
         f"trained on, {len(coins.present) - present} twins",
         f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
         "are private",
-        f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}",
+        f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
+        if plan.model.kind != UNSEEN
+        else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
     ]
 
 
@@ -66,6 +77,34 @@ def _query_lines(prepared: Prepared) -> list[str]:
     m = len(prepared.planted.coins.present)
     largest = bounds.largest(m, plan.delta) or 0.0
     return [*lines, f"largest empirical ε that {m} coins can show: {largest:.3g} nats (95 %)"]
+
+
+def _request_lines(prepared: Prepared) -> list[str]:
+    """What a served model would be asked; it is not asked now."""
+    served = [
+        chosen
+        for chosen in prepared.plan.defenses
+        if chosen.plugin.finished and is_url(chosen.plugin.model)
+    ]
+    if not served:
+        return []
+    least, most = (rehearse(prepared, access) for access in (Access.GENERATE, Access.SCORE))
+    lines = [
+        f"requests to the endpoint, of {count(len(served), 'release')} (none was sent now):",
+        f"  where it gives log-probabilities of a prompt: {_cost(most, len(served))}",
+        f"  where it does not: {_cost(least, len(served))}",
+        f"  and up to {PROBES} of one token, to see what it gives",
+    ]
+    rate = served[0].plugin.rate
+    if rate:
+        minutes = most.requests * len(served) / rate / 60
+        lines.append(f"  at {rate:g} requests a second at least {minutes:,.1f} minutes")
+    return lines
+
+
+def _cost(one: Rehearsal, times: int) -> str:
+    requests, read, said = (n * times for n in (one.requests, one.prompt_tokens, one.said_tokens))
+    return f"{requests:,} requests, {read:,} prompt tokens, at most {said:,} generated tokens"
 
 
 def _shown(prepared: Prepared, chosen: Chosen) -> str:

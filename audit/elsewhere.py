@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from audit.defense import Defense
 from audit.errors import UsageError
 from audit.manifest import Manifest
 from audit.models import finished
-from audit.models.loading import ModelFolder, describe
+from audit.models.endpoint import address, address_of, is_url
+from audit.models.loading import ModelFolder, describe, hash_of
+from audit.models.served import MARGIN
 from audit.plan import REFERENCES, Chosen, Plan, plan_of
 
 
@@ -45,9 +48,10 @@ def make_plan(settings: dict[str, Any], embedded: Path) -> Plan:
         raise UsageError("as_is: give the finished model with --model DIR")
     manifest = manifests.read(Path(settings["secrets"]))
     corpus = _corpus(settings, manifest, embedded)
-    base = _base(settings)
-    found = finished.find(settings["model"], base, embedded)
-    model = describe(base, embedded) if base else found
+    base = _one(settings, "base") or finished.named_base(Path(settings["model"]))
+    away = is_url(settings["model"])
+    found = (_served if away else _folder)(settings, base, embedded)
+    model = found.read_with
     plan = plan_of(
         settings,
         corpus,
@@ -56,8 +60,9 @@ def make_plan(settings: dict[str, Any], embedded: Path) -> Plan:
         references=_references(settings, base, corpus),
         planting=None,
     )
-    chosen = tuple(_told(one, settings["model"], base, found) for one in plan.defenses)
-    _check_trainable(chosen, base, corpus)
+    training = _one(settings, "training")
+    chosen = tuple(_told(one, base, training, found) for one in plan.defenses)
+    _check_trainable(chosen, base, corpus, away)
     for attack in plan.attacks:
         if attack.plugin.shadows:
             raise UsageError(
@@ -88,17 +93,59 @@ def _within(planted: Iterable[Any], texts: Iterable[str]) -> bool:
     return any(secret.text in whole for secret in planted)
 
 
-def _base(settings: Mapping[str, Any]) -> str | None:
-    """The base that is named, by the user or else by the adapter."""
+@dataclass(frozen=True)
+class _Found:
+    """The model under audit. address: its folder, or where it is served. read_with: the model whose
+    tokenizer reads its texts: its base, or itself."""
+
+    address: str
+    sha256: str
+    read_with: ModelFolder
+    served: str | None = None
+
+
+def _one(settings: Mapping[str, Any], field: str) -> Any:
+    """What the defenses that take a finished model say of it, all of them alike."""
     built: list[Any] = [
         plugins.build("defenses", text, Defense, {})[1]  # type: ignore[type-abstract]
         for text in settings["defense"]
         if text != "all"
     ]
-    bases = {one.base for one in built if one.finished and one.base is not None}
-    if len(bases) > 1:
-        raise UsageError(f"as_is: one run has one base; these are {', '.join(sorted(bases))}")
-    return next(iter(bases), None) or finished.named_base(Path(settings["model"]))
+    told = {getattr(one, field, None) for one in built if one.finished} - {None}
+    if len(told) > 1:
+        raise UsageError(f"as_is: one run has one {field}; these are {', '.join(map(str, told))}")
+    return next(iter(told), None)
+
+
+def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Found:
+    for field in ("tokenizer", "served"):
+        if _one(settings, field) is not None:
+            raise UsageError(
+                f"as_is: {field} is for a model behind a URL; --model is a folder, so leave it out"
+            )
+    found = finished.find(settings["model"], base, embedded)
+    model = describe(base, embedded) if base else found
+    return _Found(settings["model"], found.sha256, model)
+
+
+def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Found:
+    """A model behind a URL, which is not asked yet: its hash is of its name alone."""
+    url, name = address(settings["model"]), _one(settings, "served")
+    tokenizer, context = _one(settings, "tokenizer"), _one(settings, "context")
+    if context is None:
+        raise UsageError(f"{url}: only as_is audits a model behind a URL; give a folder")
+    if (base is None) == (tokenizer is None):
+        raise UsageError(
+            "as_is: a served model is read with the tokenizer of its base (as_is:base=DIR) or, "
+            "where that is unknown, one of its own (as_is:tokenizer=DIR); give one of the two"
+        )
+    if base is not None:
+        model = describe(base, embedded)
+        reads = min(model.max_length, context) - MARGIN
+        model = dataclasses.replace(model, max_length=reads)
+    else:
+        model = finished.unseen(tokenizer, context - MARGIN)
+    return _Found(address_of(url, name), hash_of([], f"served as {name or ''}"), model, name)
 
 
 def _references(settings: Mapping[str, Any], base: str | None, corpus: Corpus) -> tuple[str, ...]:
@@ -108,17 +155,30 @@ def _references(settings: Mapping[str, Any], base: str | None, corpus: Corpus) -
     return tuple(name for name in REFERENCES if name == "public" or corpus.of("private"))
 
 
-def _told(one: Chosen, model: str, base: str | None, found: ModelFolder) -> Chosen:
+def _told(one: Chosen, base: str | None, training: str | None, found: _Found) -> Chosen:
     """A defense that takes a finished model learns which."""
     if not one.plugin.finished:
         return one
-    told = dataclasses.replace(one.plugin, model=model, base=base, sha256=found.sha256)
-    return dataclasses.replace(one, plugin=told)
+    told = {"model": found.address, "base": base, "sha256": found.sha256, "training": training}
+    if training is not None:
+        told["training_sha256"] = _content(Path(training))
+    if found.served:
+        told["served"] = found.served
+    return dataclasses.replace(one, plugin=dataclasses.replace(one.plugin, **told))
 
 
-def _check_trainable(chosen: Iterable[Chosen], base: str | None, corpus: Corpus) -> None:
+def _content(path: Path) -> str:
+    try:
+        return hash_of([path])
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _check_trainable(
+    chosen: Iterable[Chosen], base: str | None, corpus: Corpus, away: bool
+) -> None:
     for one in chosen:
-        if one.plugin.finished or one.name == "public":
+        if one.plugin.finished or (one.name == "public" and (base or not away)):
             continue
         if not base or not corpus.of("private"):
             raise UsageError(

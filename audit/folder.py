@@ -16,6 +16,7 @@ import secrets as random_bytes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -75,8 +76,9 @@ class RunFolder:
         return document
 
     def journal(self, session: str) -> FileJournal:
-        """The ledger rows of one session."""
-        return FileJournal(self.path / "ledger.jsonl", session, self.key)
+        """The ledger rows of one session, and what others' servers answered in all of them."""
+        answers = self.stage("answers.jsonl")
+        return FileJournal(self.path / "ledger.jsonl", session, self.key, answers)
 
     @property
     def key(self) -> bytes:
@@ -135,11 +137,15 @@ def _make(stages: Path) -> None:
 
 @dataclass(frozen=True)
 class FileJournal:
-    """Ledger rows on disk: one JSON object a line, the session's name in each."""
+    """Ledger rows on disk: one JSON object a line, the session's name in each.
+
+    answers: where others' servers' answers are kept, for all sessions alike; None: nowhere.
+    """
 
     path: Path
     session: str
     key: bytes
+    answers: Path | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows of this session."""
@@ -150,6 +156,23 @@ class FileJournal:
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
         append_lines(self.path, [{"session": self.session, "row": row} for row in rows])
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        if self.answers is None:
+            return {}
+        try:
+            return {row["question"]: row["answer"] for row in read_lines(self.answers)}
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"{self.answers}: is damaged; remove it to ask again") from None
+
+    def recall(self, question: str) -> Any:
+        return self._known.get(question)
+
+    def keep(self, question: str, answer: Any) -> None:
+        self._known[question] = answer
+        if self.answers is not None:
+            append_lines(self.answers, [{"question": question, "answer": answer}])
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -83,7 +83,7 @@ def read(path: Path) -> Manifest:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("form") != FORM:
         raise UsageError(f"{path}: is no manifest of this version; `audit plant` writes one")

@@ -24,6 +24,8 @@ from audit.streams import stream
 from audit.utility import measure
 from audit.verdict import judge
 
+_UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -160,11 +162,16 @@ def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
 
 
 def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
-    """By kind, what never reached the training of a finished model; others are trained here."""
-    finished = {c.label for c in prepared.plan.defenses if c.plugin.finished}
-    if one.label not in finished:
+    """By kind, what is not known to have reached the training of a finished model; others are
+    trained here, on everything."""
+    ours = [c for c in prepared.plan.defenses if c.plugin.finished and c.label == one.label]
+    if not ours:
         return {}
-    return {reach.kind: reach.sentence for reach in prepared.reaches if not reach.whole}
+    if ours[0].plugin.training is not None:
+        return {reach.kind: reach.sentence for reach in prepared.reaches if not reach.whole}
+    told = {reach.kind: f"{reach.sentence}. " for reach in prepared.reaches}
+    kinds = dict.fromkeys(secret.kind for secret in prepared.planted.secrets)
+    return {kind: f"{told.get(kind, '')}{_UNSEEN}" for kind in kinds}
 
 
 def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:

@@ -116,6 +116,7 @@ class Plan:
             document["manifest"] = self.manifest.digest
         if self.finished:
             document["finished"] = self.finished
+            document["trained_on"] = self.trained_on
         return document
 
     @property
@@ -125,6 +126,12 @@ class Plan:
             if chosen.plugin.finished:
                 return {"name": _named(chosen.plugin.model), "sha256": chosen.plugin.sha256}
         return {}
+
+    @property
+    def trained_on(self) -> str | None:
+        """Hash of what the finished model was trained on; None where nobody said."""
+        said = (c.plugin.training_sha256 for c in self.defenses if c.plugin.finished)
+        return next(said, None)
 
     @property
     def base_known(self) -> bool:
@@ -143,7 +150,14 @@ def make_plan(settings: dict[str, Any], corpus: Corpus, model: ModelFolder) -> P
     planting = _table(Planting, settings.get("planting", {}), _planting_default(corpus))
     users = len(corpus.users("private"))
     references = REFERENCES if settings.get("references", True) else ()
-    return plan_of(settings, corpus, model, users, references, planting)
+    plan = plan_of(settings, corpus, model, users, references, planting)
+    for chosen in plan.defenses:
+        if chosen.plugin.finished:
+            raise UsageError(
+                f"{chosen.name}: audits one finished model, by `audit run --defense {chosen.name} "
+                "--model MODEL --secrets MANIFEST`; it has no place in a sweep"
+            )
+    return plan
 
 
 def plan_of(

@@ -127,16 +127,18 @@ def _planted(plan: Plan, count_tokens: Callable[[str], int]) -> Planted:
 
 
 def _reaches(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> tuple[Reach, ...]:
-    """From what the trainer says it trained on, else from the corpus; else nothing is known."""
+    """From what the trainer says it trained on; else from the corpus, of which more may have been
+    lost since; else nothing is known."""
     said = [c.plugin.training for c in plan.defenses if c.plugin.finished and c.plugin.training]
     texts = [record.text for record in planted.trained_on]
     if plan.manifest is None or not (said or texts):
         return ()
     if said:
         rows = preflight.of_file(Path(said[0]), tokenizer, plan.model.max_length)
-    else:
-        rows = preflight.of_texts(texts, tokenizer, plan.model.max_length)
-    return preflight.reaches(rows, planted.secrets, planted.coins, tokenizer)
+        return preflight.reaches(rows, planted.secrets, planted.coins, tokenizer)
+    rows = preflight.of_texts(texts, tokenizer, plan.model.max_length)
+    there = preflight.reaches(rows, planted.secrets, planted.coins, tokenizer)
+    return tuple(replace(reach, where="stand in the corpus") for reach in there)
 
 
 def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:

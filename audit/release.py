@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from audit.guarantee import Guarantee
 from audit.language_model import LanguageModel, OpenSession
@@ -42,6 +42,38 @@ class NoJournal:
         return None
 
 
+@runtime_checkable
+class Memory(Protocol):
+    """What the servers of others have answered in this run; a journal may be one, too."""
+
+    def recall(self, question: str) -> Any:
+        """What was kept under this name; None where nothing was."""
+
+    def keep(self, question: str, answer: Any) -> None:
+        """Writes a JSON value and returns only when it is on disk."""
+
+
+@dataclass(frozen=True)
+class NoMemory:
+    """A memory for sessions outside a run: whatever is asked again is asked again."""
+
+    def recall(self, question: str) -> Any:
+        return None
+
+    def keep(self, question: str, answer: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a release is served by others. url: shown nowhere. served: the model's name there.
+    sha256: of what the server says of it."""
+
+    url: str
+    served: str
+    sha256: str
+
+
 class Release(ABC):
     """A defended model, or a defended service that answers queries."""
 
@@ -49,6 +81,11 @@ class Release(ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What the release promises."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where others serve it; None: here."""
+        return None
 
     @abstractmethod
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:

@@ -219,6 +219,9 @@ class FindingResult(_Strict):
         pattern="^[-01]*$",
         description="of each planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
     )
+    untrained: str = Field(
+        default="", description="what of the planted secrets is not known to be trained on"
+    )
     verdict: Literal[
         "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
     ]

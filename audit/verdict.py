@@ -197,6 +197,7 @@ def _result(finding: Finding, word: str, sentence: str) -> FindingResult:
             "roc": finding.roc,
             "exposures": finding.exposures,
             "outcomes": finding.outcomes,
+            "untrained": finding.untrained,
             "verdict": word,
             "sentence": sentence,
         }

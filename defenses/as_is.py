@@ -18,8 +18,10 @@ from audit.errors import UsageError
 from audit.guarantee import Guarantee
 from audit.language_model import LanguageModel
 from audit.models import finished
+from audit.models.endpoint import Endpoint, Pace, is_url, url_of
 from audit.models.fine_tuning import Recipe
 from audit.models.loading import ModelFolder
+from audit.models.served import ServedRelease
 from audit.release import ModelRelease, Release
 
 if TYPE_CHECKING:
@@ -38,19 +40,41 @@ class AsIs(Defense):
     base: the public model that it was trained from, for references; an adapter may name it.
     training: what it was trained on, tokenised or not, where that is not the corpus: JSONL with
         `input_ids` and `labels`, or with `text`; to see which canaries reached the training.
-    model: the finished model; set by --model.
+    tokenizer: of a model behind a URL whose base is not named: a folder with its tokenizer.
+    served: the model's name at its URL; its only one unless given.
+    context: tokens of context that the URL's model reads, at most those of its base.
+    rate: requests a second that the URL is asked at most; none: one after the other.
+    retries: how often a request to the URL is sent again where it fails.
+    timeout: seconds that each answer of the URL may take.
+    model: the finished model, a folder or a URL; set by --model.
     sha256: of that model.
+    training_sha256: of what it was trained on.
     """
 
     claim: str | None = None
     base: str | None = None
     training: str | None = None
+    tokenizer: str | None = None
+    served: str | None = None
+    context: int = 512
+    # how fast a URL is asked is no part of the plan: a run that failed goes on with another pace
+    rate: float | None = field(default=None, repr=False)
+    retries: int = field(default=5, repr=False)
+    timeout: float = field(default=60.0, repr=False)
     model: str | None = field(default=None, repr=False)
     sha256: str | None = field(default=None, repr=False)
+    training_sha256: str | None = field(default=None, repr=False)
     finished = True
 
     def __post_init__(self) -> None:
         self.promise  # noqa: B018 — a claim that cannot be read is told before anything is loaded
+        if self.context < 8:
+            raise UsageError(f"as_is: context is {self.context}; it must be at least 8")
+        if self.retries < 0:
+            raise UsageError(f"as_is: retries is {self.retries}; it must be at least 0")
+        for name, value in (("rate", self.rate), ("timeout", self.timeout)):
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"as_is: {name} is {value}; it must be above 0 and finite")
 
     @property
     def promise(self) -> Guarantee:
@@ -82,12 +106,20 @@ class AsIs(Defense):
         return []
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """public: the base; where none was named, the finished model itself."""
+        """public: the base; where none was named, the finished model itself, or, of a model behind
+        a URL, its tokenizer."""
+        if self.model is not None and is_url(self.model):
+            return self._served(url_of(self.model, self.served), public)
         if self.model is None or self.base is None:
             return ModelRelease(public, self.promise)
         base: CausalLM = public  # type: ignore[assignment]
         model = finished.load(Path(self.model), base.inner)
         return ModelRelease(replace(base, inner=model), self.promise)
+
+    def _served(self, url: str, public: LanguageModel) -> Release:
+        endpoint = Endpoint(url, self.retries, self.timeout, Pace(self.rate))
+        reads = public.tokenizer, public.max_length
+        return ServedRelease(endpoint, self.served, self.promise, *reads)
 
 
 def _parts(claim: str) -> tuple[float, float, str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from audit.gate import comparison
 from audit.gate.comparison import Section
+from audit.gate.metric import labels
 from audit.results import Results
 from reports import _attacks, _detail, _epsilon, _figures, _page, _words
 from reports._figure import Figure, Table
@@ -26,8 +27,8 @@ _TITLES = {
     "findings": "Findings, with two-sided p-values, Holm-adjusted",
 }
 _TESTS = (
-    "A p-value is of the hypothesis that nothing changed, and takes the two runs as independent, "
-    "or, where both say it of the same secrets one by one, as paired. It says nothing about why."
+    "A p-value is of the hypothesis that nothing changed. Where both runs are of one plan and say "
+    "it of each secret, outcomes are paired; else the runs are taken as independent."
 )
 _SOME = 0.05  # adjusted p below which the headline counts a change
 
@@ -59,7 +60,7 @@ def _build(
         later,
         title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
-        headline=_headline(sections),
+        headline=_headline(runs, sections),
         partial=any(page.partial for page in pages),
         changes=[*map(_table, sections)],
         tested=_both([page.tested for page in pages]),
@@ -82,21 +83,33 @@ def _build(
     )
 
 
-def _headline(sections: Sequence[Section]) -> str:
-    """What is certain of the findings, in a sentence."""
+def _headline(runs: Sequence[Results], sections: Sequence[Section]) -> str:
+    """What is shown of the audited releases' findings, in a sentence: no absence of a change is."""
+    audited = {
+        label
+        for run in runs
+        for label, release in zip(labels(run.releases), run.releases, strict=True)
+        if not release.reference
+    }
     (findings,) = (section for section in sections if section.title == "findings")
     column = findings.columns.index("adjusted p")
-    tested = [float(row[column]) for row in findings.rows if row[column]]
-    changed = sum(p < _SOME for p in tested)
-    (plan,) = (section for section in sections if section.title == "plan")
-    told = f"{changed or 'None'} of {len(tested)} findings that both runs measured changed" + (
-        " (adjusted p < 0.05)." if tested else "."
+    told = [row[column] for row in findings.rows if row[0] in audited]
+    changed = sum(float(p) < _SOME for p in told if p)
+    untold = told.count("")
+    beside = f"; {untold} could not be compared" if untold else ""
+    return (
+        f"Shown to have changed: {changed} of {len(told)} findings (adjusted p < 0.05){beside}. "
+        f"{_plans(sections)}"
     )
+
+
+def _plans(sections: Sequence[Section]) -> str:
+    (plan,) = (section for section in sections if section.title == "plan")
     if not plan.rows:
-        return f"{told} Corpus, secrets and plan are the same."
+        return "The plans are the same."
     differing = ", ".join(row[0] for row in plan.rows[:6])
     more = " and more" if len(plan.rows) > 6 else ""
-    return _words.clip(f"{told} The plans differ: {differing}{more}.", 500)
+    return _words.clip(f"The plans differ: {differing}{more}.", 400)
 
 
 def _table(section: Section) -> Table:

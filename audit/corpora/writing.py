@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
+from audit.corpora import files
 from audit.corpus import Record
 from audit.errors import UsageError
 from audit.folder import write_atomically
@@ -30,7 +33,7 @@ def write(records: Sequence[Record], path: Path) -> None:
         if path.suffix == ".jsonl":
             write_atomically(path, _lines(records))
         elif path.suffix == ".txt":
-            write_atomically(path, _text(records))
+            _text(records, path)
         else:
             _folder(records, path)
     except OSError as error:
@@ -53,25 +56,45 @@ def _lines(records: Sequence[Record]) -> str:
 
 def _entry(record: Record) -> dict[str, str]:
     entry = {"text": record.text, "user": record.user}
-    optional = {"name": record.name, "split": record.split}
-    return entry | {key: value for key, value in optional.items() if value}
+    name = {} if record.name is None else {"name": record.name}
+    return entry | name | ({"split": record.split} if record.split else {})
 
 
-def _text(records: Sequence[Record]) -> str:
+def _text(records: Sequence[Record], path: Path) -> None:
+    """Text has no marks but blank lines and what a first line looks like: it is read back, in a
+    folder aside, before it counts."""
     for record in records:
-        lines = record.text.split("\n")
-        if not all(line.strip() for line in lines):
+        if record.split not in ("", "private"):
             where = record.where or "a record"
-            raise UsageError(f"{where}: has a blank line, which ends a record of .txt; use .jsonl")
-    return "\n\n".join(record.text for record in records) + "\n"
+            raise UsageError(f"{where}: is {record.split}, which .txt cannot say; use .jsonl")
+    with _aside(path) as partial:
+        partial.mkdir()
+        written = partial / path.name
+        write_atomically(written, "\n\n".join(record.text for record in records) + "\n")
+        back = [record.text for record in files.records(written)]
+        for record, text in zip_longest(records, back):
+            if record is None or record.text != text:
+                where = (record and record.where) or "a record"
+                raise UsageError(f"{where}: does not come back from .txt as it is; use .jsonl")
+        written.rename(path)
 
 
 def _folder(records: Sequence[Record], path: Path) -> None:
+    with _aside(path) as partial:
+        partial.mkdir()
+        for file in dict.fromkeys(FILES.values()):
+            ours = [record for record in records if FILES[record.split] == file]
+            if ours:
+                write_atomically(partial / file, _lines(ours))
+        partial.rename(path)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A place beside `path`, empty, and empty again in the end, however that comes."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for file in dict.fromkeys(FILES.values()):
-        ours = [record for record in records if FILES[record.split] == file]
-        if ours:
-            write_atomically(partial / file, _lines(ours))
-    partial.rename(path)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

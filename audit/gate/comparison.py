@@ -10,7 +10,7 @@ from typing import Any
 from audit.gate import rise
 from audit.gate.inert import visible
 from audit.gate.leaks import measured
-from audit.gate.metric import key, labels, metric_of, plan_of
+from audit.gate.metric import changes, key, labels, metric_of, plan_of
 from audit.results import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
 from audit.statistics.interval import Interval
 
@@ -30,10 +30,12 @@ class Section:
 def compare(one: Results, other: Results) -> tuple[Section, ...]:
     """Plan, claims, utility and findings of two runs; references too.
 
-    p is two-sided and for independent runs; over all findings it is Holm-adjusted. Releases are
-    matched by defense, parameters and seed, and those left over by defense, in their order.
+    p is two-sided; paired where both runs are of one plan and say it of each secret, else for
+    independent runs; over all findings it is Holm-adjusted. Releases are matched by defense,
+    parameters and seed, and those left over by defense, in their order.
     """
     both = _matched(one.releases, other.releases)
+    alike = not changes(plan_of(one), plan_of(other))
     claims = [(name, _claim(a), _claim(b)) for name, a, b in both]
     sections = (
         Section("plan", ("what", "A", "B"), tuple(_plan(one, other))),
@@ -42,7 +44,7 @@ def compare(one: Results, other: Results) -> tuple[Section, ...]:
         Section(
             "findings",
             ("release", "metric", "A", "B", "adjusted p", "verdict"),
-            tuple(_findings(both)),
+            tuple(_findings(both, alike)),
         ),
     )
     return tuple(_inert(section) for section in sections)
@@ -84,7 +86,11 @@ def _matched(ones: Sequence[ReleaseResult], others: Sequence[ReleaseResult]) -> 
 
 
 def _plan(one: Results, other: Results) -> Iterator[Row]:
-    before, after = plan_of(one), plan_of(other)
+    """What differs, the defenses and a model that was trained elsewhere too."""
+    before, after = (
+        {**plan_of(run), **{n: run.plan[n] for n in ("defenses", "finished") if n in run.plan}}
+        for run in (one, other)
+    )
     for name in sorted(set(before) | set(after)):
         a, b = before.get(name), after.get(name)
         if a == b:
@@ -140,7 +146,7 @@ def _interval(m: Measure) -> Interval:
     return Interval(m.value, low, high, m.n, m.confidence, m.method)
 
 
-def _findings(both: Sequence[Both]) -> Iterator[Row]:
+def _findings(both: Sequence[Both], alike: bool) -> Iterator[Row]:
     from audit.statistics.holm import adjusted_p_values
 
     pairs = [
@@ -149,7 +155,7 @@ def _findings(both: Sequence[Both]) -> Iterator[Row]:
         if a is not None and b is not None
         for was, now in _same_metric(a, b)
     ]
-    p_values = [_two_sided(was, now) for _, was, now in pairs]
+    p_values = [_two_sided(was, now, alike) for _, was, now in pairs]
     adjusted = iter(adjusted_p_values([p for p in p_values if p is not None]))
     for (label, was, now), p in zip(pairs, p_values, strict=True):
         known = was or now
@@ -171,10 +177,12 @@ def _same_metric(
             yield was, now
 
 
-def _two_sided(was: FindingResult | None, now: FindingResult | None) -> float | None:
+def _two_sided(was: FindingResult | None, now: FindingResult | None, alike: bool) -> float | None:
     before, after = (metric_of(f) if f is not None else None for f in (was, now))
     if before is None or after is None:
         return None
+    if not alike:  # other secrets, perhaps: nothing can be paired
+        before = before.model_copy(update={"outcomes": None})
     return _either(rise.p_value(before, after), rise.p_value(after, before))
 
 

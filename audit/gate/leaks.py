@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from audit.gate.metric import metric_of
+from audit.gate.metric import UNTRAINED, metric_of
 from audit.gate.outcome import Check, State
 from audit.guarantee import Guarantee
-from audit.results import FindingResult, GuaranteeResult, ReleaseResult
+from audit.results import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from audit.verdict import leaks
 
 
@@ -71,24 +71,30 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
     if refuting:
         by = ", ".join(f"{f.attack}.{f.metric}" for f in refuting)
         return check(State.FAIL, f"{said}; refuted by {by}")
-    bounds = [f.epsilon_lower for f in release.findings if not f.stronger_than_release]
-    reasons = [
-        # a claim's δ is rounded up in results.json, a bound's to the nearest: six digits
-        (bound, claim.incomparable(bound.unit, bound.relation, (bound.delta or 0) * (1 + 1e-5)))
-        for bound in bounds
-        if bound is not None
-    ]
-    tested = [bound for bound, reason in reasons if reason is None]
-    if tested:
-        most = max(bound.value for bound in tested)
-        above = most > claim.epsilon
-        told = f"{said}; found: at least {most:.4g}, at {tested[0].confidence:.0%} each"
-        beyond = "; above the claim, but not beyond doubt once adjusted for all tests"
-        state = State.INCONCLUSIVE if above else State.PASS
-        return check(state, told + (beyond if above else ""))
+    given = [f for f in release.findings if not f.stronger_than_release and f.epsilon_lower]
+    reasons = [(f, _incomparable(claim, f.epsilon_lower)) for f in given]
+    tested = [f for f, reason in reasons if reason is None]
+    bounds = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    if bounds:
+        most = max(bound.value for bound in bounds)
+        told = f"{said}; found: at least {most:.4g}, at {bounds[0].confidence:.0%} each"
+        if most > claim.epsilon:
+            beyond = "above the claim, but not beyond doubt once adjusted for all tests"
+            return check(State.INCONCLUSIVE, f"{told}; {beyond}")
+        if all(f.untrained for f in tested):
+            return check(State.INCONCLUSIVE, f"{told}; {UNTRAINED}")
+        return check(State.PASS, told)
     if reasons:
         return check(State.SKIPPED, f"{said}; no attack of this run tests it: {reasons[0][1]}")
     return check(State.INCONCLUSIVE, f"{said}; no attack of this run gives a bound on ε")
+
+
+def _incomparable(claim: Guarantee, bound: EpsilonLower | None) -> str | None:
+    """Why a bound says nothing about a claim; None where it does."""
+    if bound is None:
+        return "it is none"
+    # a claim's δ is rounded up in results.json, a bound's to the nearest: six digits
+    return claim.incomparable(bound.unit, bound.relation, (bound.delta or 0) * (1 + 1e-5))
 
 
 def guarantee_of(result: GuaranteeResult) -> Guarantee:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from audit.gate.metric import Metric, metrics_of
+from audit.gate.metric import UNTRAINED, Metric, metrics_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
 from audit.results import ReleaseResult
@@ -52,6 +52,8 @@ def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]
         seen = f"{metric.strength.value:.4g} (n = {metric.n})"
     if low is None or high is None:
         return State.INCONCLUSIVE, f"{seen}, without an interval; limit {limit:.4g}"
+    if high <= limit and metric.untrained:
+        return State.INCONCLUSIVE, f"{seen}: {UNTRAINED}"
     if high <= limit:
         return State.PASS, f"{seen}: at most {high:.4g} ({sure:.4g}), limit {limit:.4g}"
     if low > limit:

@@ -12,11 +12,15 @@ from pydantic import BaseModel, ConfigDict
 from audit.results import Bounds, FindingResult, Number, Results
 from audit.statistics.interval import Interval
 
+UNTRAINED = "the planted secrets are not known to have been trained on, so this shows no safety"
+
 
 class Metric(BaseModel):
     """A measured value, its interval, and hits k of n trials where it is such a rate.
 
     outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
+    untrained: whether it is about secrets that are not known to have been trained on: it may show a
+        leak, and never the absence of one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,6 +35,7 @@ class Metric(BaseModel):
     n: int
     sides: Literal[1, 2]
     outcomes: str | None = None
+    untrained: bool = False
 
     @property
     def name(self) -> str:
@@ -92,6 +97,7 @@ def metric_of(finding: FindingResult) -> Metric | None:
         n=finding.n,
         sides=finding.sides,
         outcomes=finding.outcomes,
+        untrained=bool(finding.untrained),
     )
 
 
@@ -130,7 +136,7 @@ def plan_of(results: Results) -> dict[str, Any]:
     Not the defenses: releases are matched one by one; nor a model that was trained elsewhere, since
     another one is what is compared. The corpus stands with its coins' counts.
     """
-    left_out = ("hash", "defenses", "attacks", "corpus", "finished")
+    left_out = ("hash", "defenses", "attacks", "corpus", "finished", "trained_on")
     plan = {name: value for name, value in results.plan.items() if name not in left_out}
     plan["attacks"] = {}
     for one in results.plan.get("attacks", []):

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from audit.gate import rise
 from audit.gate.baseline import Baseline, Entry, claim_of, weaker
-from audit.gate.metric import Metric, changes, key, labels, metrics_of, plan_of
+from audit.gate.metric import UNTRAINED, Metric, changes, key, labels, metrics_of, plan_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Regression
 from audit.results import ReleaseResult, Results
+
+_ROUNDING = 1e-9  # of a rise: 0.3 − 0.2 is a little less than 0.1
 
 
 @dataclass(frozen=True)
@@ -114,19 +116,22 @@ def _unpaired(metric: Metric) -> Metric:
 
 def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -> Check:
     before, after = pair.before, pair.after
-    was, now = before.strength.value or 0.0, after.strength.value or 0.0
     found = f"{'' if rise.paired(before, after) is None else 'paired, '}adjusted p = {p:.2g}"
     said = f"{_shown(before)} before, {_shown(after)} now"
-    if p < held.level and now - was >= held.min_delta:
+    if p < held.level and rise.risen(before, after) >= held.min_delta - _ROUNDING:
         state, said = State.FAIL, f"risen: {said} ({found})"
     elif not rise.enough(before, after, first):
         state, said = State.INCONCLUSIVE, f"{said}: too few for any rise to show"
+    elif before.untrained or after.untrained:
+        state, said = State.INCONCLUSIVE, f"{said}: {UNTRAINED}"
     elif changed:
         state, said = State.INCONCLUSIVE, f"{said}: no rise, but the plan changed"
     else:
         least = rise.noticed(before, after, first, held.min_delta)
+        state = State.PASS if least is not None or rise.full(before) else State.INCONCLUSIVE
         reach = "" if least is None else f"; a rise to {least:.4g} would have shown"
-        state, said = State.PASS, f"no rise shown: {said} ({found}){reach}"
+        few = "; too few for a rise from there to show" if state is State.INCONCLUSIVE else ""
+        said = f"no rise shown: {said} ({found}){reach}{few}"
     return Check("regression", pair.label, before.name, state, said)
 
 

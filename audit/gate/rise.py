@@ -40,6 +40,15 @@ def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
     return both.count(("0", "1")), both.count(("1", "0"))
 
 
+def risen(before: Metric, after: Metric) -> float:
+    """By how much more leaks than before; of the secrets that both runs know, where they pair."""
+    pairs = paired(before, after)
+    if pairs is None:
+        return (after.strength.value or 0.0) - (before.strength.value or 0.0)
+    gained, lost = pairs
+    return (gained - lost) / max(1, _measured(before, after))
+
+
 def mcnemar(gained: int, lost: int) -> float:
     """P[Bin(gained + lost, ½) ≥ gained], one-sided: where nothing changed, a secret whose outcome
     differs is as likely to have gained as to have lost."""
@@ -103,6 +112,11 @@ def enough(before: Metric, after: Metric, level: float) -> bool:
     return critical is not None and least + critical <= most
 
 
+def full(metric: Metric) -> bool:
+    """Whether as much leaks as can: no rise is possible."""
+    return metric.strength.value is not None and metric.strength.value >= metric.scale[1] - 1e-9
+
+
 def noticed(
     before: Metric, after: Metric, level: float, min_delta: float, power: float = 0.8
 ) -> float | None:
@@ -139,7 +153,7 @@ def _noticed_pairs(
     n, value = _measured(before, after), before.value
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     silent = sum(pair in (("0", "0"), ("0", "1")) for pair in both)
-    gained = max(math.floor(-math.log2(level)) + 1, math.ceil(min_delta * n))
+    gained = max(math.floor(-math.log2(level)) + 1, math.ceil(min_delta * n - 1e-9))
     if gained > silent:
         return None
     return float(value + one_sided_upper(gained - 1, silent, power) * silent / n)

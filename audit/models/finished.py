@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
+UNSEEN = "unseen"  # the kind of a model of which only the tokenizer is here
 
 
 def find(source: str, base: str | None, embedded: Path) -> ModelFolder:
@@ -30,9 +31,29 @@ def find(source: str, base: str | None, embedded: Path) -> ModelFolder:
     if is_adapter(path):
         return _adapter(path, base, embedded)
     found = describe(source, embedded)
-    if base and any(path.glob("tokenizer*")):
-        _check_same_tokens(found, describe(base, embedded))
+    if base:
+        _check_same_tokens(found, describe(base, embedded), any(path.glob("tokenizer*")))
     return found
+
+
+def unseen(tokenizer: str, context: int) -> ModelFolder:
+    """A model of which only the tokenizer is here, described by the tokenizer's folder.
+
+    context: tokens that may be read with it. Raises UsageError.
+    """
+    path = Path(tokenizer)
+    files = sorted({*path.glob("tokenizer*"), *path.glob("*.model"), *path.glob("vocab*")})
+    if not files:
+        raise UsageError(f"{path}: no tokenizer files; give the folder that holds tokenizer.json")
+    return ModelFolder(
+        name=path.resolve().name,
+        path=path,
+        sha256=hash_of([file for file in files if file.is_file()]),
+        parameters=0,
+        vocabulary=0,
+        max_length=context,
+        kind=UNSEEN,
+    )
 
 
 def is_adapter(path: Path) -> bool:
@@ -102,10 +123,14 @@ def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
 _PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
 
 
-def _check_same_tokens(finished: ModelFolder, base: ModelFolder) -> None:
-    """Two models are compared token by token: they must read the same ones."""
-    one, other = load_tokenizer(finished), load_tokenizer(base)
-    if one.encode(_PROBE) != other.encode(_PROBE) or one.stop != other.stop:
+def _check_same_tokens(finished: ModelFolder, base: ModelFolder, own: bool) -> None:
+    """Two models are compared token by token: they must read the same ones. own: whether the
+    finished one has a tokenizer; else it must have room for the base's tokens."""
+    same = own or finished.vocabulary >= base.vocabulary
+    if own:
+        one, other = load_tokenizer(finished), load_tokenizer(base)
+        same = one.encode(_PROBE) == other.encode(_PROBE) and one.stop == other.stop
+    if not same:
         raise UsageError(
             f"{finished.path}: its tokenizer is not that of the base {base.path}; give the base it "
             "was trained from"

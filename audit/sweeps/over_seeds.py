@@ -103,6 +103,7 @@ def joined(found: Sequence[FindingResult]) -> FindingResult:
         "outcomes": None,
         "verdict": severest,
         "sentence": sentence,
+        "untrained": next((f.untrained for f in found if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in found),
     }
     first = (measured or list(found))[0]

@@ -121,3 +121,30 @@ def test_an_outcome_is_nothing_else(make: SimpleNamespace, bad: str) -> None:
     document: dict[str, Any] = make.rate(1, 2).model_dump()
     with pytest.raises(ValidationError):
         FindingResult.model_validate({**document, "outcomes": bad})
+
+
+@pytest.mark.parametrize("before", range(0, 90, 7))
+def test_a_rise_of_exactly_min_delta_is_one(make: SimpleNamespace, before: int) -> None:
+    """0.3 − 0.2 is a little less than 0.1 in floating point."""
+    one = metric(make, "1" * before + "0" * (100 - before))
+    other = metric(make, "1" * (before + 10) + "0" * (90 - before))
+    held = Regression(min_delta=0.1)
+    assert _rises([Pair("x", one, other)], held, changed=False)[0].state == State.FAIL
+
+
+def test_the_rise_is_of_the_secrets_that_both_know(make: SimpleNamespace) -> None:
+    """11 of 20 leak now that did not; those that leaked before were not measured now."""
+    one = metric(make, "0" * 20 + "1" * 30)
+    other = metric(make, "1" * 11 + "0" * 9 + "-" * 30)
+    assert _rises([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+
+
+def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_shows(
+    make: SimpleNamespace,
+) -> None:
+    whole, most = metric(make, "1" * 20), metric(make, "1" * 17 + "0" * 3)
+    states = [
+        _rises([Pair("x", before, whole)], Regression(), changed=False)[0].state
+        for before in (whole, most)
+    ]
+    assert states == [State.PASS, State.INCONCLUSIVE]

@@ -28,14 +28,14 @@ def two(make: SimpleNamespace, before: int, after: int) -> tuple[Results, Result
 
 @pytest.mark.parametrize(
     ("before", "after", "told"),
-    [(2, 2, "None of 1 findings"), (2, 40, "1 of 1 findings"), (40, 2, "1 of 1 findings")],
+    [(2, 2, ": 0 of 1 findings"), (2, 40, ": 1 of 1 findings"), (40, 2, ": 1 of 1 findings")],
 )
 def test_the_headline_counts_what_surely_changed(
     make: SimpleNamespace, before: int, after: int, told: str
 ) -> None:
     page, _ = _comparison.content(*two(make, before, after))
-    assert page.headline.startswith(told)
-    assert page.headline.endswith("Corpus, secrets and plan are the same.")
+    assert told in page.headline
+    assert page.headline.endswith("The plans are the same.")
 
 
 def test_plans_that_differ_are_named_in_the_headline(four: Results) -> None:
@@ -112,3 +112,50 @@ def test_hostile_text_is_inert(hostile: Results, hostile_four: Results, tmp_path
 
 def test_an_ordinary_report_says_nothing_of_changes(results: Results) -> None:
     assert "What changed" not in html.render(results)
+
+
+def test_what_is_no_longer_measured_and_other_parameters_are_told(make: SimpleNamespace) -> None:
+    runs = [
+        make.run(
+            make.release("dp_sgd", make.guarantee(e), *found, parameters={"epsilon": e}),
+            plan={"defenses": [{"name": "dp_sgd", "parameters": {"epsilon": e}}]},
+        )
+        for e, found in (
+            (8.0, [rate(make, 50)]),
+            (1.0, [make.finding(None, verdict="not measured")]),
+        )
+    ]
+    page, _ = _comparison.content(*runs)
+    assert "1 could not be compared" in page.headline
+    assert "The plans differ: defenses" in page.headline
+
+
+def test_references_are_not_counted(make: SimpleNamespace) -> None:
+    runs = [
+        make.run(
+            make.release("submix", make.guarantee(2.0), rate(make, 2)),
+            make.release("none", make.guarantee(2.0), rate(make, k), reference=True),
+        )
+        for k in (2, 60)
+    ]
+    page, _ = _comparison.content(*runs)
+    assert ": 0 of 1 findings" in page.headline
+
+
+def test_other_secrets_are_never_paired(make: SimpleNamespace) -> None:
+    """30 and 38 of 60: p = 1/128 if the secrets were the same, Fisher's 0.2 where they are not."""
+    runs = [
+        make.run(
+            make.release(
+                "submix",
+                make.guarantee(2.0),
+                make.finding(k / 60, k=k, n=60, outcomes="1" * k + "0" * (60 - k)),
+            ),
+            plan={"seed": seed},
+        )
+        for k, seed in ((30, 0), (38, 1))
+    ]
+    page, _ = _comparison.content(*runs)
+    assert ": 0 of 1 findings" in page.headline
+    same = runs[1].model_copy(update={"plan": runs[0].plan})
+    assert ": 1 of 1 findings" in _comparison.content(runs[0], same)[0].headline

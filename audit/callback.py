@@ -1,0 +1,263 @@
+"""Audits a training of the transformers `Trainer` from within: at its end, and now and then before.
+
+    from audit.callback import AuditCallback
+
+    trainer.add_callback(AuditCallback("manifest.json", "audits/mine", every=500))
+
+Each audit is `audit run --defense as_is` in a process of its own, on a copy of the weights: it
+moves no random number, no gradient and no mode of the training, and ends where its time is up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from audit import manifest as manifests
+from audit import plugins, preflight
+from audit.attack import Attack
+from audit.defense import Defense
+from audit.errors import UsageError
+from audit.folder import write_atomically
+from audit.preflight import IGNORED, Row, Survey
+
+# what tells a process that it is one of several
+_DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_SHARDED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
+_COLUMNS = ("input_ids", "labels", "attention_mask")
+
+
+@dataclass(eq=False)
+class Audits:
+    """`AuditCallback`: audits the model in training against what `audit plant` planted.
+
+    manifest: what `audit plant` wrote. output: where run folders go, for `audit report` and `audit
+        gate`: `step-500` and so on, and `final`, which may not be there yet.
+    attacks: as --attack takes them; their own budgets bound what they ask.
+    every: steps between audits; None: at the end only.
+    claim, base, corpus: as in as_is and --corpus. With `base` the last audit has references, with
+        `corpus` too it trains one of them; the others have none.
+    tokenizer: the trainer's processing_class unless given.
+    seconds: what one audit may take; then it is stopped, and the training goes on.
+    rest: an audit in mid-training waits until the training has gone on `rest` times as long as the
+        last one took: with 4, audits take at most a fifth of the time.
+    examples: how many the trainer's data set may have for the preflight to read them all.
+    device: where audits compute; the copy of the model needs room there.
+
+    Only the main process audits; the others wait. Where weights are sharded (FSDP, DeepSpeed) it
+    refuses to: audit the saved model. An audit before the first epoch ends speaks of what has been
+    trained on so far.
+    """
+
+    manifest: str | Path
+    output: str | Path
+    attacks: Sequence[str] = ("exposure", "membership")
+    every: int | None = None
+    claim: str | None = None
+    base: str | Path | None = None
+    corpus: str | Path | None = None
+    tokenizer: Any = None
+    seconds: float = 300.0
+    rest: float = 4.0
+    examples: int = 200_000
+    device: str = "auto"
+    formats: Sequence[str] = ("json", "html")
+    _bearing: list[Row] | None = field(default=None, init=False, repr=False)
+    _took: float = field(default=0.0, init=False, repr=False)  # by the last audit, seconds
+    _ended: float = field(default=0.0, init=False, repr=False)  # when it did
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for all that can be told before the training."""
+        manifests.read(Path(self.manifest))
+        for text in self.attacks:
+            plugins.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
+        said = self._defense(Path(self.output))
+        plugins.build("defenses", said, Defense, {})  # type: ignore[type-abstract]
+        for name in ("every", "seconds", "rest", "examples"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise UsageError(f"AuditCallback: {name} is {value}; it must be above 0")
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Says which canaries the training will not see. Raises UsageError for what would fail."""
+        if not state.is_world_process_zero:
+            return
+        launched = any(os.environ.get(name) == "true" for name in _SHARDED)
+        if args.fsdp or args.deepspeed or launched:
+            raise UsageError(
+                "AuditCallback: the weights are sharded; train without it, then audit the saved "
+                "model with audit run --defense as_is"
+            )
+        if self.tokenizer is None:
+            self.tokenizer = more.get("processing_class")
+        if self.tokenizer is None:
+            raise UsageError("AuditCallback: the trainer has no processing_class; give tokenizer=")
+        if (Path(self.output) / "final").exists():
+            raise UsageError(f"{self.output}: holds a finished audit; choose another output")
+        self._check_base(more["model"])
+        self._preflight(more["train_dataloader"])
+        self._ended = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Audits every so many steps, unless the last audit was too short a time ago."""
+        if not state.is_world_process_zero or not self.every or state.global_step % self.every:
+            return
+        trained = time.monotonic() - self._ended
+        if trained < self.rest * self._took:
+            _tell(
+                f"step {state.global_step}: not audited; the last audit took {self._took:.0f} s, "
+                f"and the training has gone on for {trained:.0f} s"
+            )
+            return
+        self._audit(more["model"], f"step-{state.global_step}", "--no-references")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Audits what the training ends with."""
+        if state.is_world_process_zero:
+            self._audit(more["model"], "final")
+
+    def _check_base(self, model: Any) -> None:
+        """An adapter is saved without its base, so that must be here."""
+        for config in getattr(model, "peft_config", {}).values():  # of a model with adapters
+            named = str(config.base_model_name_or_path or "")
+            if self.base is None and not (Path(named) / "config.json").is_file():
+                raise UsageError(
+                    f"AuditCallback: the adapter's base {named!r} is no folder here; give base=DIR"
+                )
+
+    def _preflight(self, loader: Any) -> None:
+        """Reads what the collator makes of the data set, before hours are spent on it."""
+        from audit.models.loading import TextTokenizer
+
+        kept = manifests.read(Path(self.manifest))
+        planted = preflight.canaries(kept.secrets, kept.coins)
+        survey = Survey(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
+        try:
+            size = len(loader.dataset)
+        except TypeError:
+            _tell("preflight: the data set is a stream, which can be read only once; not checked")
+            return
+        if size > self.examples:
+            most = f"examples={self.examples:,}"
+            _tell(f"preflight: {size:,} examples are more than {most}; not checked")
+            return
+        try:
+            with _undisturbed():
+                for row in _rows(loader):
+                    survey.read(row)
+        except Exception as error:  # the data set and its collator are anybody's code
+            _tell(f"preflight: the data set cannot be read one by one ({error}); not checked")
+            return
+        self._bearing = survey.bearing
+        lost = [reach for reach in survey.reaches() if not reach.whole]
+        for reach in lost:
+            _tell(f"preflight: {reach.sentence}; what is not trained on cannot leak")
+        if not lost:
+            _tell(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
+
+    def _audit(self, model: Any, name: str, *more: str) -> None:
+        """One audit, whose failure is told and ends nothing."""
+        began, folder = time.monotonic(), Path(self.output) / name
+        kept = folder / "stages" / "audited"
+        try:
+            said = self._run(model, folder, kept, more)
+        except subprocess.TimeoutExpired:
+            said = f"stopped: it may take no more than seconds={self.seconds:g}"
+        except Exception as error:  # whatever it is, the training is worth more
+            said = f"failed: {error}"
+        finally:
+            shutil.rmtree(kept, ignore_errors=True)  # it holds all weights, unprotected
+        self._ended = time.monotonic()
+        self._took = self._ended - began
+        _tell(f"{name}: {said} ({self._took:.0f} s)")
+
+    def _run(self, model: Any, folder: Path, kept: Path, more: Sequence[str]) -> str:
+        """The verdict and where the report is, or what went wrong."""
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept.parent.chmod(0o700)
+        model.save_pretrained(kept / "model")
+        self.tokenizer.save_pretrained(kept / "model")
+        rows = None if self._bearing is None else kept / "training.jsonl"
+        if rows is not None and self._bearing is not None:
+            write_atomically(rows, "".join(map(_line, self._bearing)), private=True)
+        words = [sys.executable, "-P", "-m", "audit", "run", "--defense", self._defense(rows)]
+        words += [word for attack in self.attacks for word in ("--attack", attack)]
+        words += ["--model", str(kept / "model"), "--secrets", str(self.manifest)]
+        words += [] if self.corpus is None else ["--corpus", str(self.corpus)]
+        words += ["--output", str(folder), "--format", ",".join(self.formats)]
+        words += ["--device", self.device, "--workers", "1", *more]
+        ran = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=self.seconds,
+            env={name: value for name, value in os.environ.items() if name not in _DISTRIBUTED},
+        )
+        told = (ran.stdout if ran.returncode == 0 else ran.stderr).strip().splitlines()
+        return "; ".join(told[-2:]) if ran.returncode == 0 else f"failed: {(told or ['?'])[-1]}"
+
+    def _defense(self, rows: Path | None) -> str:
+        said = {"claim": self.claim, "base": self.base, "training": rows}
+        return "as_is:" + ",".join(f"{k}={v}" for k, v in said.items() if v is not None)
+
+
+def __getattr__(name: str) -> Any:
+    """`AuditCallback`: Audits as a TrainerCallback, made when it is first asked for, since
+    transformers is slow to import."""
+    if name != "AuditCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from transformers import TrainerCallback
+
+    made = globals()[name] = type(name, (Audits, TrainerCallback), {"__doc__": Audits.__doc__})
+    return made
+
+
+def _rows(loader: Any) -> Iterator[Row]:
+    """Each example as the collator makes it; the loader's own order is not touched."""
+    for i in range(len(loader.dataset)):
+        batch = loader.collate_fn([loader.dataset[i]])
+        columns = {name: batch[name] for name in _COLUMNS if name in batch}
+        for row in range(len(columns["input_ids"])):
+            example = {name: _numbers(column[row]) for name, column in columns.items()}
+            yield preflight.of_example(example)
+
+
+def _numbers(values: Any) -> list[int]:
+    import numpy as np
+
+    return [int(value) for value in np.asarray(values).ravel()]
+
+
+def _line(row: Row) -> str:
+    labels = [t if learned else IGNORED for t, learned in zip(row.tokens, row.learned, strict=True)]
+    return json.dumps({"input_ids": row.tokens, "labels": labels}) + "\n"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is drawn within is drawn again afterwards, from every generator that others share."""
+    import numpy as np
+    import torch
+
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
+
+
+def _tell(line: str) -> None:
+    print(f"audit: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,169 @@
+"""The same fine-tuned folder under this audit and under memaudit (https://pypi.org/project/memaudit).
+
+    pip install memaudit && python benchmarks/beside_memaudit.py
+
+Both plant their own canaries into one corpus, alike in number, coins and copies; one model is
+trained on all of it and saved; each tool audits the folder with the base beside it. Printed: what
+each finds, and what a scored text costs each. (The file is not named after the package, which it
+would hide.)
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from audit import api, corpus, manifest
+from audit.canaries import Canaries, plant_into
+from audit.corpus import Corpus
+from audit.embedded import EMBEDDED_FOLDER
+
+BASE = EMBEDDED_FOLDER / "public_model"
+USERS = 240  # each decided by a coin: about 120 twins, since memaudit wants 100 controls
+COPIES = (1, 4, 16)
+STEPS, BATCH, RATE = 150, 24, 2e-3
+OURS = (  # as near as may be: memaudit's score is Min-K%++, less what the base gives
+    ("AUC", "record_ratio_auc"),
+    ("TPR at 1 % FPR", "record_ratio_tpr_at_1_percent"),
+    ("given back verbatim", "verbatim"),
+)
+
+
+def main() -> None:
+    try:
+        memaudit = importlib.import_module("memaudit")
+        running = importlib.import_module("memaudit.audit")
+    except ImportError:
+        print("skipped: memaudit is not installed; run: pip install memaudit")
+        return
+    torch.set_num_threads(1)
+    model, tokenizer = loaded(BASE)
+    own = [r for r in corpus.read("helpdesk", EMBEDDED_FOLDER).records if r.split == "private"]
+    ours, kept = plant_into(
+        Corpus("helpdesk", tuple(own[:100])),
+        Canaries(kinds=("record",), count=USERS, repetitions=COPIES),
+        seed=1,
+    )
+    theirs = memaudit.generate_canaries(
+        tokenizer, n=USERS, n_controls=0, repetitions=COPIES, seed=1, model=model
+    )
+    rows, injected = memaudit.inject(
+        [{"text": record.text} for record in ours.records], theirs, fmt="text", seed=1
+    )
+    fit(model, tokenizer, [row["text"] for row in rows])
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        model.save_pretrained(folder / "model")
+        tokenizer.save_pretrained(folder / "model")
+        manifest.write(kept, folder / "m.json")
+        (folder / "theirs.json").write_text(json.dumps(injected))
+        spent = {
+            "membership": (
+                seconds(lambda: audit(folder, "fewer", "membership")),
+                seconds(lambda: audit_by(running, folder, skip_generation=True)),
+            ),
+            "and regurgitation": (
+                seconds(lambda: audit(folder, "ours", "membership", "extraction")),
+                seconds(lambda: audit_by(running, folder, skip_generation=False)),
+            ),
+        }
+        findings(folder)
+        # each of our users has two candidates, read under the model and under the base
+        tell(spent, 4 * USERS, 2 * len(injected["canaries"]))
+
+
+def loaded(folder: Path) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.pad_token = tokenizer.eos_token
+    return AutoModelForCausalLM.from_pretrained(folder).eval(), tokenizer
+
+
+def fit(model: Any, tokenizer: Any, texts: list[str]) -> None:
+    """A plain loop: neither tool trains."""
+    torch.manual_seed(0)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
+    for _ in range(STEPS):
+        batch = [texts[i] + tokenizer.eos_token for i in torch.randint(len(texts), (BATCH,))]
+        read = tokenizer(batch, return_tensors="pt", padding=True, truncation=True, max_length=64)
+        labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
+        optimiser.zero_grad()
+        model(**read, labels=labels).loss.backward()
+        optimiser.step()
+
+
+def audit(folder: Path, name: str, *attacks: str) -> None:
+    api.run(
+        defense=f"as_is:base={BASE}",
+        attack=attacks,
+        model=folder / "model",
+        secrets=folder / "m.json",
+        output=folder / name,
+        format=["json"],
+        references=False,  # memaudit has none
+        workers=1,
+    )
+
+
+def audit_by(running: Any, folder: Path, skip_generation: bool) -> None:
+    model, tokenizer = loaded(folder / "model")
+    running.run_audit(
+        model=model,
+        tokenizer=tokenizer,
+        manifest=json.loads((folder / "theirs.json").read_text()),
+        ref=str(BASE),
+        real_sample=0,
+        skip_generation=skip_generation,
+        output_path=folder / "theirs.report.json",
+    )
+
+
+def seconds(work: Callable[[], None]) -> float:
+    """Of this process on one thread, so that others on the machine count little."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def findings(folder: Path) -> None:
+    (release,) = api.load(folder / "ours").releases
+    found = {finding.metric: finding for finding in release.findings}
+    report = json.loads((folder / "theirs.report.json").read_text())
+    membership, regurgitation = report["membership"], report["regurgitation"]["overall"]
+    line("", "audit", "memaudit")
+    theirs = [membership["auc"], membership["tpr_at_1pct_fpr"], regurgitation["rate"]]
+    for (name, metric), value in zip(OURS, theirs, strict=True):
+        line(name, shown(found[metric].value), shown(value))
+    bound = found["record_ratio_auc"].epsilon_lower
+    line("ε of a user, at least", shown(bound and bound.value), "none")
+
+
+def tell(spent: dict[str, tuple[float, float]], ours: int, theirs: int) -> None:
+    """ours, theirs: how many texts each reads for membership."""
+    line("texts read", str(ours), str(theirs))
+    for name, (mine, other) in spent.items():
+        line(f"{name}, s", f"{mine:.2f}", f"{other:.2f}")
+        print(f"{'':26}memaudit takes {other / mine:.1f} times as long")
+    mine, other = spent["membership"]
+    print(f"{'':26}and {other / theirs / (mine / ours):.1f} times for each text that it reads")
+
+
+def line(*cells: str) -> None:
+    name, mine, other = cells
+    print(f"{name:26}{mine:>10}{other:>10}")
+
+
+def shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What is not known to have been trained on may leak, and never passes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from audit.gate import baseline, verdict
+from audit.gate.outcome import State
+from audit.gate.policy import Limit, Policy
+
+LOST = "Of 128 planted code copies 0 were trained on (128 missing)."
+
+
+def run(make: SimpleNamespace, k: int, untrained: str = "", **changes: Any) -> Any:
+    found = make.rate(k, untrained=untrained, **changes)
+    return make.run(make.release("as_is", found))
+
+
+def states(make: SimpleNamespace, results: Any, policy: Policy, old: Any = None) -> dict[str, Any]:
+    outcome = verdict(results, policy, old, make.today)
+    return {check.rule: check.state for check in outcome.checks if "." in check.subject}
+
+
+@pytest.mark.parametrize(("untrained", "state"), [("", State.PASS), (LOST, State.INCONCLUSIVE)])
+def test_a_limit_is_not_met_by_what_was_not_trained(
+    make: SimpleNamespace, untrained: str, state: State
+) -> None:
+    policy = Policy(limit=(Limit(0.15),))
+    assert states(make, run(make, 0, untrained), policy)["limit"] is state
+
+
+def test_a_limit_is_broken_by_what_leaks_anyway(make: SimpleNamespace) -> None:
+    policy = Policy(limit=(Limit(0.15),))
+    assert states(make, run(make, 60, LOST), policy)["limit"] is State.FAIL
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state"),
+    [
+        ("", "", State.PASS),
+        (LOST, "", State.INCONCLUSIVE),
+        ("", LOST, State.INCONCLUSIVE),
+        (LOST, LOST, State.INCONCLUSIVE),
+    ],
+)
+def test_no_rise_is_shown_where_either_run_was_not_trained(
+    make: SimpleNamespace, before: str, after: str, state: State
+) -> None:
+    old = baseline.make(run(make, 2, before), "first", make.today)
+    again = baseline.Baseline.model_validate_json(baseline.text(old))
+    found = states(make, run(make, 2, after), Policy(), again)
+    assert found["regression"] is state
+
+
+def test_a_rise_fails_all_the_same(make: SimpleNamespace) -> None:
+    old = baseline.make(run(make, 2), "first", make.today)
+    assert states(make, run(make, 50, LOST), Policy(), old)["regression"] is State.FAIL
+
+
+@pytest.mark.parametrize(
+    ("others", "state"),
+    [([], State.INCONCLUSIVE), ([""], State.PASS), ([LOST], State.INCONCLUSIVE)],
+)
+def test_a_claim_is_not_upheld_by_what_was_not_trained(
+    make: SimpleNamespace, others: list[str], state: State
+) -> None:
+    bound = make.bound(0.0)
+    found = [
+        make.rate(0, metric=f"rate_{i}", epsilon_lower=bound, untrained=told)
+        for i, told in enumerate([LOST, *others])
+    ]
+    outcome = verdict(
+        make.run(make.release("as_is", *found)), Policy(empirical=True), None, make.today
+    )
+    (check,) = (c for c in outcome.checks if c.rule == "empirical")
+    assert check.state is state

@@ -1,0 +1,121 @@
+"""The two forms of an answer, and the tokens of a generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from audit.errors import UsageError
+from audit.models.completions import choice_of, generated, same_tokens
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Letters are tokens 1 to 26, and 27 is "ab": text has fewer tokens than were drawn."""
+
+    start: int = 0
+    stop: int = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [27 if one == "+" else ord(one) - 96 for one in text.replace("ab", "+")]
+
+    def decode(self, tokens) -> str:
+        return "".join("ab" if t == 27 else chr(96 + t) if t else "." for t in tokens)
+
+
+def openai(tokens, finish="length", text="", **usage):
+    """As vLLM writes it when it is asked for ids."""
+    told = {
+        "tokens": [f"token_id:{t}" if isinstance(t, int) else t for t in tokens],
+        "token_logprobs": [-1.0] * len(tokens),
+        "top_logprobs": [{"a": -0.5, "b": -1.0}] * len(tokens),
+    }
+    return {
+        "choices": [{"text": text, "logprobs": told, "finish_reason": finish}],
+        "usage": {"completion_tokens": len(tokens), **usage},
+    }
+
+
+def llama(tokens, finish="length", text=""):
+    content = [
+        {"id": t, "token": "x", "logprob": -1.0, "top_logprobs": [{"id": 3, "logprob": -0.5}]}
+        for t in tokens
+    ]
+    told = {"content": content}
+    return {"choices": [{"text": text, "logprobs": told, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize("form", [openai, llama])
+def test_ids_are_taken_as_they_were_drawn(form):
+    """The text would be read as one token."""
+    tokens, told = generated(choice_of(form([1, 2], text="ab")), Merging(), 2)
+    assert tokens == [1, 2]
+    assert [(t.log_prob, t.top) for t in told] == [(-1.0, -0.5)] * 2
+
+
+@pytest.mark.parametrize("form", [openai, llama])
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [([5, 0, 7], [5, 0, 0]), ([0, 0, 7], [0, 0, 0]), ([5, 6, 7, 8], [5, 6, 7])],
+)
+def test_what_follows_a_stop_belongs_to_no_text(form, said, read):
+    """Also where the server goes on after it."""
+    tokens, told = generated(choice_of(form(said, text="efg")), Merging(), 3)
+    assert tokens == read
+    assert len(told) == min([*(i for i, t in enumerate(said) if t == 0), 3])
+
+
+@pytest.mark.parametrize("form", [openai, llama])
+def test_a_text_that_ended_is_filled_up(form):
+    tokens, told = generated(choice_of(form([5], "stop")), Merging(), 3)
+    assert (tokens, len(told)) == ([5, 0, 0], 1)
+
+
+def test_tokens_that_are_told_as_text_are_read_again():
+    answer = openai(["a", "b", "c"], text="abc")
+    assert generated(choice_of(answer), Merging(), 3) == ([27, 3, 0], [])
+
+
+def test_ids_that_are_not_all_told_are_not_relied_on():
+    """llama.cpp tells none of a token that splits a character."""
+    answer = openai([1, 2], text="ab", completion_tokens=3)
+    assert generated(choice_of(answer), Merging(), 3) == ([27, 0, 0], [])
+
+
+def test_without_any_count_a_short_text_is_no_error():
+    answer = {"choices": [{"text": "ab", "logprobs": None, "finish_reason": "length"}]}
+    assert generated(choice_of(answer), Merging(), 2) == ([27, 0], [])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"choices": []},
+        {"choices": [1]},
+        {"choices": [{}, {}]},
+        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": []}}], "usage": 3},
+        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": [-1.0, 2]}}]},
+        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": [float("nan")]}}]},
+        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": ["low"]}}]},
+        {"choices": [{"logprobs": {"content": [{"id": 1}]}}]},
+    ],
+)
+def test_other_forms_are_refused(answer):
+    with pytest.raises(UsageError, match="not the form of the completions API"):
+        choice_of(answer)
+
+
+def spoken(*texts):
+    return choice_of(openai(list(texts))).tokens
+
+
+def test_tokens_are_compared_as_far_as_they_are_text():
+    tokenizer = Merging()
+    assert same_tokens(tokenizer, [1, 2, 3], spoken("a", "▁b", "c"))
+    assert same_tokens(tokenizer, [1, 2, 3], spoken("a", "Ġb", "bytes:\\xe2"))
+    assert same_tokens(tokenizer, [1, 2, 3], spoken("a", "b", "<|special|>"))
+    assert same_tokens(tokenizer, [1, 2, 3], spoken("�", "", 9))
+    assert not same_tokens(tokenizer, [1, 2, 3], spoken("b", "c", "d"))
+    assert not same_tokens(tokenizer, [1, 2, 3], spoken("a", "c", "d"))
