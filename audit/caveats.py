@@ -27,18 +27,19 @@ def not_tested(plan: Plan) -> list[str]:
 
 def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
     """What a reader of the results must be warned of."""
-    general = _warnings(prepared.plan, releases)
+    general = _warnings(prepared, releases)
     return [*general, *_elsewhere(prepared), *_served(releases), *_missed(prepared)]
 
 
-def _warnings(plan: Plan, releases: Sequence[ReleaseResult]) -> list[str]:
+def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
+    plan, alike = prepared.plan, prepared.near_duplicates
     lines = [
         "choosing hyperparameters, checkpoints or β on private data is not in ε",
         "several defended models of one corpus compose: their ε add up when released together",
     ]
-    if plan.corpus.near_duplicates:
+    if alike:
         lines.append(
-            f"{plan.corpus.near_duplicates} of {len(plan.corpus.records)} records repeat another "
+            f"{alike} of {len(plan.corpus.records)} records repeat another "
             "up to case, digits and punctuation: protection per record is weaker for them"
         )
     for release in releases:

@@ -46,6 +46,15 @@ class Prepared:
     reaches: tuple[Reach, ...] = ()
 
     @property
+    def near_duplicates(self) -> int:
+        """Of the corpus without what others planted into it."""
+        corpus, owners = self.plan.corpus, self.planted.coins.present
+        if self.plan.manifest is None:
+            return corpus.near_duplicates
+        own = tuple(record for record in corpus.records if record.user not in owners)
+        return replace(corpus, records=own).near_duplicates
+
+    @property
     def unit(self) -> str:
         """What one coin decides."""
         return "user" if self.plan.manifest is None else self.plan.manifest.unit

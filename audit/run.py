@@ -79,7 +79,7 @@ def _corpus(prepared: Prepared) -> CorpusResult:
         sha256=written.sha256 if written else corpus.sha256,
         records=written.records if written else len(corpus.records),
         users=written.users if written else len(corpus.users()),
-        near_duplicates=corpus.near_duplicates,
+        near_duplicates=prepared.near_duplicates,
         private_token_share=prepared.private_share if corpus.records else None,
         planted_users=len(present),
         trained_users=len(prepared.planted.corpus.users("private")) or sum(present.values()),

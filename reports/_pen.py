@@ -89,7 +89,9 @@ class Pen:
 
 def linear(low: float, high: float, percent: bool = False) -> Scale:
     """Ticks at round numbers, the first at or below low and the last at or above high."""
-    raw = (high - low) / 4
+    least = 1e-9 * max(1.0, abs(low), abs(high))  # what floats tell apart
+    raw = max(high - low, least) / 4
+    high = low + 4 * raw
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(f * unit for f in (1, 2, 2.5, 5, 10) if f * unit >= raw * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)

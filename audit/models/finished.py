@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import UsageError
-from audit.models.loading import ModelFolder, describe, hash_of, load_tokenizer, load_weights
+from audit.models.loading import (
+    ModelFolder,
+    count_parameters,
+    describe,
+    hash_of,
+    load_tokenizer,
+    load_weights,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -74,6 +82,7 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
+    count_parameters(weights)
     folder = describe(base, embedded)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
@@ -109,8 +118,9 @@ def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
     from peft import PeftModel
 
     try:
-        whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
-        merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
+        with warnings.catch_warnings(action="ignore"):  # of its own calls of transformers
+            whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
+            merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
     except Exception as error:  # the library raises what its many methods raise
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(

@@ -96,7 +96,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
         name=name,
         path=path,
         sha256=hash_of([*weights, *(file for files in others for file in files)]),
-        parameters=sum(_count_parameters(file) for file in weights),
+        parameters=sum(count_parameters(file) for file in weights),
         vocabulary=vocabulary,
         max_length=min(length, 512),
         blocks=_whole(config.get("n_layer") or config.get("num_hidden_layers")),
@@ -142,7 +142,8 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _count_parameters(file: Path) -> int:
+def count_parameters(file: Path) -> int:
+    """Parameters of a safetensors file, by its header. Raises UsageError for a broken one."""
     import math
 
     try:

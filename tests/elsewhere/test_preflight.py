@@ -152,6 +152,13 @@ def test_packed_streams(
     assert {kind: states(reach) for kind, reach in found.items()} == {
         kind: (became[kind, "trained"], 0, became[kind, "cut"], 0) for kind in found
     }
+    survey = preflight.Survey(preflight.canaries(secrets, coins(*secrets)), tokenizer)
+    for row in rows:
+        survey.read(Row(row, (True,) * len(row)))
+    kept = counted(survey.bearing, secrets, tokenizer)  # all the others may be forgotten
+    assert {kind: states(reach) for kind, reach in kept.items()} == {
+        kind: states(reach) for kind, reach in found.items()
+    }
 
 
 def whole_rows(tokenizer: Pieces, *texts: str) -> list[Row]:
@@ -198,6 +205,16 @@ def test_texts_that_only_begin_like_a_canary_are_none() -> None:
     found = counted(rows, [*CODES, *SAID], tokenizer)
     assert states(found["record"]) == (0, 0, 0, 2)
     assert states(found["code"]) == (0, 0, 1, 2)  # the first may have been one
+
+
+def test_only_rows_that_bear_something_are_kept() -> None:
+    """Both halves, also of a text that is split where nothing tells what it begins."""
+    tokenizer = Pieces([])
+    rows = whole_rows(tokenizer, "nothing", "so My c", "ode is #11234.", "My", "or", CODES[2].text)
+    survey = preflight.Survey(preflight.canaries(CODES, coins(*CODES)), tokenizer)
+    for row in rows:
+        survey.read(row)
+    assert survey.bearing == [rows[1], rows[2], rows[5]]
 
 
 def test_a_longer_word_or_number_is_another() -> None:

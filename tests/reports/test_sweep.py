@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit import results as contract
@@ -209,6 +209,8 @@ def test_a_sweep_survives_results_json_and_a_run_has_no_trace_of_it(
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.lists(st.floats(-1e9, 1e9)))
+@example([0.0], [5e-324])
+@example([0.0, -5e-324], [1.0, -1.0])
 def test_an_axis_holds_every_value(values: list[float], bounds: list[float]) -> None:
     for unit in ("", "bits", "perplexity"):
         axis = scale(values, bounds, unit)
