@@ -35,8 +35,11 @@ def plant(source: str, output: Path, manifest: Path, given: Mapping[str, Any]) -
         raise
     added = len(planted.records) - len(corpus.records)
     share = percent(added / len(planted.records))
+    many = (
+        "; so many change what is learned, plant fewer" if added > len(corpus.records) / 4 else ""
+    )
     return (
-        f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share} of all)\n"
+        f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share} of all{many})\n"
         f"{manifest}: the coins of {canaries.count} invented users; keep it to yourself\n"
         f"train on {output.name}, then: audit run --defense as_is --attack all --model MODEL "
         f"--secrets {manifest}"

@@ -148,7 +148,9 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
         (
             "Users by coin",
             f"{_words.count(corpus.planted_users)} decided by a fair coin: "
-            f"{_words.count(corpus.trained_users)} trained on, {_words.count(corpus.twins)} twins",
+            f"{_words.count(corpus.planted_users - corpus.twins)} planted, "
+            f"{_words.count(corpus.twins)} twins; {_words.count(corpus.trained_users)} trained on "
+            "in all",
         ),
         *_private(results),
         *_models(plan),

@@ -116,7 +116,7 @@ def test_every_number_of_page_one_appears(page: Page) -> None:
         "0.613 [0.55, 0.68]",
         "ε = 4.91 nats per part (part removed), as published",
         "1,540 records of 190 users, 3 near-duplicates",
-        "120 decided by a fair coin: 61 trained on, 59 twins",
+        "120 decided by a fair coin: 61 planted, 59 twins; 61 trained on in all",
         "Undefended: a model trained on the text as it is.",
         "Public: a model that never saw the text.",
         "embedded",
