@@ -34,12 +34,11 @@ def plant(source: str, output: Path, manifest: Path, given: Mapping[str, Any]) -
         manifest.unlink()
         raise
     added = len(planted.records) - len(corpus.records)
-    share = percent(added / len(planted.records))
-    many = (
-        "; so many change what is learned, plant fewer" if added > len(corpus.records) / 4 else ""
-    )
+    share = f"{percent(added / len(planted.records))} of all"
+    if added > len(corpus.records) / 4:
+        share += "; so many change what is learned, plant fewer"
     return (
-        f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share} of all{many})\n"
+        f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share})\n"
         f"{manifest}: the coins of {canaries.count} invented users; keep it to yourself\n"
         f"train on {output.name}, then: audit run --defense as_is --attack all --model MODEL "
         f"--secrets {manifest}"
