@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from audit import __version__
 from audit.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from audit.results import Results
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 KINDS = ("defenses", "attacks", "corpora", "models", "policies")
@@ -97,16 +102,22 @@ def _run(settings: dict[str, Any], dry: bool) -> None:
         click.echo(describe(plan, folder))
         return
     from audit import run as running
+
+    results = _carried_out(partial(running.run, plan, how, folder))
+    _told(results.headline, how.formats, folder.path)
+
+
+def _carried_out(work: Callable[[Callable[[str, float], None]], Results]) -> Results:
+    """A run or sweep with its progress shown; interrupted, it ends with how to resume it."""
     from audit.progress import Progress
 
     with Progress() as progress:
         try:
-            results = running.run(plan, how, folder, progress.report)
+            return work(progress.report)
         except KeyboardInterrupt:
             progress.stop()
             click.echo(f"interrupted; resume with: audit {_again()}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    _told(results.headline, how.formats, folder.path)
 
 
 def _again() -> str:
@@ -173,15 +184,7 @@ def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: str | No
     if dry_run:
         click.echo(sweeping.describe(planned, folder))
         return
-    from audit.progress import Progress
-
-    with Progress() as progress:
-        try:
-            results = sweeping.run(planned, how, folder, progress.report)
-        except KeyboardInterrupt:
-            progress.stop()
-            click.echo(f"interrupted; resume with: audit {_again()}", err=True)
-            raise SystemExit(EXIT_INTERRUPTED) from None
+    results = _carried_out(partial(sweeping.run, planned, how, folder))
     _told(results.headline, how.formats, folder.path)
 
 
