@@ -79,7 +79,7 @@ def run(plan_file: Path | None, formats: str | None, no_references: bool, **flag
     absent = (None, False, ())  # compared by identity: 0 is a value
     given = {k: v for k, v in flags.items() if not any(v is a for a in absent)}
     if formats is not None:
-        given["format"] = tuple(part.strip() for part in formats.split(",") if part.strip())
+        given["format"] = _parts(formats)
     if no_references:
         given["references"] = False
     plan_file = plan_file or (
@@ -118,6 +118,11 @@ def _carried_out(work: Callable[[Callable[[str, float], None]], Results]) -> Res
             progress.stop()
             click.echo(f"interrupted; resume with: audit {_again()}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The words between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _again() -> str:
@@ -173,7 +178,7 @@ def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: str | No
 
     given: dict[str, Any] = {k: v for k, v in flags.items() if v is not None}
     if formats is not None:
-        given["format"] = tuple(part.strip() for part in formats.split(",") if part.strip())
+        given["format"] = _parts(formats)
     settings, table = sweeping.read(plan_file, given)
     settings = {"attack": (), "corpus": "helpdesk", "model": "embedded", **settings}
     how = execution(settings)
@@ -263,7 +268,7 @@ def compare(one: Path, other: Path, formats: str, output: Path) -> None:
     from audit import plugins, results
     from audit.gate import comparison
 
-    names = [part.strip() for part in formats.split(",") if part.strip()]
+    names = _parts(formats)
     writers = [plugins.module("reports", name) for name in names]
     for name, writer in zip(names, writers, strict=True):
         if not callable(getattr(writer, "write_comparison", None)):
@@ -302,7 +307,7 @@ def report(folder: Path, formats: str) -> None:
     """Writes reports again, from results.json alone."""
     from audit import plugins, results
 
-    wanted = [part.strip() for part in formats.split(",") if part.strip()]
+    wanted = _parts(formats)
     writers = [plugins.module("reports", name) for name in wanted if name != "json"]
     loaded = results.load(folder / "results.json")
     for writer in writers:

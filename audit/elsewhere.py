@@ -77,20 +77,14 @@ def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> 
     if "corpus" not in settings:
         return Corpus(manifest.name, (), public_size=manifest.population)
     corpus = corpora.load_planted(settings["corpus"], embedded)
-    texts = {record.text for record in corpus.records}
+    whole = "\0".join(record.text for record in corpus.records)  # others may have joined records
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
-    if planted and not any(s.text in texts for s in planted) and not _within(planted, texts):
+    if planted and not any(secret.text in whole for secret in planted):
         raise UsageError(
             f"{settings['corpus']}: holds none of the canaries of {settings['secrets']}; give the "
             "corpus that `audit plant` wrote together with this manifest"
         )
     return dataclasses.replace(corpus, public_size=manifest.population)
-
-
-def _within(planted: Iterable[Any], texts: Iterable[str]) -> bool:
-    """Whether any canary stands inside a text: others may have joined or cut the records."""
-    whole = "\0".join(texts)
-    return any(secret.text in whole for secret in planted)
 
 
 @dataclass(frozen=True)

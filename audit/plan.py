@@ -122,21 +122,24 @@ class Plan:
     @property
     def finished(self) -> dict[str, str]:
         """Name and hash of the model that others trained; empty where there is none."""
-        for chosen in self.defenses:
-            if chosen.plugin.finished:
-                return {"name": _named(chosen.plugin.model), "sha256": chosen.plugin.sha256}
+        for plugin in self._finished:
+            return {"name": _named(plugin.model), "sha256": plugin.sha256}
         return {}
 
     @property
     def trained_on(self) -> str | None:
         """Hash of what the finished model was trained on; None where nobody said."""
-        said = (c.plugin.training_sha256 for c in self.defenses if c.plugin.finished)
-        return next(said, None)
+        return next((plugin.training_sha256 for plugin in self._finished), None)
 
     @property
     def base_known(self) -> bool:
         """Whether `model` is a public model; else it is the finished one, whose base is unknown."""
-        return not any(c.plugin.finished and c.plugin.base is None for c in self.defenses)
+        return all(plugin.base is not None for plugin in self._finished)
+
+    @property
+    def _finished(self) -> list[Any]:
+        """The defenses that take a finished model, one and the same."""
+        return [chosen.plugin for chosen in self.defenses if chosen.plugin.finished]
 
     @cached_property
     def hash(self) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Tokens = Sequence[int]
+# a text that tokenizers which are not the same read differently
+PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
 
 
 class Access(IntEnum):

@@ -45,7 +45,7 @@ class Prepared:
     shadows: dict[Chosen, tuple[tuple[Task, ...], ...]]
     reaches: tuple[Reach, ...] = ()
 
-    @property
+    @cached_property
     def near_duplicates(self) -> int:
         """Of the corpus without what others planted into it."""
         corpus, owners = self.plan.corpus, self.planted.coins.present

@@ -8,7 +8,7 @@ from typing import Any
 from audit.corpora import airdialogue, customersim, europarl, text, wikitext
 from audit.corpora.part import SPLIT_OF, Part
 from audit.corpus import Record
-from audit.errors import UsageError
+from audit.errors import UsageError, first_line
 
 Row = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ def _load(name: str) -> dict[str, list[Row]]:
         try:
             return {split: list(rows) for split, rows in load_dataset(path, config).items()}
         except Exception as error:  # the hub library raises its own zoo of errors
-            refused.append((str(error).strip() or type(error).__name__).splitlines()[0])
+            refused.append(first_line(error))
     raise UsageError(f"hf:{name}: cannot be loaded ({refused[0]})")
 
 

@@ -11,13 +11,12 @@ from typing import Any, Generic, TypeVar
 from audit.errors import UsageError
 from audit.models.completions import Choice, choice_of, same_tokens
 from audit.models.endpoint import Endpoint, RefusedError
-from audit.predictor import Access, Tokenizer, Tokens
+from audit.predictor import PROBE, Access, Tokenizer, Tokens
 from audit.release import Memory
 
 T = TypeVar("T")
 
 PROBES = 8  # requests at most, until it is known what an endpoint gives
-PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 # nothing is cut off the distribution, and no token made less likely: vLLM's and llama.cpp's words
 _UNCUT: dict[str, Any] = {

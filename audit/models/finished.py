@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audit.errors import UsageError
+from audit.errors import UsageError, first_line
 from audit.models.loading import (
     ModelFolder,
     count_parameters,
@@ -18,6 +18,7 @@ from audit.models.loading import (
     load_tokenizer,
     load_weights,
 )
+from audit.predictor import PROBE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -122,15 +123,11 @@ def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
             whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
             merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
     except Exception as error:  # the library raises what its many methods raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
-            f"{adapter}: the adapter does not fit its base ({reason}); give the one it was trained "
-            "on with as_is:base=DIR"
+            f"{adapter}: the adapter does not fit its base ({first_line(error)}); give the one it "
+            "was trained on with as_is:base=DIR"
         ) from None
     return merged
-
-
-_PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
 
 
 def _check_same_tokens(finished: ModelFolder, base: ModelFolder, own: bool) -> None:
@@ -139,7 +136,7 @@ def _check_same_tokens(finished: ModelFolder, base: ModelFolder, own: bool) -> N
     same = own or finished.vocabulary >= base.vocabulary
     if own:
         one, other = load_tokenizer(finished), load_tokenizer(base)
-        same = one.encode(_PROBE) == other.encode(_PROBE) and one.stop == other.stop
+        same = one.encode(PROBE) == other.encode(PROBE) and one.stop == other.stop
     if not same:
         raise UsageError(
             f"{finished.path}: its tokenizer is not that of the base {base.path}; give the base it "

@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from audit.errors import UsageError
+from audit.errors import UsageError, first_line
 from audit.models.lstm import Architecture, untrained
 from audit.predictor import Tokens
 
@@ -194,8 +194,9 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
             folder.path, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # the library raises what its many tokenizers raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UsageError(f"{folder.path}: the tokenizer cannot be loaded ({reason})") from None
+        raise UsageError(
+            f"{folder.path}: the tokenizer cannot be loaded ({first_line(error)})"
+        ) from None
     inner.model_max_length = sys.maxsize  # texts are cut where they are read; no warning is due
     if not inner.encode("0", add_special_tokens=False):
         raise UsageError(f"{folder.path}: the tokenizer knows no text; copy its files again")
@@ -234,8 +235,7 @@ def _read_weights(folder: Path) -> Any:
             output_loading_info=True,
         )
     except Exception as error:  # the library raises what its many architectures raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UsageError(f"{folder}: the model cannot be loaded ({reason})") from None
+        raise UsageError(f"{folder}: the model cannot be loaded ({first_line(error)})") from None
     model, report = loaded
     if report["missing_keys"]:  # the library would fill them with random numbers
         missing = sorted(report["missing_keys"])[0]
