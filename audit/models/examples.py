@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from audit.models.fine_tuning import cut
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from audit.models.gradients import Batch
     from audit.models.loading import TextTokenizer
 
+_BORDERS = 16  # widths, at most, at which rows are told apart on trial
 Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights of those predicted
 
 
@@ -28,7 +29,22 @@ class Example:
 
     @property
     def width(self) -> int:
-        return max(len(tokens) - 1 for tokens, _ in self.rows)
+        return max((len(tokens) - 1 for tokens, _ in self.rows), default=0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, width)."""
+        return len(self.rows), self.width
+
+    def apart(self, border: int) -> tuple[Example, Example]:
+        """The rows up to `border` tokens wide, and the wider ones; either may be none."""
+        narrow = tuple(row for row in self.rows if len(row[0]) - 1 <= border)
+        wide = tuple(row for row in self.rows if len(row[0]) - 1 > border)
+        return Example(narrow), Example(wide)
+
+    def padded(self, border: int) -> int:
+        """Tokens of the rows so told apart, each part padded to its widest."""
+        return sum(len(part.rows) * part.width for part in self.apart(border))
 
 
 def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
@@ -108,34 +124,53 @@ def poisson(
     return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
 
 
-def physical_batches(examples: Sequence[Example], tokens: int) -> Iterator[list[Example]]:
-    """All examples once, those of like shape together, at most `tokens` tokens with padding."""
+def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
+    """All examples once, in batches of at most `tokens` tokens, padding included."""
+    border = _border(examples)
+    return (collate(group, device, border) for group in physical_batches(examples, tokens, border))
+
+
+def physical_batches(
+    examples: Sequence[Example], tokens: int, border: int = 0
+) -> Iterator[list[Example]]:
+    """All examples once, those of like shape together, at most `tokens` tokens with padding.
+
+    border: rows up to so wide are padded among themselves, and so are the wider ones.
+    """
     group: list[Example] = []
-    rows = width = 0
+    shapes = [(0, 0), (0, 0)]  # rows and width, of the narrow ones and of the wide ones
     for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
-        grown = max(rows, len(example.rows)) * max(width, example.width)
-        if group and grown * (len(group) + 1) > tokens:
+        own = [part.shape for part in example.apart(border)]
+        grown = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(shapes, own, strict=True)]
+        if group and sum(rows * width for rows, width in grown) * (len(group) + 1) > tokens:
             yield group
-            group, rows, width = [], 0, 0
+            group, grown = [], own
         group.append(example)
-        rows, width = max(rows, len(example.rows)), max(width, example.width)
+        shapes = grown
     if group:
         yield group
 
 
-def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
-    """All examples once, in batches of at most `tokens` tokens, padding included."""
-    return (collate(group, device) for group in physical_batches(examples, tokens))
+def _border(examples: Sequence[Example]) -> int:
+    """The width at which an example's rows are best told apart; 0: they all stand together."""
+    widths = sorted({len(tokens) - 1 for example in examples for tokens, _ in example.rows})
+    borders = [0, *widths[: -1 : 1 + len(widths) // _BORDERS]]
+    return min(borders, key=lambda border: sum(example.padded(border) for example in examples))
 
 
-def collate(examples: Sequence[Example], device: torch.device) -> Batch:
+def collate(examples: Sequence[Example], device: torch.device, border: int = 0) -> Batch:
     """Examples as one batch; shorter rows are padded on the right, where no one looks."""
+    parts = zip(*(example.apart(border) for example in examples), strict=True)
+    *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
+    return replace(batch, more=tuple(more))
+
+
+def _block(examples: Sequence[Example], device: torch.device) -> Batch:
     import torch
 
     from audit.models.gradients import Batch
 
-    rows = max(len(example.rows) for example in examples)
-    width = max(example.width for example in examples)
+    rows, width = (max(sizes) for sizes in zip(*(e.shape for e in examples), strict=True))
     inputs = torch.zeros(len(examples) * rows, width, dtype=torch.long)
     targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape)
     for i, example in enumerate(examples):

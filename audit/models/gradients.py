@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from audit.errors import UsageError
@@ -39,6 +39,7 @@ class Batch:
     inputs, targets: (examples · rows, T) token ids. weights: the same shape, what each token's
         −log p counts in its example's loss; 0 at padding.
     state: what a recurrent model has read before, one row each; None: nothing.
+    more: further rows of the same examples, of another width, so that less is padded.
     """
 
     inputs: Tensor
@@ -46,6 +47,7 @@ class Batch:
     weights: Tensor
     rows: int
     state: State | None = None
+    more: tuple[Batch, ...] = ()
 
     @property
     def examples(self) -> int:
@@ -55,7 +57,14 @@ class Batch:
         """The examples from `first` to before `last`."""
         rows = slice(first * self.rows, last * self.rows)
         state = None if self.state is None else self.state.rows(rows)
-        return Batch(self.inputs[rows], self.targets[rows], self.weights[rows], self.rows, state)
+        more = tuple(batch.part(first, last) for batch in self.more)
+        own = (self.inputs[rows], self.targets[rows], self.weights[rows])
+        return Batch(*own, self.rows, state, more)
+
+    @property
+    def blocks(self) -> tuple[Batch, ...]:
+        """All rows, in batches of one width each."""
+        return (replace(self, more=()), *self.more)
 
 
 @dataclass(frozen=True)
@@ -77,11 +86,15 @@ def trainable(model: Model) -> list[Tensor]:
 
 def loss(model: Model, batch: Batch) -> Tensor:
     """(examples,): each example's weighted −log p, a function of that example alone."""
+    import torch
     from torch.nn.functional import cross_entropy
 
-    logits = _logits(model, batch).flatten(0, 1)
-    nll = cross_entropy(logits, batch.targets.flatten(), reduction="none")
-    return (nll * batch.weights.flatten()).view(batch.examples, -1).sum(dim=1)
+    losses = []
+    for block in batch.blocks:
+        logits = _logits(model, block).flatten(0, 1)
+        nll = cross_entropy(logits, block.targets.flatten(), reduction="none")
+        losses.append((nll * block.weights.flatten()).view(batch.examples, -1).sum(dim=1))
+    return torch.stack(losses).sum(dim=0)
 
 
 def _logits(model: Model, batch: Batch) -> Tensor:
@@ -153,17 +166,15 @@ def check_supported(model: Model) -> None:
 
 
 def clipped_gradients(model: Model, batch: Batch, max_norm: float) -> Clipped:
-    """The same as `loop`, from one forward and one backward pass over the whole batch.
+    """The same as `loop`, from one forward and one backward pass over every row.
 
     The model's layers are those that `check_supported` lets pass; it is in evaluation mode.
     """
     import torch
 
     parameters = trainable(model)
-    with _recorded(model, parameters, batch) as uses:
-        logits = _logits(model, batch)
-        losses, gradient = _loss_and_gradient(logits.detach(), batch)
-        logits.backward(gradient)  # type: ignore[no-untyped-call]
+    uses: dict[int, list[Use]] = {id(parameter): [] for parameter in parameters}
+    losses = torch.stack([_record(model, parameters, b, uses) for b in batch.blocks]).sum(dim=0)
     with torch.no_grad():
         collected = [_collected(uses[id(parameter)]) for parameter in parameters]
         squares = [_square(found) for found in collected if found]
@@ -298,23 +309,33 @@ def _collected(uses: Sequence[Use]) -> list[Use]:
     return [*rest, Outer(left, torch.cat([u.right for u in outers], dim=1))]
 
 
+def _record(
+    model: Model, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
+) -> Tensor:
+    """Losses of one width's rows, (examples,); the uses of every parameter are added to its own."""
+    with _recorded(model, parameters, batch, uses):
+        logits = _logits(model, batch)
+        losses, gradient = _loss_and_gradient(logits.detach(), batch)
+        logits.backward(gradient)  # type: ignore[no-untyped-call]
+    return losses
+
+
 @contextmanager
 def _recorded(
-    model: Model, parameters: Sequence[Tensor], batch: Batch
-) -> Iterator[dict[int, list[Use]]]:
-    """Hooks every trainable layer and yields what will be the uses of each parameter, by id.
+    model: Model, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
+) -> Iterator[None]:
+    """Hooks every trainable layer, which adds to the uses of its parameters, by id.
 
     Meanwhile no parameter asks for a gradient: the backward pass only carries g from layer to
     layer, and the time of ordinary weight gradients is spent on the clipped sum instead.
     """
-    uses: dict[int, list[Use]] = {id(parameter): [] for parameter in parameters}
     rules = _rules()
     layers = [m for m in model.modules() if any(p.requires_grad for p in m.parameters(False))]
     handles = [m.register_forward_hook(_keeper(rules[type(m)], uses, batch)) for m in layers]
     for parameter in parameters:
         parameter.requires_grad_(False)
     try:
-        yield uses
+        yield
     finally:
         for handle in handles:
             handle.remove()

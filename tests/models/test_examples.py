@@ -254,11 +254,12 @@ def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
     count = 0
     for batch in collated(examples, tokens, CPU):
         count += batch.examples
-        assert batch.inputs.shape == batch.targets.shape == batch.weights.shape
-        assert len(batch.inputs) == batch.examples * batch.rows
-        real = batch.weights > 0
-        read = (batch.inputs[real], batch.targets[real], batch.weights[real])
-        seen += zip(*(x.tolist() for x in read), strict=True)
+        for block in batch.blocks:
+            assert block.inputs.shape == block.targets.shape == block.weights.shape
+            assert len(block.inputs) == batch.examples * block.rows and block.inputs.numel()
+            real = block.weights > 0
+            read = (block.inputs[real], block.targets[real], block.weights[real])
+            seen += zip(*(x.tolist() for x in read), strict=True)
     assert count == len(examples)
     told = [
         (a, b, torch.tensor(w).item())
@@ -267,6 +268,31 @@ def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
         for (a, b), w in zip(pairwise(row), weights, strict=True)
     ]
     assert sorted(seen) == sorted(told)
+
+
+def test_a_users_short_and_long_rows_are_padded_apart() -> None:
+    people = of_widths([[60, 3, 3, 3, 3, 3], [58, 4, 3, 3], [4, 61, 62]])
+    (batch,) = collated(people, 4096, CPU)
+    shapes = sorted((block.rows, block.inputs.shape[1]) for block in batch.blocks)
+    assert shapes == [(2, 62), (5, 4)]
+    assert sum(block.inputs.numel() for block in batch.blocks) == 3 * (2 * 62 + 5 * 4)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
+def test_records_of_one_row_stand_in_one_block(widths: list[int]) -> None:
+    for batch in collated(of_widths([[width] for width in widths]), 50, CPU):
+        assert batch.more == ()
+
+
+@given(shapes.filter(bool), st.integers(1, 8))
+def test_rows_told_apart_stay_with_their_example(widths: list[list[int]], border: int) -> None:
+    examples = of_widths(widths)
+    batch = collate(examples, CPU, border)
+    for i, example in enumerate(examples):
+        alone = batch.part(i, i + 1)
+        assert [block.examples for block in alone.blocks] == [1] * len(batch.blocks)
+        kept = [x for block in alone.blocks for x in block.targets[block.weights > 0].tolist()]
+        assert sorted(kept) == sorted(t for tokens, _ in example.rows for t in tokens[1:])
 
 
 @given(shapes.filter(bool))

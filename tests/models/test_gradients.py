@@ -251,6 +251,25 @@ def test_norms_sums_and_losses_are_those_of_the_definition(form: str) -> None:
     assert float(clipped_gradients(model, batch, middle).norms[3]) == 0
 
 
+def apart(examples: Sequence[Rows], border: int) -> Batch:
+    """The rows of each example in two blocks, by their width; a missing one weighs nothing."""
+    narrow = [[r for r in rows if len(r[1]) <= border] or [SILENT] for rows in examples]
+    wide = [[r for r in rows if len(r[1]) > border] or [SILENT] for rows in examples]
+    return replace(batch_of(wide), more=(batch_of(narrow),))
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "state" not in form])
+def test_rows_of_several_widths_are_one_example(form: str) -> None:
+    model, expected = FORMS[form](), literal(FORMS[form](), EXAMPLES)(0.5)
+    for border in (2, 3):  # one cuts through the user with several records
+        batch = apart(EXAMPLES, border)
+        assert distance(clipped_gradients(model, batch, 0.5), expected) < EXACT
+        assert distance(loop(model, batch, 0.5), expected) < EXACT
+        some = [apart(EXAMPLES[i : i + 1], border) for i in range(len(EXAMPLES))]
+        alone = torch.cat([clipped_gradients(model, one, 0.5).norms for one in some])
+        torch.testing.assert_close(alone, expected.norms, rtol=EXACT, atol=EXACT)
+
+
 @pytest.mark.parametrize("which", range(len(EXAMPLES)))
 def test_one_example_alone_is_what_it_is_in_company(which: int) -> None:
     model, alone = gpt2(), EXAMPLES[which : which + 1]

@@ -158,8 +158,13 @@ NEAR, FAR = 1e-5, 1e-3
 def of_all(batches: Iterable[Batch]) -> Iterator[Batch]:
     """As `labels=` does: the mean over all tokens of the batch."""
     for batch in batches:
-        real = (batch.weights > 0).float()
-        yield replace(batch, weights=real / real.sum() * batch.examples)
+        real = [(block.weights > 0).float() for block in batch.blocks]
+        mean = batch.examples / sum(float(block.sum()) for block in real)
+        first, *more = (
+            replace(block, weights=kept * mean)
+            for block, kept in zip(batch.blocks, real, strict=True)
+        )
+        yield replace(first, more=tuple(more))
 
 
 def cut_short(batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -174,7 +179,7 @@ def read_twice(batches: Iterable[Batch]) -> Iterator[Batch]:
 def rows_apart(batches: Iterable[Batch]) -> Iterator[Batch]:
     """A user's records clipped one by one."""
     for batch in batches:
-        yield replace(batch, rows=1)
+        yield from (replace(block, rows=1) for block in batch.blocks)
 
 
 def through(change: Callable[[Iterable[Batch]], Iterator[Batch]]) -> Callable[..., None]:
@@ -284,7 +289,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
         rows = [
             tuple(tokens[counts > 0].tolist())
             for batch in kept
-            for tokens, counts in zip(batch.inputs, batch.weights, strict=True)
+            for block in batch.blocks
+            for tokens, counts in zip(block.inputs, block.weights, strict=True)
         ]
         seen.rows.append(Counter(row for row in rows if row))
         seen.divisors.append(divisor)
