@@ -220,12 +220,17 @@ def draw(model: LanguageModel, prompts: Sequence[Tokens], uniforms: np.ndarray) 
 
 
 def answers_of(
-    continuations: Sequence[Tokens], log_pmfs: torch.Tensor, answered: int, moments: bool = False
+    continuations: Sequence[Tokens],
+    log_pmfs: torch.Tensor,
+    answered: int,
+    moments: bool = False,
+    log_caps: torch.Tensor | None = None,
 ) -> list[Answer]:
     """One Answer for each continuation, given the distribution at each of their tokens.
 
     log_pmfs: shape (Σ len, V), one continuation after the other. answered: how many of all these
         tokens, from the first on, were answered by the release.
+    log_caps: upper bounds on log_pmfs that a paper reports in their place, or None.
     """
     import torch
 
@@ -235,6 +240,7 @@ def answers_of(
     chosen = log_pmfs.gather(1, flat[:, None])[:, 0].cpu().numpy()
     top1 = (log_pmfs.argmax(dim=1) == flat).cpu().numpy()
     both = moments_of(log_pmfs).cpu().numpy() if moments else None
+    caps = None if log_caps is None else log_caps.gather(1, flat[:, None])[:, 0].cpu().numpy()
     answers, first = [], 0
     for tokens, length in zip(continuations, lengths, strict=True):
         here = slice(first, first + length)
@@ -245,6 +251,7 @@ def answers_of(
                 top1=top1[here],
                 answered=min(max(answered - first, 0), length),
                 moments=None if both is None else both[:, here],
+                log_caps=None if caps is None else caps[here],
             )
         )
         first += length

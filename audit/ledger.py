@@ -44,19 +44,28 @@ class Ledger:
         """Queries left in the public budget."""
         return max(0, self._budget - self._lost - self.queries)
 
-    def admit(self, charges: np.ndarray, lambdas: np.ndarray, marks: Sequence[str]) -> int:
+    def admit(
+        self,
+        charges: np.ndarray,
+        lambdas: np.ndarray,
+        marks: Sequence[str],
+        local: np.ndarray | None = None,
+    ) -> int:
         """Charges queries in order and returns how many are admitted: all, or those before STOP.
 
-        charges, lambdas: shape (queries, parts); charges in nats, λ only for the journal.
+        charges, lambdas, local: shape (queries, parts); charges in nats, the others only for the
+            journal: λ, and the data-dependent cost in nats where the charge is a worst case.
         marks: what was asked, for telling a replay from another query (see `mark`).
         """
         admitted = 0
-        for charge, weight, asked in zip(charges, lambdas, marks, strict=True):
-            entry = {
+        for i, asked in enumerate(marks):
+            entry: dict[str, Any] = {
                 "asked": asked,
-                "lambda": [float(f"{w:.6g}") for w in weight],
-                "charge": [round_up(float(c)) for c in charge],
+                "lambda": [float(f"{w:.6g}") for w in lambdas[i]],
+                "charge": [round_up(float(c)) for c in charges[i]],
             }
+            if local is not None:
+                entry["local"] = [round_up(float(c)) for c in local[i]]
             if not self._admit_one(entry):
                 break
             admitted += 1

@@ -102,6 +102,8 @@ class Answer:
     answered: how many of the tokens were answered by the release before it stopped.
     moments: shape (2, len(tokens)), or None where not asked for: mean and standard deviation of
         the next token's log-probability under the distribution itself, nats.
+    log_caps: shape (len(tokens),), nats, or None: upper bounds on log_probs that a paper reports
+        in their place.
     """
 
     tokens: tuple[int, ...]
@@ -109,6 +111,7 @@ class Answer:
     top1: np.ndarray
     answered: int
     moments: np.ndarray | None = None
+    log_caps: np.ndarray | None = None
 
 
 class Predictor(Protocol):

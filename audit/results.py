@@ -123,6 +123,9 @@ class Measure(_Strict):
     answered: int | None = Field(
         default=None, description="tokens answered by the release before STOP; null: all"
     )
+    bound: Literal["lower"] | None = Field(
+        default=None, description="lower: the value measured is a lower bound on the quantity"
+    )
 
 
 class Control(_Strict):
@@ -238,6 +241,11 @@ class SessionResult(_Strict):
     remaining: int | None
     stopped_at: int | None
     epsilon_spent: list[Number] = Field(description="per part, in nats, at most the claimed ε")
+    epsilon_local: list[Number] = Field(
+        default=[],
+        description="per part, in nats: what the same queries cost on this data set, where "
+        "epsilon_spent is a worst case; private, for the auditor",
+    )
     spent_curve: list[tuple[int, Number]] = Field(
         default=[], description="(queries so far, largest ε spent by any part)"
     )

@@ -63,6 +63,7 @@ class Session:
                 remaining=predictor.remaining,
                 stopped_at=next((row["query"] for row in rows if row["stopped"]), None),
                 epsilon_spent=spent(rows)[-1] if rows else [],
+                epsilon_local=local(rows),
                 spent_curve=curve(rows),
             ).model_dump(mode="json"),
         }
@@ -77,6 +78,12 @@ def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
             total = [t + c for t, c in zip(total, row["charge"], strict=True)]
         totals.append(total)
     return totals
+
+
+def local(rows: Sequence[dict[str, Any]]) -> list[float]:
+    """What the answered queries cost each part on this data set; none where that is not kept."""
+    kept = [row["local"] for row in rows if "local" in row and not row["stopped"]]
+    return [sum(part) for part in zip(*kept, strict=True)]
 
 
 def curve(rows: Sequence[dict[str, Any]], points: int = 64) -> list[tuple[int, float]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from audit.policies import Policy
@@ -94,7 +94,14 @@ def measure(
 def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
     lengths = [len(block) - 1 for block in text.blocks]
     return [
-        Answer(a.tokens[:n], a.log_probs[:n], a.top1[:n], min(a.answered, n))
+        replace(
+            a,
+            tokens=a.tokens[:n],
+            log_probs=a.log_probs[:n],
+            top1=a.top1[:n],
+            answered=min(a.answered, n),
+            log_caps=None if a.log_caps is None else a.log_caps[:n],
+        )
         for a, n in zip(answers, lengths, strict=False)
     ]
 
@@ -113,6 +120,9 @@ def _measures(
         "bits_per_byte": _of(bootstrap_ratio(bits, size, stream), "bits per byte", answered),
         "top1_accuracy": _of(bootstrap_ratio(right, tokens, stream), "share of tokens", answered),
     }
+    lowest = _lowest_perplexity(answers, stream, answered)
+    if lowest is not None:
+        utility["perplexity_lower_bound"] = lowest
     private = _private_perplexity(answers, text.marks, stream)
     if private is not None:
         utility["private_token_perplexity"] = private
@@ -138,6 +148,17 @@ def _perplexity(
     nll = [-float(answer.log_probs.sum()) for answer in answers]
     tokens = [len(answer.tokens) for answer in answers]
     return _of(bootstrap_ratio(nll, tokens, stream, transform=np.exp), "perplexity", answered)
+
+
+def _lowest_perplexity(
+    answers: Sequence[Answer], stream: np.random.Generator, answered: int
+) -> Measure | None:
+    """What a paper reports where it only bounds the answers; None where nothing is bounded."""
+    capped = [replace(a, log_probs=a.log_caps) for a in answers if a.log_caps is not None]
+    if len(capped) < len(answers):
+        return None
+    found = _perplexity(capped, stream, answered)
+    return found.model_copy(update={"bound": "lower"})
 
 
 def _private_perplexity(

@@ -25,7 +25,7 @@ from audit.release import Journal, ModelRelease, Release
 from audit.streams import derived_seed, stream
 from defenses._checks import check_choice, check_layers, check_train, refused
 from defenses._ensemble_session import EnsembleSession, Service
-from defenses._mixing import Mixed
+from defenses._mixing import Aside, Mixed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,9 @@ class Answering(Protocol):
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """log of the pmf each of n queries is answered from, (n, V), given (n, m, V), nats."""
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """What the auditor may know of n queries beside their answers."""
 
 
 class Settings(Protocol):
@@ -159,7 +162,9 @@ class _Priced:
 
         charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
         unweighted = torch.empty(len(log_pmfs), 0)
-        return Mixed(self.inner.answer(distributions(log_pmfs), seeds), unweighted, charges)
+        clean = distributions(log_pmfs)
+        answer, aside = self.inner.answer(clean, seeds), self.inner.aside(clean)
+        return Mixed(answer, unweighted, charges, aside)
 
 
 def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:

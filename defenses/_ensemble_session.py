@@ -6,17 +6,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from audit.ensemble import Ensemble
 from audit.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
 from audit.ledger import Ledger
 from audit.predictor import Access, Answer, Tokenizer, Tokens
-from defenses._mixing import Mixed
+from defenses._mixing import Aside, Mixed
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+Kept = TypeVar("Kept")
 
 _GENERATED = -1  # in place of the token in what a generated query's mark says was asked
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
@@ -113,9 +115,7 @@ class EnsembleSession:
             return replace(draw(self._public, [prompt], after[None])[0], answered=0)
         whole, mixed = ahead
         texts = [(*prompt, *whole.tokens[:i], _GENERATED) for i in range(len(after))]
-        admitted = self._ledger.admit(
-            mixed.charges.numpy(), mixed.lambdas.numpy(), list(map(self._ledger.mark, texts))
-        )
+        admitted = self._admit(mixed, texts)
         if admitted == len(after):
             return whole
         kept = whole.tokens[:admitted]
@@ -125,6 +125,15 @@ class EnsembleSession:
             np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
             np.concatenate([whole.top1[:admitted], rest.top1]),
             answered=admitted,
+        )
+
+    def _admit(self, mixed: Mixed, asked: Sequence[Tokens]) -> int:
+        local = mixed.aside.local
+        return self._ledger.admit(
+            mixed.charges.cpu().numpy(),
+            mixed.lambdas.cpu().numpy(),
+            list(map(self._ledger.mark, asked)),
+            None if local is None else local.cpu().numpy(),
         )
 
     def _draw(
@@ -165,10 +174,13 @@ class EnsembleSession:
         import torch
 
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
-        log_pmfs, answered = self._read(texts, list(map(len, prefixes)), lambda log_h: log_h)
-        if not log_pmfs:
+        pairs, answered = self._read(texts, list(map(len, prefixes)), lambda *pair: pair)
+        if not pairs:
             return []
-        return answers_of(continuations, torch.cat(log_pmfs), answered, moments)
+        log_h = torch.cat([log_h for log_h, _ in pairs])
+        own = any(log_caps is not log_h for log_h, log_caps in pairs)
+        log_caps = torch.cat([log_caps for _, log_caps in pairs]) if own else None
+        return answers_of(continuations, log_h, answered, moments, log_caps)
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
@@ -177,7 +189,7 @@ class EnsembleSession:
 
         texts = [[*context, choices[0]] for context in contexts]
         rows, answered = self._read(
-            texts, list(map(len, contexts)), lambda log_h: log_h[:, list(choices)].cpu()
+            texts, list(map(len, contexts)), lambda log_h, _: log_h[:, list(choices)].cpu()
         )
         return torch.cat([torch.empty(0, len(choices)), *rows]).double().numpy(), answered
 
@@ -185,28 +197,30 @@ class EnsembleSession:
         self,
         texts: Sequence[Tokens],
         starts: Sequence[int],
-        keep: Callable[[torch.Tensor], torch.Tensor],
-    ) -> tuple[list[torch.Tensor], int]:
-        """What `keep` takes of log h at every text[start:], and how many queries were admitted."""
+        keep: Callable[[torch.Tensor, torch.Tensor], Kept],
+    ) -> tuple[list[Kept], int]:
+        """What `keep` takes of (log h, its upper bounds) at every text[start:], and how many
+        queries were admitted."""
         kept, answered = [], 0
         for segments in self._segments(starts, [len(text) for text in texts]):
             some = [texts[i][:stop] for i, _, stop in segments]
-            log_h, admitted = self._score_some(some, [start for _, start, _ in segments])
-            kept.append(keep(log_h))
+            pair, admitted = self._score_some(some, [start for _, start, _ in segments])
+            kept.append(keep(*pair))
             answered += admitted
         self._ledger.flush()
         return kept, answered
 
     def _score_some(
         self, texts: Sequence[Tokens], starts: Sequence[int]
-    ) -> tuple[torch.Tensor, int]:
-        """log h at each query (after STOP: of the public model), and how many were admitted."""
+    ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
+        """(log h at each query, its upper bounds or itself), after STOP of the public model, and
+        how many were admitted."""
         import torch
 
         if self._ledger.stopped:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
-            return public, 0
+            return (public, public), 0
         asked = [
             text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
@@ -215,12 +229,13 @@ class EnsembleSession:
         first = self._ledger.queries
         seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(asked)]
         mixed = self._service.mechanism.mix(self._service.ensemble.log_pmfs(texts, starts), seeds)
-        charges, lambdas = mixed.charges.cpu().numpy(), mixed.lambdas.cpu().numpy()
-        admitted = self._ledger.admit(charges, lambdas, list(map(self._ledger.mark, asked)))
+        log_caps = mixed.log_h if mixed.aside.log_caps is None else mixed.aside.log_caps
+        admitted = self._admit(mixed, asked)
         if admitted == len(asked):
-            return mixed.log_h, admitted
-        public = self._public.log_pmfs(texts, starts)
-        return torch.cat([mixed.log_h[:admitted], public[admitted:]]), admitted
+            return (mixed.log_h, log_caps), admitted
+        after = self._public.log_pmfs(texts, starts)[admitted:]
+        log_h, caps = (torch.cat([x[:admitted], after]) for x in (mixed.log_h, log_caps))
+        return (log_h, caps), admitted
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
@@ -270,8 +285,10 @@ def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
     """The tokens of text i: the i-th query of every step, as one Mixed on the CPU."""
     import torch
 
+    local = [mixed.aside.local[i] for mixed in steps if mixed.aside.local is not None]
     return Mixed(
         log_h=torch.empty(0),  # V numbers a token, no longer needed
         lambdas=torch.stack([mixed.lambdas[i] for mixed in steps]).cpu(),
         charges=torch.stack([mixed.charges[i] for mixed in steps]).cpu(),
+        aside=Aside(local=torch.stack(local).cpu()) if local else Aside(),
     )

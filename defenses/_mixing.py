@@ -22,17 +22,32 @@ _NEVER = -1e5  # of a log-probability: as good as none
 
 
 @dataclass(frozen=True)
+class Aside:
+    """What a paper reports beside, or in place of, what is answered and charged.
+
+    local: shape (n, k), nats: what a query costs each part on this data set, where the charge is a
+        worst case; it depends on the other parts, and so it is itself private.
+    log_caps: shape (n, V), nats: an upper bound on log_h.
+    """
+
+    local: torch.Tensor | None = None
+    log_caps: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
 class Mixed:
     """n queries, mixed. Nothing here has been released or charged yet.
 
     log_h: shape (n, V), nats: the distribution an answer is sampled from.
     lambdas: shape (n, k): λ_i of each part.
     charges: shape (n, k), nats: max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)} of each part.
+    aside: what else the auditor may know.
     """
 
     log_h: torch.Tensor
     lambdas: torch.Tensor
     charges: torch.Tensor
+    aside: Aside = Aside()
 
 
 @dataclass(frozen=True)

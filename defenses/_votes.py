@@ -7,6 +7,7 @@ occurs:  P = ∫ φ(z) Π_others Φ(z + v − v_other) dz.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,24 @@ def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
         by_votes[[v for v, _ in classes]] = torch.from_numpy(log_winning(classes, sigma))
         rows.append(by_votes.to(row.device)[row])
     return torch.stack(rows) if rows else torch.empty(counts.shape, dtype=torch.float64)
+
+
+def log_caps(counts: torch.Tensor, sigma: float) -> torch.Tensor:
+    """log of min(1/|{z: n_z ≥ n_x}|, Φ((n_x − n_z*)/(σ√2))), z* the best rival: (n, V), nats.
+
+    An upper bound on `winning`, so that a perplexity by it is a lower bound: what arXiv 2201.00971,
+    Appendix B.4, reports.
+    """
+    import torch
+
+    best = counts.topk(min(2, counts.shape[1]), dim=1).values
+    rival = torch.where(counts == best[:, :1], best[:, -1:], best[:, :1])
+    ordered = counts.sort(dim=1).values
+    above = counts.shape[1] - torch.searchsorted(ordered, counts)
+    pairwise = torch.special.log_ndtr((counts - rival).double() / (sigma * math.sqrt(2)))
+    if counts.shape[1] == 1:
+        return torch.zeros_like(pairwise)
+    return torch.minimum(-above.double().log(), pairwise)
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,8 @@ from audit.models.layers import ALL
 from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import Release
-from defenses import _checks, _ensemble, _votes
+from defenses import _checks, _ensemble, _local_votes, _votes
+from defenses._mixing import Aside
 
 if TYPE_CHECKING:
     import torch
@@ -98,3 +99,10 @@ class NoisyVotes:
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """log of the winner's pmf, (n, V). The noise is integrated over, so no seed is needed."""
         return _votes.winning(_votes.votes(log_pmfs), self.sigma)
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """What a vote costs on this data set, and the bounds of arXiv 2201.00971, Appendix B.4."""
+        return Aside(
+            local=_local_votes.divergences(log_pmfs, self.sigma, self.alpha),
+            log_caps=_votes.log_caps(_votes.votes(log_pmfs), self.sigma),
+        )

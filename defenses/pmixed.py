@@ -19,7 +19,7 @@ from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import Release
 from defenses import _checks, _coins, _ensemble
-from defenses._mixing import clip
+from defenses._mixing import Aside, clip
 
 if TYPE_CHECKING:
     import torch
@@ -110,3 +110,7 @@ class ClippedMean:
         members, public = log_pmfs[:, :-1], log_pmfs[:, -1]
         near = clip(members[:, :, None], public, self.bound)[:, :, 0]
         return _coins.joined(near, public, self.coin)
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """Nothing."""
+        return Aside()

@@ -20,6 +20,7 @@ from audit.models.loading import ModelFolder
 from audit.predictor import Access
 from audit.release import Release
 from defenses import _checks, _ensemble, _laplace
+from defenses._mixing import Aside
 
 if TYPE_CHECKING:
     import torch
@@ -97,3 +98,7 @@ class NoisyMean:
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """log of the noised means, (n, V): what is released."""
         return _laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """Nothing."""
+        return Aside()

@@ -126,7 +126,15 @@ def spent(release: ReleaseResult) -> str:
     promised = f"of ε = {_words.epsilon(guarantee.epsilon)} promised"
     if guarantee.epsilon > 0:
         promised += f" ({_words.share(most / guarantee.epsilon)})"
-    return f"{sentence}{promised}. Sessions compose: what several spend adds up."
+    sentence = f"{sentence}{promised}. Sessions compose: what several spend adds up."
+    if not session.epsilon_local:
+        return sentence
+    ends = (min(session.epsilon_local), max(session.epsilon_local))
+    low, high = map(_words.number, ends)
+    return (
+        f"{sentence} On this data set the same queries cost {low} to {high} nats a part: a "
+        "data-dependent figure, private itself, for the auditor only."
+    )
 
 
 def _sessions(release: ReleaseResult) -> Table:

@@ -1,0 +1,69 @@
+"""What a vote costs on this data set: the data-dependent side of GNMax, for the auditor only.
+
+arXiv 1802.08908, Theorem 6, bounds D_α(M(D)‖M(D′)) where one token is likely to win; the other
+direction can be far above that bound. Here both are computed: D_α between the winner's pmf and that
+of every vote that a replaced part could have cast. It depends on the other parts' votes, and so it
+is itself private.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from defenses._votes import Classes, log_winning, votes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+
+def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Tensor:
+    """(n, m, V) to (n, m), nats: the most that another vote of member i could move the winner's
+    pmf, the other votes as they are."""
+    import torch
+
+    counts = votes(log_pmfs)
+    mine = counts.gather(1, log_pmfs.argmax(dim=-1)).tolist()
+    rows = []
+    for row, cast in zip(counts, mine, strict=True):
+        classes = tuple(zip(*(c.tolist() for c in row.unique(return_counts=True)), strict=True))
+        rows.append([another_vote(classes, votes_of, sigma, alpha) for votes_of in cast])
+    return torch.tensor(rows, dtype=torch.float64).reshape(log_pmfs.shape[:2])
+
+
+@lru_cache(maxsize=4096)
+def another_vote(classes: Classes, cast: int, sigma: float, alpha: float) -> float:
+    """max D_α, nats, over all tokens that a vote for a token with `cast` votes could go to."""
+    sizes = dict(classes)
+    sizes[cast] -= 1
+    return max((_moved(classes, cast, to, sigma, alpha) for to, n in sizes.items() if n), default=0)
+
+
+def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: float) -> float:
+    """D_α, the larger direction, when a vote goes from a token with `source` to one with
+    `target` votes."""
+    import numpy as np
+    from scipy.special import logsumexp
+
+    unmoved = dict(classes)
+    unmoved[source] -= 1
+    unmoved[target] -= 1
+    before = [*unmoved, source, target]
+    after = [*unmoved, source - 1, target + 1]
+    sizes = np.array([*unmoved.values(), 1, 1], dtype=np.float64)
+    log_p, log_q = (_log_pmf(votes_of, sizes, sigma) for votes_of in (before, after))
+    exponents = (alpha * log_p + (1 - alpha) * log_q, alpha * log_q + (1 - alpha) * log_p)
+    return max(0.0, *(float(logsumexp(e, b=sizes)) / (alpha - 1) for e in exponents))
+
+
+def _log_pmf(votes_of: list[int], sizes: np.ndarray, sigma: float) -> np.ndarray:
+    """log-probability of one token of each group, where groups may have as many votes."""
+    import numpy as np
+
+    merged: dict[int, int] = {}
+    for v, size in zip(votes_of, sizes, strict=True):
+        merged[v] = merged.get(v, 0) + int(size)
+    classes = tuple(sorted((v, size) for v, size in merged.items() if size))
+    found = dict(zip((v for v, _ in classes), log_winning(classes, sigma), strict=True))
+    return np.array([found.get(v, 0.0) for v in votes_of])  # 0: of a group without tokens
