@@ -218,7 +218,7 @@ def _table(results: Results) -> Table:
                 ]
             )
     head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Verdict", "In words"]
-    return Table(_words.clip(clean.headline, 700), head, rows)
+    return Table(_words.sentences(clean.headline, 700), head, rows)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def build(results: Results) -> Page:
     return Page(
         title=f"Privacy audit of {_words.clip(', '.join(subjects), 80)}",
         subtitle=f"Privacy audit · {_words.clip(results.corpus.name, 60)}",
-        headline=_words.clip(results.headline, 700),
+        headline=_words.sentences(results.headline, 700),
         partial=results.status == "partial",
         tested=_tested(results, subjects),
         summary=summary,

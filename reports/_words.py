@@ -63,6 +63,14 @@ def clip(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
+def sentences(text: str, length: int) -> str:
+    """The text, or as many of its first sentences as `length` characters hold, and an ellipsis."""
+    if len(text) <= length:
+        return text
+    end = text.rfind(". ", 0, length - 1)
+    return clip(text, length) if end < 0 else text[: end + 1] + " …"
+
+
 def words(identifier: str) -> str:
     """`add_or_remove` as it is read aloud."""
     text = identifier.replace("_", " ")

@@ -98,3 +98,18 @@ def test_claims_name_unit_relation_and_order(make: SimpleNamespace) -> None:
     assert _words.claim(make.guarantee(math.inf)) == "ε: none promised"
     assert _words.claim(make.guarantee(None)).startswith("ε unknown per user (add or remove)")
     assert "ε = 0 nats per user" in _words.claim(make.guarantee(0.0))
+
+
+def test_a_long_headline_ends_with_a_whole_sentence() -> None:
+    text = "One leaks 1.5 of 2. Two does not. Three is inconclusive."
+    assert _words.sentences(text, len(text)) == text
+    assert _words.sentences(text, len(text) - 1) == "One leaks 1.5 of 2. Two does not. …"
+    assert _words.sentences(text, 35) == "One leaks 1.5 of 2. Two does not. …"
+    assert _words.sentences(text, 34) == "One leaks 1.5 of 2. …"
+    assert _words.sentences("x" * 50, 10) == "x" * 9 + "…"
+
+
+@given(text=st.text(alphabet="ab. ", max_size=80), length=st.integers(1, 60))
+def test_a_headline_is_never_longer_than_asked(text: str, length: int) -> None:
+    found = _words.sentences(text, length)
+    assert len(found) <= length and (found == text or len(text) > length)
