@@ -73,7 +73,7 @@ class Guarantee:
             return (
                 f"the claim is per {self.unit} ({self.relation}), the bound per {unit} ({relation})"
             )
-        if (delta or 0) < (self.delta or 0):
+        if (delta or 0) * _ROUNDED < (self.delta or 0):
             return f"the claim allows δ = {self.delta:g}, the bound assumed only {delta or 0:g}"
         return None
 
@@ -86,6 +86,7 @@ class Guarantee:
         return None
 
 
+_ROUNDED = 1 + 1e-5  # results.json rounds a claim's δ up, a bound's to the nearest: six digits
 ONE_RECORD = "user of one record"  # who comes or goes as a user does, and as a record
 _NESTED = ("private attributes of a record", "record", "user")  # each within the next
 

@@ -61,6 +61,7 @@ class Measured:
             ),
             sessions=list(self.sessions),
             findings=judge(self.findings, guarantee, sensitive if references else None, self.tests),
+            tests=self.tests,
         )
 
 

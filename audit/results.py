@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from audit.guarantee import Guarantee
+
 SCHEMA_VERSION = "1"
 
 
@@ -109,6 +111,12 @@ class GuaranteeResult(_Strict):
         default=[],
         description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",
     )
+
+    @property
+    def claim(self) -> Guarantee:
+        """The claim as the noun that knows what it can be compared with."""
+        names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
+        return Guarantee(**{n: getattr(self, n) for n in names}, also=tuple(self.also))
 
 
 class Measure(_Strict):
@@ -210,6 +218,7 @@ class FindingResult(_Strict):
         default=None, description="of the hypothesis that nothing leaked; unadjusted"
     )
     sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
+    test: str = Field(default="", description="the test behind it; measures that share it share p")
     epsilon_lower: EpsilonLower | None
     power: Power
     stronger_than_release: bool = False
@@ -272,6 +281,9 @@ class ReleaseResult(_Strict):
     cost: Cost
     sessions: list[SessionResult]
     findings: list[FindingResult]
+    tests: int = Field(
+        default=0, description="tests its verdicts are adjusted for (Holm); 0: those with a p-value"
+    )
 
 
 class CorpusResult(_Strict):
@@ -306,7 +318,8 @@ class Cell(_Strict):
 
     releases: its places in `releases`, one a seed; the promise stands there. utility: means over
     seeds, n the number of seeds. findings: counts are pooled over the trained models, all else is
-    averaged over seeds; a bound on ε is the lower median of the seeds', a verdict the most severe.
+    averaged over seeds; a bound on ε is the lower median of the seeds', a p-value Fisher's of
+    theirs, and a verdict is of that p-value, adjusted for the tests of one release.
     """
 
     releases: list[int]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from audit.findings import LEVEL, Finding, bounds
 from audit.findings.finding import percent
 from audit.guarantee import Guarantee
-from audit.results import FindingResult
+from audit.results import Control, FindingResult
 from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import one_sided_upper
 
@@ -30,10 +30,10 @@ def judge(
     run has no references. Silence of an attack that finds nothing anywhere shows nothing.
     """
     declared, tests = tests, max(tests, len({f.test for f in findings if f.p_value is not None}))
-    leaking = _rejected({f.test: f.p_value for f in findings if f.p_value is not None}, tests)
-    claims = {f.test: p for f in findings if (p := _claim(f, guarantee)) is not None}
-    refuting = _rejected(claims, declared)
-    confounded = {f.test for f in findings if _confounded(f)}
+    leaking = rejected({f.test: f.p_value for f in findings if f.p_value is not None}, tests)
+    claims = {f.test: p for f in findings if (p := claim_p_value(f, guarantee)) is not None}
+    refuting = rejected(claims, declared)
+    confounded = {f.test for f in findings if is_confounded(f.blind, f.interval.ci)}
     results = []
     for finding in findings:
         if finding.interval.value is None:
@@ -41,7 +41,7 @@ def judge(
         elif finding.test in confounded:
             word, sentence = "inconclusive", "The candidates can be told apart without the model."
         elif finding.test in leaking and _above_chance(finding):
-            word, sentence = _leak(finding, guarantee, finding.test in refuting)
+            word, sentence = leak(finding, guarantee, finding.test in refuting)
         else:
             word, sentence = _no_leak(finding, sensitive, tests)
         told = finding.told if finding.interval.n else ""
@@ -54,8 +54,8 @@ def leaks(result: FindingResult) -> bool:
     return result.verdict in ("refuted", "consistent", "not comparable")
 
 
-def _rejected(p_values: dict[str, float], tests: int) -> set[str]:
-    """The tests that are rejected at the family-wise level."""
+def rejected(p_values: dict[str, float], tests: int) -> set[str]:
+    """The tests that are rejected at the family-wise level, of so many in all."""
     others = [1.0] * max(0, tests - len(p_values))
     adjusted = adjusted_p_values([*p_values.values(), *others])
     return {test for test, p in zip(p_values, adjusted, strict=False) if p < LEVEL}
@@ -69,24 +69,26 @@ def _unmeasured(finding: Finding) -> str:
 
 
 def _above_chance(finding: Finding) -> bool:
+    return above_chance(finding.interval.value, finding.chance, finding.sides)
+
+
+def above_chance(value: float | None, chance: float | None, sides: int) -> bool:
     """A reading of a rejected test that is itself no better than chance is no leak."""
-    value, chance = finding.interval.value, finding.chance
-    return finding.sides == 2 or value is None or chance is None or value > chance
+    return sides == 2 or value is None or chance is None or value > chance
 
 
-def _confounded(finding: Finding) -> bool:
+def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool:
     """Whether a classifier that never saw the model tells these very candidates apart, and may do
-    it as well. An AUC of 0.1 tells as much as one of 0.9."""
-    blind, interval = finding.blind, finding.interval
+    it as well. An AUC of 0.1 tells as much as one of 0.9. ci: of the model's own."""
     if blind is None or blind.ci is None or blind.ci[0] <= 0.5 <= blind.ci[1]:
         return False
-    if interval.low is None or interval.high is None:
+    if ci is None:
         return True
-    surely = max(interval.low - 0.5, 0.5 - interval.high)
+    surely = max(ci[0] - 0.5, 0.5 - ci[1])
     return surely <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
 
 
-def _claim(finding: Finding, guarantee: Guarantee) -> float | None:
+def claim_p_value(finding: Finding | FindingResult, guarantee: Guarantee) -> float | None:
     """The p-value of the claim itself, where the finding can test it."""
     bound = finding.epsilon_lower
     if bound is None or guarantee.epsilon is None or math.isinf(guarantee.epsilon):
@@ -100,7 +102,8 @@ def _claim(finding: Finding, guarantee: Guarantee) -> float | None:
     return bounds.claim_p_value(bound, guarantee.epsilon, guarantee.delta or 0.0)
 
 
-def _leak(finding: Finding, guarantee: Guarantee, refutes: bool) -> tuple[str, str]:
+def leak(finding: Finding | FindingResult, guarantee: Guarantee, refutes: bool) -> tuple[str, str]:
+    """(verdict, sentence) on a finding above chance; refutes: whether the claim itself falls."""
     bound = finding.epsilon_lower
     if finding.stronger_than_release:
         why = "it reads probabilities, and the release gives samples only"
@@ -191,6 +194,7 @@ def _result(finding: Finding, word: str, sentence: str) -> FindingResult:
             "blind": finding.blind,
             "p_value": finding.p_value,
             "sides": finding.sides,
+            "test": finding.test,
             "epsilon_lower": finding.epsilon_lower,
             "power": finding.power,
             "stronger_than_release": finding.stronger_than_release,

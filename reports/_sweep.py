@@ -18,7 +18,7 @@ from reports._page import Page
 
 NOTE = (
     "Every row is one setting over its seeds: counts are pooled over the trained models, all else "
-    "is a mean over seeds, whose n counts seeds; a verdict is the most severe of the seeds'."
+    "is a mean over seeds, whose n counts seeds; a verdict is of the seeds' p-values together."
 )
 
 

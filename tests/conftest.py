@@ -17,6 +17,15 @@ settings.register_profile("untimed", deadline=None)  # timing never decides a te
 settings.load_profile("untimed")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that need a GPU are skipped where there is none."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
 @dataclass(frozen=True)
 class ToyTokenizer:
     """One token a character of `alphabet`; token 0 opens and closes."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from audit.gate.metric import UNTRAINED, metric_of
 from audit.gate.outcome import Check, State
-from audit.guarantee import Guarantee
-from audit.results import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
+from audit.results import FindingResult, ReleaseResult
 from audit.verdict import leaks
 
 
@@ -59,7 +58,7 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
     Verdicts decide, since they are adjusted for all tests of the release; a bound that is above the
     claim by itself only is not enough for either.
     """
-    claim = guarantee_of(release.guarantee)
+    claim = release.guarantee.claim
 
     def check(state: State, sentence: str) -> Check:
         return Check("empirical", label, "", state, sentence)
@@ -71,10 +70,13 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
     if refuting:
         by = ", ".join(f"{f.attack}.{f.metric}" for f in refuting)
         return check(State.FAIL, f"{said}; refuted by {by}")
-    given = [f for f in release.findings if not f.stronger_than_release and f.epsilon_lower]
-    reasons = [(f, _incomparable(claim, f.epsilon_lower)) for f in given]
-    tested = [f for f, reason in reasons if reason is None]
-    bounds = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    reasons = [
+        (f, b, claim.incomparable(b.unit, b.relation, b.delta))
+        for f in release.findings
+        if (b := f.epsilon_lower) and not f.stronger_than_release
+    ]
+    tested = [f for f, _, reason in reasons if reason is None]
+    bounds = [bound for _, bound, reason in reasons if reason is None]
     if bounds:
         most = max(bound.value for bound in bounds)
         told = f"{said}; found: at least {most:.4g}, at {bounds[0].confidence:.0%} each"
@@ -85,19 +87,5 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
             return check(State.INCONCLUSIVE, f"{told}; {UNTRAINED}")
         return check(State.PASS, told)
     if reasons:
-        return check(State.SKIPPED, f"{said}; no attack of this run tests it: {reasons[0][1]}")
+        return check(State.SKIPPED, f"{said}; no attack of this run tests it: {reasons[0][2]}")
     return check(State.INCONCLUSIVE, f"{said}; no attack of this run gives a bound on ε")
-
-
-def _incomparable(claim: Guarantee, bound: EpsilonLower | None) -> str | None:
-    """Why a bound says nothing about a claim; None where it does."""
-    if bound is None:
-        return "it is none"
-    # a claim's δ is rounded up in results.json, a bound's to the nearest: six digits
-    return claim.incomparable(bound.unit, bound.relation, (bound.delta or 0) * (1 + 1e-5))
-
-
-def guarantee_of(result: GuaranteeResult) -> Guarantee:
-    """The claim as the noun that knows what it can be compared with."""
-    names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
-    return Guarantee(**{n: getattr(result, n) for n in names}, also=tuple(result.also))

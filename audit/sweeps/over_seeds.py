@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +24,7 @@ from audit.results import (
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.power import smallest_rate
 from audit.statistics.t_interval import t_interval
-
-SEVERITY = ("refuted", "consistent", "not comparable", "inconclusive", "silent", "not measured")
+from audit.sweeps.agreement import Agreement, agreement, test_of
 
 
 def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
@@ -47,7 +45,9 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
         for f in release.findings:
             found.setdefault((f.attack, f.metric, f.unit), []).append(f)
     utility = {name: mean_measure(measured) for name, measured in measures.items()}
-    return Cell(releases=places, utility=utility, findings=[*map(joined, found.values())])
+    together = agreement(releases)
+    findings = [joined(several, together) for several in found.values()]
+    return Cell(releases=places, utility=utility, findings=findings)
 
 
 def mean_measure(measures: Sequence[Measure]) -> Measure:
@@ -87,22 +87,25 @@ def _seeds(n: int) -> str:
     return "one seed" if n == 1 else f"mean over {n} seeds"
 
 
-def joined(found: Sequence[FindingResult]) -> FindingResult:
+def joined(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
     """One measure of one setting over its seeds; a single seed's finding stays as it is."""
     if len(found) == 1:
         return found[0]
+    whole = _pooled(found, together)
+    verdict, sentence = together.verdict(whole, found)
+    if whole.epsilon_lower is not None:
+        sentence += " The bound on ε is the lower median of the seeds'."
+    return whole.model_copy(update={"verdict": verdict, "sentence": sentence})
+
+
+def _pooled(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
+    """The measure itself, before any verdict."""
     measured = [f for f in found if f.value is not None]
-    verdicts = Counter(str(f.verdict) for f in found)
-    told = ", ".join(f"{word} in {verdicts[word]}" for word in SEVERITY if word in verdicts)
-    severest = next(word for word in SEVERITY if word in verdicts)
-    sentence = f"Of {len(found)} seeds: {told}."
     shown: dict[str, Any] = {
-        "p_value": None,
+        "p_value": together.p_values.get(test_of(found[0])),
         "roc": None,
         "exposures": None,
         "outcomes": None,
-        "verdict": severest,
-        "sentence": sentence,
         "untrained": next((f.untrained for f in found if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in found),
     }
@@ -111,8 +114,6 @@ def joined(found: Sequence[FindingResult]) -> FindingResult:
         return first.model_copy(update=shown)
     value = _rate(measured) if _countable(measured) else _mean(measured)
     bound = lower_median([f.epsilon_lower for f in measured if f.epsilon_lower is not None])
-    if bound is not None:
-        shown["sentence"] += " The bound on ε is the lower median of the seeds'."
     return first.model_copy(
         update={
             **shown,

@@ -17,15 +17,15 @@ ONE_SEED = "differences between seeds"
 def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
     """One sentence on all, one on each defense; settings stand in the grid's order, unranked."""
     audited = [r for r in releases if not r.reference]
-    refuted = sum(any(f.verdict == "refuted" for f in r.findings) for r in audited)
-    leaking = sum(any(map(_leaks, r.findings)) for r in audited)
     seeds = len({r.seed for r in releases})
     mine = [c for c in cells if not releases[c.releases[0]].reference]
+    refuted = sum(any(f.verdict == "refuted" for f in c.findings) for c in mine)
+    leaking = sum(any(map(_leaks, c.findings)) for c in mine)
     if len(mine) == 1 and seeds == 1:
         return headline(releases)
     parts = [
         f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
-        f"these attacks find a leak in {leaking or 'none'} of them and refute "
+        f"these attacks find a leak in {leaking or 'none'} of the settings and refute "
         f"{refuted or 'none'} of their claims."
     ]
     defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
@@ -89,8 +89,9 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
         "not in its ε"
     )
     verdicts = (
-        f"verdicts are adjusted for the tests of one release, not for the {len(releases)} releases "
-        "of the sweep: look at how many seeds agree"
+        "a verdict on a setting is of its seeds' p-values together (Fisher), adjusted for the "
+        f"tests of one release, not for {count(settings, 'setting')}: up to 5 in 100 settings that "
+        "do not leak are called a leak"
     )
     return [*common, picked, verdicts, *joint(releases), *own]
 

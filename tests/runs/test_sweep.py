@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from audit import plugins, results
 from audit.defense import Defense
 from audit.errors import UsageError
+from audit.guarantee import no_guarantee
 from audit.results import (
     Control,
     Cost,
@@ -33,8 +34,11 @@ from audit.results import (
 from audit.statistics.interval import clopper_pearson
 from audit.statistics.t_interval import t_interval
 from audit.sweeps import words
+from audit.sweeps.agreement import SEVERITY, Agreement
 from audit.sweeps.grid import grid_of
-from audit.sweeps.over_seeds import SEVERITY, cells, joined, lower_median, mean_measure
+from audit.sweeps.over_seeds import cells, joined, lower_median, mean_measure
+
+NOTHING = Agreement(no_guarantee("nothing is promised"), {}, set(), set())
 
 # ------------------------------------------------------------------- the grid
 
@@ -169,7 +173,7 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(50, 200)), min_size=2, max_size=5))
 def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
-    pooled = joined([finding(k, n) for k, n in counts])
+    pooled = joined([finding(k, n) for k, n in counts], NOTHING)
     k, n = (sum(column) for column in zip(*counts, strict=True))
     assert (pooled.k, pooled.n, pooled.ci) == (k, n, clopper_pearson(k, n).ci)
     assert "pooled" in pooled.method
@@ -179,23 +183,24 @@ def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
 
 def test_what_is_no_count_is_averaged_over_seeds() -> None:
     auc = {"metric": "auc", "unit": "AUC", "method": "DeLong", "control": None}
-    mean = joined([finding(None, value=v, ci=(0, 1), **auc) for v in (0.5, 0.7)])
+    mean = joined([finding(None, value=v, ci=(0, 1), **auc) for v in (0.5, 0.7)], NOTHING)
     assert mean.value == pytest.approx(0.6)
     assert (mean.k, mean.n, mean.ci) == (None, 2, (0.0, 1.0))
-    mixed = joined([finding(3), finding(5, method="bootstrap")])  # one is no exact count
+    mixed = joined([finding(3), finding(5, method="bootstrap")], NOTHING)  # one is no exact count
     assert (mixed.k, mixed.n) == (None, 2)
 
 
 def test_a_single_seed_keeps_its_own_finding() -> None:
-    assert joined([finding(3)]) == finding(3)
+    assert joined([finding(3)], NOTHING) == finding(3)
 
 
-def test_a_verdict_is_the_most_severe_and_says_how_many_seeds_agree() -> None:
-    found = [finding(0), finding(9, verdict="refuted"), finding(0, verdict="inconclusive")]
-    verdict = joined(found)
-    assert verdict.verdict == "refuted"
-    assert verdict.sentence == "Of 3 seeds: refuted in 1, inconclusive in 1, silent in 1."
-    assert joined([finding(0), finding(0, verdict="inconclusive")]).verdict == "inconclusive"
+def test_a_verdict_says_what_each_seed_found_by_itself() -> None:
+    found = [finding(0), finding(9, verdict="consistent"), finding(0, verdict="inconclusive")]
+    whole = joined(found, NOTHING)
+    assert whole.verdict == "inconclusive"
+    told = "Of 3 seeds, each by itself: consistent in 1, inconclusive in 1, silent in 1."
+    assert whole.sentence == told
+    assert joined([finding(0), finding(0)], NOTHING).verdict == "silent"
     words_of_schema = FindingResult.model_json_schema()["properties"]["verdict"]["enum"]
     assert sorted(SEVERITY) == sorted(words_of_schema)
 
