@@ -24,7 +24,7 @@ class Audited:
     """A release under audit: who made it, in which role, from which trainings.
 
     keys: of its trainings; of a served model, its URL. public: the model it started from.
-    shadows: loads the same release on other coins.
+    shadows: loads the same release on other coins. bare: whether it is without its protection.
     """
 
     name: str
@@ -37,6 +37,13 @@ class Audited:
     train_tokens: int
     public: LanguageModel
     shadows: Callable[[], list[Release]]
+    bare: bool = False
+
+    @property
+    def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+        """What its answers follow from: name, parameters, trainings. Without protection they follow
+        from the trainings alone: settings that share members share them."""
+        return (self.name, {}, self.keys) if self.bare else (self.label, self.parameters, self.keys)
 
 
 def releases(prepared: Prepared, report: Report) -> list[Audited]:
@@ -78,6 +85,7 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
                     role=role,
                     release=bare,
                     shadows=partial(_unprotected, one.shadows),
+                    bare=True,
                 )
             )
     return audited

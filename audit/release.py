@@ -93,7 +93,10 @@ class Release(ABC):
 
     @abstractmethod
     def unprotected(self) -> Release | None:
-        """The same trained members without the protection, as a positive control; or None."""
+        """The same trained members without the protection, as a positive control; or None.
+
+        It follows from the members alone: settings that share them share what is measured of it.
+        """
 
     @abstractmethod
     def neighbour(self, unit: int) -> Release | None:

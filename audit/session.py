@@ -28,17 +28,14 @@ class Session:
 
     @property
     def name(self) -> str:
-        return f"{self.one.label}/{self.purpose}"
+        return f"{self.one.determined[0]}/{self.purpose}"
 
     def stored(self, look: Look) -> dict[str, Any]:
         plan = self.prepared.plan
         secrets = [s.value for s in self.prepared.planted.secrets]
         key = key_of(
             "session 2",
-            [
-                *(self.one.label, self.one.parameters, self.one.keys, self.what),
-                *plan.finished.values(),
-            ],
+            [*self.one.determined, self.what, *plan.finished.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
         return self.folder.stored(f"session-{key}", lambda: self._held(look, key))

@@ -341,6 +341,11 @@ def test_one_results_json_holds_every_seed_and_fits_the_schema(done: Path) -> No
     assert names == [*["submix", "submix_unprotected"] * 2, "none", "public"]
     assert document["plan"]["sweep"]["epsilon"] == [2.0, 8.0]
     assert len(list((done / "stages").glob("model-*"))) == 2 * (4 + 1)  # members, none
+    audited = 2 + 1 + 2  # two settings, their members without protection once, none, public
+    sessions = list((done / "stages").glob("session-*"))
+    assert len(sessions) == 2 * 3 * audited  # seeds; utility, completion, extraction
+    bare = [r for r in loaded.releases if r.defense == "submix_unprotected" and r.seed == 0]
+    assert bare[0].findings == bare[1].findings and bare[0].utility == bare[1].utility
 
 
 @pytest.mark.slow
