@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from audit.accounting.composition import ceiling
+from audit.accounting.composition import TOLERANCE, ceiling
 from audit.accounting.composition import epsilon as epsilon_of
 from audit.accounting.mechanism import Gaussians, Mechanism
 from audit.errors import UsageError
 
-LARGEST, _LEAST = 1e4, 1e-6  # noise multipliers
-_TOLERANCE = 5e-4  # of ε, while searching
-_WIDTH = 5e-4  # of the noise multiplier
+LARGEST, _LEAST = 1e4, 2e-2  # noise multipliers
+_NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # of ε, of the noise multiplier
+_FLATTEST = -1e-3
 
 
 def calibrate(
@@ -24,9 +24,9 @@ def calibrate(
     others: tuple[Gaussians, ...] = (),
     records: int = 1,
 ) -> float:
-    """The smallest noise multiplier of `count` releases with ε(δ) <= epsilon, to a thousandth.
+    """The smallest noise multiplier, from 0.02 on, with which ε(δ) <= epsilon, to a thousandth.
 
-    epsilon: target in nats, under `relation`; others: releases composed along, noise fixed;
+    epsilon: target in nats, under `relation`; others: released along, their noise fixed;
     records: how many the protected unit holds (`Gaussians`). On the safe side:
     `audit.accounting.epsilon` of the mechanism so made is at most the target. Raises UsageError
     where no noise multiplier up to 10,000 reaches it.
@@ -39,23 +39,22 @@ def calibrate(
     def over(reached: float) -> float:
         return math.log(max(reached, 1e-12 * epsilon) / epsilon)
 
-    def roughly_over(noise_multiplier: float) -> float:
+    def roughly(noise_multiplier: float) -> float:
         return over(ceiling(mechanism(noise_multiplier), math.log(delta)))
 
-    def closely_over(noise_multiplier: float) -> float:
-        tolerance = _TOLERANCE * min(1.0, epsilon)
-        return over(epsilon_of(mechanism(noise_multiplier), delta, tolerance))
+    def within(tolerance: float) -> Callable[[float], float]:
+        nats = max(TOLERANCE, tolerance * min(1.0, epsilon))  # more never makes ε any smaller
+        return lambda noise_multiplier: over(epsilon_of(mechanism(noise_multiplier), delta, nats))
 
     _check(epsilon, delta)
-    best = epsilon_of(mechanism(LARGEST), delta)
-    if best > epsilon:
+    if roughly(LARGEST) > 0.0 and (best := epsilon_of(mechanism(LARGEST), delta)) > epsilon:
         raise UsageError(
             f"epsilon={epsilon:g} at delta={delta:g} cannot be reached: even a noise multiplier of "
             f"{LARGEST:g} gives {best:.4g}; ask for more, or for fewer steps or other releases"
         )
-    found = _smallest(closely_over, _smallest(roughly_over, 1.0, 2.0), 1.1)
-    while epsilon_of(mechanism(found), delta) > epsilon:
-        found *= 1.0 + _WIDTH
+    found, slope = _smallest(roughly, 1.0, -2.0, _NEAR[1])
+    for tolerance, width in (_NEAR, _CLOSE):
+        found, slope = _smallest(within(tolerance), found, slope, width)
     return found
 
 
@@ -71,31 +70,25 @@ def _check(epsilon: float, delta: float) -> None:
         )
 
 
-def _smallest(over: Callable[[float], float], start: float, factor: float) -> float:
-    """The smallest noise multiplier that is met, within _WIDTH of itself; the met end.
+def _smallest(
+    over: Callable[[float], float], start: float, slope: float, width: float
+) -> tuple[float, float]:
+    """The smallest noise multiplier that is met, to about `width` of itself, and the slope there.
 
-    over: log(ε/target), falling, met where it is at most 0; taken to be linear in the logarithm
-    between a met and an unmet end, and looked at just beyond its zero, to close in from both sides.
+    over: log(ε/target), falling, met where it is at most 0; taken to be linear in log σ, of this
+    slope at first, and looked at just beyond its zero, on the side that is met.
     """
-    low = high = start
-    at_low = at_high = over(start)
-    while at_high > 0.0 and high < LARGEST:
-        low, at_low, high = high, at_high, min(LARGEST, high * factor)
-        at_high, factor = over(high), factor**1.5
-    while at_low <= 0.0 and low > _LEAST:
-        low, high, at_high = low / factor, low, at_low
-        at_low, factor = over(low), factor**1.5
-    beyond = 1.0  # thirds of _WIDTH; above 0: on the side that is met
-    while high > low * (1.0 + _WIDTH) and at_high <= 0.0 < at_low:
-        zero = low * (high / low) ** (at_low / (at_low - at_high))
-        middle = zero * (1.0 + beyond * _WIDTH / 3.0)
-        if not low < middle < high:
-            middle = math.sqrt(low * high)
-        at_middle = over(middle)
-        if at_middle <= 0.0:
-            high, at_high = middle, at_middle
-            beyond = -1.0 if beyond > 0.0 else 2.0 * beyond
-        else:
-            low, at_low = middle, at_middle
-            beyond = 1.0 if beyond < 0.0 else 2.0 * beyond
-    return high
+    low, high, here, at_here = _LEAST, LARGEST, start, over(start)
+    while high > low * (1.0 + width):
+        low, high = (here, high) if at_here > 0.0 else (low, here)
+        step = min(1.0, max(-1.0, -at_here / slope))
+        if -width <= step <= 0.0:
+            break
+        there = here * math.exp(step + width / 2.0)
+        if not low < there < high:
+            there = math.sqrt(low * high)
+        at_there, apart = over(there), math.log(there / here)
+        if abs(apart) > 2.0 * width:  # else what `over` is uncertain by is too much of it
+            slope = min(_FLATTEST, (at_there - at_here) / apart)
+        here, at_here = there, at_there
+    return high, slope

@@ -1,6 +1,10 @@
 import math
 
+import dp_accounting
 import pytest
+from dp_accounting import pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon
 from audit.errors import UsageError
@@ -25,6 +29,73 @@ def test_the_target_is_kept_and_with_less_noise_missed(target, delta, q, count, 
     sigma = calibrate(target, delta, q, count, relation)
     assert reached(sigma, q, count, relation, delta) <= target
     assert reached(0.995 * sigma, q, count, relation, delta) > target
+
+
+RELATIONS = {
+    "add_or_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace": dp_accounting.NeighboringRelation.REPLACE_ONE,
+}
+
+
+def of_the_library(sigma, delta, q, count, relation, interval):
+    accountant = pld.PLDAccountant(RELATIONS[relation], interval)
+    accountant.compose(
+        dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma)), count
+    )
+    return accountant.get_epsilon(delta)
+
+
+def bisected(target, delta, q, count, relation, interval, low, high):
+    while high > low * (1 + 1e-4):
+        middle = math.sqrt(low * high)
+        met = of_the_library(middle, delta, q, count, relation, interval) <= target
+        low, high = (low, middle) if met else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    "target, delta, q, count, relation, interval",
+    [
+        (1.0, 1e-5, 1e-5, 1000, "replace", 2e-3),
+        (3.0, 1e-8, 1e-4, 1000, "add_or_remove", 2e-3),
+        (3.0, 1e-5, 1e-3, 10**4, "add_or_remove", 1e-3),
+        (3.0, 1e-5, 1e-3, 10**6, "replace", 5e-5),
+        (0.5, 1e-6, 0.01, 1000, "add_or_remove", 2e-4),
+        (8.0, 1e-5, 0.2, 100, "replace", 2e-3),
+    ],
+)
+def test_the_noise_is_what_bisection_on_the_library_finds(
+    target, delta, q, count, relation, interval
+):
+    found = calibrate(target, delta, q, count, relation)
+    by_hand = bisected(target, delta, q, count, relation, interval, 0.8 * found, 1.25 * found)
+    assert found == pytest.approx(by_hand, rel=2e-3)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.floats(0.05, 12),
+    st.sampled_from([1e-8, 1e-5, 1e-3]),
+    st.sampled_from([1e-5, 1e-4, 1e-3, 0.02, 0.3]),
+    st.sampled_from([1, 30, 1000]),
+    st.sampled_from(sorted(RELATIONS)),
+)
+def test_any_target_is_kept_and_a_larger_one_takes_no_more_noise(target, delta, q, count, relation):
+    sigma = calibrate(target, delta, q, count, relation)
+    assert reached(sigma, q, count, relation, delta) <= target
+    assert calibrate(1.1 * target, delta, q, count, relation) <= sigma * 1.001
+
+
+def test_a_record_that_is_hardly_ever_in_it_needs_next_to_no_noise():
+    assert calibrate(1.0, 1e-3, 1e-5, 1, "add_or_remove") < 0.03
+
+
+@pytest.mark.parametrize("target", [1e-3, 2e-4])
+def test_a_tiny_target_is_kept_too(target):
+    """Below what the tolerance of ε resolves by itself."""
+    sigma = calibrate(target, 1e-5, 0.01, 50, "add_or_remove")
+    assert reached(sigma, 0.01, 50, "add_or_remove", 1e-5) <= target
+    assert reached(0.99 * sigma, 0.01, 50, "add_or_remove", 1e-5) > target
 
 
 def test_what_is_released_along_is_paid_for():
