@@ -42,6 +42,13 @@ class RunFolder:
             self.mark("running", plan)
             yield
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps other sweeps out until the block ends; runs within lock the stages themselves."""
+        _make(self.stages)
+        with _locked(self.stages, "sweep.lock"):
+            yield
+
     def mark(self, status: str, plan: dict[str, Any]) -> None:
         """Replaces manifest.json: "running", "interrupted", "failed" or "complete"."""
         manifest = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
@@ -96,8 +103,8 @@ class RunFolder:
 
 
 @contextlib.contextmanager
-def _locked(stages: Path) -> Iterator[None]:
-    with (stages / "lock").open("w") as lock:
+def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
+    with (stages / name).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -117,7 +124,10 @@ def clean(folder: Path) -> int:
     stages = folder / "stages"
     if not stages.exists():
         return 0
-    with _locked(stages):
+    if stages.is_symlink():
+        sweep = stages.resolve().parent
+        raise UsageError(f"{folder}: its stages are those of a sweep; clean {sweep} instead")
+    with _locked(stages), _locked(stages, "sweep.lock"):
         size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
         shutil.rmtree(stages)
     return size

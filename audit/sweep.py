@@ -76,9 +76,9 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: Report) -
     began = time.monotonic()
     for plan in sweep.plans:  # what cannot be run is said before anything is trained
         prepare(plan, folder.stages)
-    with folder.held(sweep.document):  # each seed takes the lock of the shared stages by itself
-        homes = [seed_folder(plan, folder) for plan in sweep.plans]
-    with folder.marked(sweep.document):
+    with folder.alone(), folder.marked(sweep.document):
+        with folder.held(sweep.document):
+            homes = [seed_folder(plan, folder) for plan in sweep.plans]
         pairs = zip(sweep.plans, homes, strict=True)
         runs = [_seed(plan, execution, home, report) for plan, home in pairs]
         results = together(sweep, runs, time.monotonic() - began)

@@ -183,7 +183,8 @@ def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
 class EnsembleRelease(Release):
     """The prediction service: k members, and the public model after B queries.
 
-    relation, theorem, conditions: of the guarantee, which adds what holds for all of its kind.
+    relation, also, theorem, conditions: of the guarantee, which adds what holds for all of its
+        kind.
     """
 
     settings: Settings
@@ -193,6 +194,7 @@ class EnsembleRelease(Release):
     relation: str
     theorem: str
     conditions: tuple[str, ...]
+    also: tuple[str, ...] = ()
 
     @cached_property
     def ensemble(self) -> Ensemble:
@@ -212,6 +214,7 @@ class EnsembleRelease(Release):
             alpha=self.settings.alpha,
             unit="part",
             relation=self.relation,
+            also=self.also,
             release="predictions",
             basis="worst case",
             theorem=self.theorem,

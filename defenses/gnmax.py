@@ -72,6 +72,7 @@ class GNMax(Defense):
             public,
             tuple(each.model for each in trained),
             relation="replace",
+            also=("removed",),
             theorem="GNMax (arXiv 1802.08908, Proposition 8): α/σ² a query, B queries composed",
             conditions=(
                 "a removed part is one vote less, and costs half: α/(2σ²) a query",

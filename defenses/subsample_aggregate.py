@@ -64,6 +64,7 @@ class SubsampleAggregate(Defense):
             public,
             tuple(each.model for each in trained),
             relation="replace",
+            also=("removed",),
             theorem="subsample-and-aggregate (arXiv 2201.00971, Appendix B.3) by Laplace noise "
             "(arXiv 1702.07476): 2·D_α(Laplace, shift 1/k) a query, B queries composed",
             conditions=(

@@ -14,8 +14,9 @@ from reports._sweep_draw import Plot, Point, Series, draw, thinned
 
 MOST_CURVES = 6
 BELOW = (
-    "Below the line proves no safety; 0: no bound was found. Of several seeds the lower median of "
-    "their bounds is shown. Hollow: of another unit, relation or access than the claim's."
+    "Below the line proves no safety; 0: no bound was found. Shown is the largest of a setting's "
+    "bounds, each at 95 % by itself: by chance one of many may pass what is true. Over seeds it is "
+    "the lower median of theirs. Hollow: of another unit, relation or access than the claim's."
 )
 
 

@@ -7,10 +7,12 @@ by chance is no leak of the setting, and weak signs in all of them are.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from audit.findings import LEVEL
 from audit.guarantee import Guarantee
 from audit.results import FindingResult, ReleaseResult
 from audit.statistics.fisher import combined_p_value
@@ -41,12 +43,19 @@ class Agreement:
         elif test in self.leaking and above_chance(joined.value, joined.chance, joined.sides):
             word, _ = leak(joined, self.claim, test in self.refuting)
         else:
-            word = "silent" if all(f.verdict == "silent" for f in measured) else "inconclusive"
+            word = "silent" if self._silent(joined, found) else "inconclusive"
         counts = Counter(str(f.verdict) for f in found)
         alone = ", ".join(f"{kind} in {counts[kind]}" for kind in SEVERITY if kind in counts)
         p = self.p_values.get(test)
         together = "" if p is None else f" Together p = {p:.2g} before adjustment."
         return word, f"Of {len(found)} seeds, each by itself: {alone}.{together}"
+
+    def _silent(self, joined: FindingResult, found: Sequence[FindingResult]) -> bool:
+        """Every seed is, and together they do not speak against chance, unadjusted, at 95 %."""
+        p = self.p_values.get(test_of(joined), 1.0)
+        suspicious = above_chance(joined.value, joined.chance, joined.sides)
+        suspicious = suspicious and p < LEVEL * joined.sides / 2
+        return not suspicious and all(f.verdict == "silent" for f in found)
 
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
@@ -56,7 +65,7 @@ def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     p_values = _combined(releases, lambda f, _: f.p_value)
     refuting = _combined(releases, claim_p_value)
     return Agreement(
-        claim=max(claims, key=lambda claim: -1.0 if claim.epsilon is None else claim.epsilon),
+        claim=max(claims, key=lambda claim: math.inf if claim.epsilon is None else claim.epsilon),
         p_values=p_values,
         leaking=rejected(p_values, max(tests, len(p_values))),
         refuting=rejected(refuting, tests),

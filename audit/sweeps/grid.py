@@ -82,10 +82,15 @@ def grid_of(table: Mapping[str, Any], settings: Mapping[str, Any]) -> Grid:
     axes = {key: _axes(key, table[key], names) for key in table if key not in KEYS}
     return Grid(
         defenses=defenses,
-        epsilons=_numbers(table.get("epsilon", single)),
+        epsilons=_numbers(table["epsilon"] if _given(table, "epsilon") else single),
         axes=axes,
         seeds=_seeds(table.get("seeds", [settings.get("seed", 0)])),
     )
+
+
+def _given(table: Mapping[str, Any], key: str) -> bool:
+    """Whether a key is there, and not empty. Raises UsageError where it is."""
+    return key in table and bool(_values(table[key], key))
 
 
 def _axes(name: str, table: Any, names: Sequence[str]) -> Axes:
@@ -94,7 +99,16 @@ def _axes(name: str, table: Any, names: Sequence[str]) -> Axes:
     if name not in names:
         hint = did_you_mean(name, list(names))
         raise UsageError(f"sweep: [sweep.{name}] belongs to no defense of the sweep{hint}")
-    return {key: _texts(values, f"{name}.{key}") for key, values in table.items()}
+    return {key: _values(values, f"{name}.{key}") for key, values in table.items()}
+
+
+def _values(values: Any, where: str) -> tuple[str, ...]:
+    texts = _texts(values, where)
+    if not texts:
+        raise UsageError(
+            f"sweep: {where} is empty, so nothing would be run; name values or drop it"
+        )
+    return texts
 
 
 def _texts(values: Any, where: str) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
     logarithmic = first.unit.startswith("perplexity") and min(values) > 0
     mean = t_interval([math.log(v) for v in values] if logarithmic else values)
     answered = [m.answered for m in measures if m.answered is not None]
-    exponent = math.exp if logarithmic else float
+    exponent = _exp if logarithmic else float
     return first.model_copy(
         update={
             "value": exponent(mean.value or 0.0),
@@ -72,6 +72,11 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
             "answered": min(answered, default=None),
         }
     )
+
+
+def _exp(nats: float) -> float:
+    """e^nats, or the largest that a float holds."""
+    return math.exp(min(nats, 709.0))
 
 
 def _within(bounds: Sequence[float], unit: str) -> Bounds:
@@ -113,7 +118,7 @@ def _pooled(found: Sequence[FindingResult], together: Agreement) -> FindingResul
     if not measured:
         return first.model_copy(update=shown)
     value = _rate(measured) if _countable(measured) else _mean(measured)
-    bound = lower_median([f.epsilon_lower for f in measured if f.epsilon_lower is not None])
+    bound = lower_median([f.epsilon_lower for f in found])
     return first.model_copy(
         update={
             **shown,
@@ -166,15 +171,19 @@ def _control(controls: Sequence[Control | None], unit: str) -> Control | None:
     return Control(value=mean.value or 0.0, ci=bounds, n=mean.n)
 
 
-def lower_median(bounds: Sequence[EpsilonLower]) -> EpsilonLower | None:
-    """The seed's bound at the lower median; None where the bounds are not of one kind.
+def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
+    """The seed's bound at the lower median, a seed without one counting as 0; None where that is
+    such a seed, or the bounds are not of one kind.
 
-    It is too high only if more than half of the seeds' bounds are, or the only one: seeds toss
-    their own coins, so no more often than a single bound.
+    It is too high only if half of the seeds' bounds are, or the only one: seeds toss their own
+    coins, so no more often than a single bound. That needs all seeds: those that could be
+    measured may be those where something was found.
     """
-    if len({(b.method, b.hypothesis, b.unit, b.relation, b.delta) for b in bounds}) != 1:
+    known = [b for b in bounds if b is not None]
+    if len({(b.method, b.hypothesis, b.unit, b.relation, b.delta) for b in known}) != 1:
         return None
-    ranked = sorted(bounds, key=lambda bound: bound.value)
+    missing = len(bounds) - len(known)
+    ranked = [*[None] * missing, *sorted(known, key=lambda bound: bound.value)]
     return ranked[(len(ranked) - 1) // 2]
 
 

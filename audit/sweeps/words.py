@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from audit.findings.finding import count
 from audit.headline import headline
@@ -97,37 +98,39 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
 
 
 def joint(releases: Sequence[ReleaseResult]) -> list[str]:
-    """For guarantees of one kind, the ε (nats) of all their releases together: the sum.
+    """For guarantees of one unit, the ε (nats) of all their releases together: the sum.
 
-    Parts of another partition are other units: they are added up within one partition only.
+    Each counts under every relation it holds for. Parts of another partition are other units: they
+    are added up within one partition only, which defenses with the same k and seed share.
     """
-    kinds: dict[tuple[str, int | None], list[GuaranteeResult]] = {}
+    kinds: dict[tuple[Any, ...], list[GuaranteeResult]] = {}
     for release in releases:
-        epsilon, parts = release.guarantee.epsilon, release.guarantee.unit == "part"
-        if not release.reference and epsilon is not None and 0 < epsilon < math.inf:
-            kind = _kind(release), release.seed if parts else None
-            kinds.setdefault(kind, []).append(release.guarantee)
-    told = Counter(_sum(kind, claims) for (kind, _), claims in kinds.items() if len(claims) > 1)
+        claim, parts = release.guarantee, release.guarantee.unit == "part"
+        if not release.reference and claim.epsilon is not None and 0 < claim.epsilon < math.inf:
+            partition = (release.parameters.get("k"), release.seed) if parts else (None, None)
+            for relation in dict.fromkeys([claim.relation, *claim.also]):
+                kind = (claim.unit, relation, claim.alpha, *partition)
+                kinds.setdefault(kind, []).append(claim)
+    told = Counter(_sum(kind, claims) for kind, claims in kinds.items() if len(claims) > 1)
     return [
         f"released together, {line}" + (f", on each of {times} partitions" if times > 1 else "")
         for line, times in told.items()
     ]
 
 
-def _sum(kind: str, claims: Sequence[GuaranteeResult]) -> str:
+def _sum(kind: tuple[Any, ...], claims: Sequence[GuaranteeResult]) -> str:
+    unit, relation, alpha, k, _ = kind
     total = math.fsum(claim.epsilon or 0.0 for claim in claims)
     delta = math.fsum(claim.delta or 0.0 for claim in claims)
     also = f" at δ = {delta:.3g}" if delta else ""
-    return f"the {len(claims)} releases {kind} promise ε = {total:.4g} nats{also}"
-
-
-def _kind(release: ReleaseResult) -> str:
-    claim = release.guarantee
-    order = f", Rényi order {claim.alpha:g}" if claim.alpha is not None else ""
-    kind = f"with ε per {claim.unit} ({claim.relation}{order}, {claim.basis})"
-    if claim.unit != "part":
-        return kind
-    return f"of {release.defense} on one partition (k = {release.parameters.get('k')}) {kind}"
+    order = f", Rényi order {alpha:g}" if alpha is not None else ""
+    worst = all(claim.basis == "worst case" for claim in claims)
+    where = f" on one partition (k = {k})" if unit == "part" else ""
+    basis = "worst case" if worst else "data-dependent"
+    return (
+        f"the {len(claims)} releases{where} with ε per {unit} ({relation}{order}, {basis}) "
+        f"promise ε = {total:.4g} nats{also}"
+    )
 
 
 def not_tested(runs: Sequence[Results]) -> list[str]:

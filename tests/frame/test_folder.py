@@ -11,6 +11,7 @@ from audit.errors import UsageError
 from audit.folder import (
     RunFolder,
     append_lines,
+    clean,
     find,
     key_of,
     manifest_of,
@@ -276,3 +277,28 @@ def test_whatever_is_no_manifest_is_none(tmp_path):
         assert manifest_of(tmp_path) is None
     (tmp_path / "manifest.json").write_bytes(b"\xff\xfe{}")
     assert manifest_of(tmp_path) is None
+
+
+def test_one_sweep_at_a_time_works_in_a_folder_and_nobody_cleans_it(tmp_path: Path) -> None:
+    mine, theirs = (RunFolder(tmp_path, "a" * 64) for _ in range(2))
+    with mine.alone():
+        with mine.held({}):
+            pass  # a seed has ended, the next has not begun
+        with pytest.raises(UsageError, match="another run is working"), theirs.alone():
+            pass
+        with pytest.raises(UsageError, match="another run is working"):
+            clean(tmp_path)
+    with theirs.alone():
+        pass
+    assert clean(tmp_path) >= 0 and not mine.stages.exists()
+
+
+def test_the_stages_of_a_sweep_are_not_cleaned_by_one_of_its_seeds(tmp_path: Path) -> None:
+    whole, seed = RunFolder(tmp_path, "a" * 64), RunFolder(tmp_path / "seeds" / "0", "b" * 64)
+    with whole.held({}):
+        seed.path.mkdir(parents=True)
+        seed.stages.symlink_to(whole.stages, target_is_directory=True)
+        seed.mark("complete", {})
+    with pytest.raises(UsageError, match="those of a sweep; clean .* instead"):
+        clean(seed.path)
+    assert whole.stages.exists()

@@ -90,15 +90,25 @@ def test_weak_signs_in_all_seeds_are_a_leak_and_a_strong_one_in_few_of_many_is_n
     assert together(1e-7, 0.7, 0.5, 0.9) == "consistent"
 
 
+def test_silence_needs_every_seed_and_no_sign_of_all_together() -> None:
+    assert together(0.3, 0.4, 0.5) == "silent"
+    assert together(*[0.2] * 20, tests=9) == "inconclusive"  # 8.6e-3
+    assert together(0.03, 0.03, 0.03, tests=40) == "inconclusive"  # 1.8e-3
+    unread = finding("a", None, value=None, verdict="not measured")
+    seeds = [release([finding("a", 0.5)]), release([unread], seed=1)]
+    assert cells(seeds)[0].findings[0].verdict == "inconclusive"
+
+
 def test_a_seed_that_could_not_make_the_test_counts_against_it() -> None:
     assert together(0.03, 0.03) == "consistent"
-    assert together(0.03, 0.03, None, None) == "silent"
+    assert together(0.1, 0.1, None, None) == "silent"
+    assert together(0.05, 0.05, tests=4) == "inconclusive"  # 0.017
 
 
 def test_p_values_are_adjusted_for_the_tests_of_one_release() -> None:
     assert together(0.03, 0.03, tests=1) == "consistent"  # 7.2e-3
     assert together(0.03, 0.03, tests=6) == "consistent"
-    assert together(0.03, 0.03, tests=7) == "silent"
+    assert together(0.03, 0.03, tests=7) == "inconclusive"
 
 
 def test_what_is_no_better_than_chance_is_no_leak() -> None:

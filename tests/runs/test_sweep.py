@@ -13,14 +13,19 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from audit import plugins, results
+from audit.corpus import Corpus, Record
 from audit.defense import Defense
+from audit.embedded import EMBEDDED_FOLDER
 from audit.errors import UsageError
 from audit.guarantee import no_guarantee
+from audit.models.fine_tuning import Recipe
+from audit.models.loading import describe
 from audit.results import (
     Control,
     Cost,
@@ -93,6 +98,20 @@ def test_without_a_table_a_plan_is_a_sweep_of_one() -> None:
 def test_what_cannot_be_a_grid_is_one_line(table: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         grid_of(table, {}).settings()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"defense": ["submix"], "epsilon": []},
+        {"defense": ["submix", "dp_sgd"], "submix": {"k": []}},
+        {"defense": ["submix"], "submix": {"epsilon": []}},
+    ],
+)
+def test_an_axis_without_values_is_refused(table: dict[str, Any]) -> None:
+    """It would drop the defense, or its epsilon, without a word."""
+    with pytest.raises(UsageError, match="is empty, so nothing would be run"):
+        grid_of(table, {})
 
 
 def test_what_stands_twice_is_refused() -> None:
@@ -222,6 +241,27 @@ def test_a_bound_over_seeds_is_the_lower_median_never_the_largest() -> None:
     assert lower_median([]) is None
 
 
+def test_a_seed_without_a_bound_counts_as_one_of_zero() -> None:
+    """Else the seeds that could be measured are those where something was found."""
+    assert lower_median([None, None, bound(6.2)]) is None
+    assert lower_median([None, bound(6.2), bound(1.0)]) == bound(1.0)
+    assert lower_median([None, bound(6.2)]) is None
+    found = [finding(None, value=None, epsilon_lower=None, sentence="not known")] * 3
+    found += [finding(9, epsilon_lower=bound(6.2))]
+    assert joined(found, NOTHING).epsilon_lower is None
+
+
+def test_a_bound_over_seeds_is_seldom_too_high_where_few_can_be_measured() -> None:
+    """A seed gives a bound only where its secret ranks high; the truth is 0."""
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(2000):
+        ranks = rng.integers(1, 1001, size=5)
+        bounds = [bound(math.log(0.05 * 1000 / r)) if r <= 40 else None for r in ranks]
+        found = lower_median(bounds)
+        wrong += found is not None and found.value > 0
+    assert wrong / 2000 <= 0.05
+
+
 # --------------------------------------------------------- releases together
 
 
@@ -229,6 +269,7 @@ def release(epsilon: float | None, seed: int = 0, **changes: Any) -> ReleaseResu
     claim = {"unit": "user", "relation": "add_or_remove", "basis": "worst case", "delta": 0.001}
     for name in ("unit", "relation", "basis", "delta", "alpha"):
         claim[name] = changes.pop(name, claim.get(name))
+    claim["also"] = changes.pop("also", [])
     fields: dict[str, Any] = {
         "defense": "dp_sgd",
         "parameters": {"epsilon": epsilon, "k": 8},
@@ -272,8 +313,41 @@ def test_the_epsilon_of_one_kind_adds_up_and_of_others_never() -> None:
     told = words.joint(releases)
     assert len(told) == 2  # one replace alone adds to nothing
     assert "4 releases with ε per user" in told[0] and "ε = 8 nats at δ = 0.004" in told[0]
-    assert "2 releases of submix on one partition (k = 8)" in told[1]
+    assert "2 releases on one partition (k = 8) with ε per part (removed" in told[1]
     assert "ε = 10 nats" in told[1] and "on each of 2 partitions" in told[1]
+
+
+def test_defenses_on_one_partition_add_up_under_every_relation_that_holds() -> None:
+    part = {"unit": "part", "alpha": 2.0, "delta": None}
+    both = {**part, "relation": "replace", "also": ["removed"]}
+    releases = [
+        release(2.0, defense="submix", basis="data-dependent", relation="removed", **part),
+        release(3.0, defense="pmixed", relation="removed", **part),
+        release(5.0, defense="gnmax", **both),
+        release(7.0, defense="subsample_aggregate", **both),
+        release(11.0, defense="gnmax", parameters={"k": 4}, **both),
+        release(13.0, defense="gnmax", seed=1, **both),
+    ]
+    removed, replaced = words.joint(releases)
+    assert "4 releases" in removed and "removed" in removed and "data-dependent" in removed
+    assert "ε = 17 nats" in removed
+    assert "2 releases" in replaced and "replace" in replaced and "worst case" in replaced
+    assert "ε = 12 nats" in replaced
+
+
+def test_defenses_of_equal_k_and_seed_have_the_same_parts() -> None:
+    """What `joint` adds up on one partition is on one partition."""
+    names = ("submix", "gnmax", "pmixed", "subsample_aggregate")
+    records = [Record(f"u{i % 9}", f"text {i}", split="private") for i in range(30)]
+    corpus, model = Corpus("toy", tuple(records)), describe("embedded", EMBEDDED_FOLDER)
+    recipe = Recipe(epochs=1, batch_tokens=64, learning_rate=1e-3, max_length=32)
+    parts = []
+    for name in names:
+        defense: Any = plugins.plugin("defenses", name, Defense)(k=3)
+        made = [set(t.texts) for t in defense.trainings(corpus, model, recipe, 5)]
+        halved = name == "submix"
+        parts.append([made[i] | made[i + 1] for i in (0, 2, 4)] if halved else made)
+    assert parts[0] == parts[1] == parts[2] == parts[3]
 
 
 def test_no_headline_ranks_on_one_seed() -> None:
@@ -281,6 +355,12 @@ def test_no_headline_ranks_on_one_seed() -> None:
     assert "not ranked" in words.sweep_headline(releases, cells(releases))
     more = [*releases, release(1.0, seed=1), release(3.0, seed=1)]
     assert "not ranked" not in words.sweep_headline(more, cells(more))
+
+
+def test_perplexities_beyond_a_float_have_a_mean() -> None:
+    assert mean_measure([measure(10.0), measure(1e60)]).value == pytest.approx(10**30.5)
+    found = mean_measure([measure(1e300), measure(1e308), measure(2.0)])
+    assert found.ci is not None and found.ci[1] > 1e300
 
 
 # ------------------------------------------------------------- a whole sweep
