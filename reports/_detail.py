@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audit.results import Control, FindingResult, ReleaseResult, SessionResult
@@ -74,9 +74,26 @@ def _groups(findings: list[FindingResult]) -> list[Group]:
     for finding in findings:
         by_attack.setdefault(finding.attack, []).append(finding)
     return [
-        Group(_words.words(attack), tally(found) or found[0].verdict, [_note(f) for f in found])
+        Group(_words.words(attack), tally(found) or found[0].verdict, _notes(found))
         for attack, found in by_attack.items()
     ]
+
+
+def _notes(found: list[FindingResult]) -> list[Note]:
+    """One note a finding; those that were not measured, for the same reason, share one."""
+    notes: list[Note] = []
+    shared: dict[str, int] = {}
+    for finding in found:
+        note = _note(finding)
+        why = f"{note.sentence} {note.facts}"
+        if finding.value is None and why in shared:
+            also = f"{notes[shared[why]].title}; {note.title.partition(', ')[2]}"
+            notes[shared[why]] = replace(note, title=also)
+            continue
+        if finding.value is None:
+            shared[why] = len(notes)
+        notes.append(note)
+    return notes
 
 
 def _facts(release: ReleaseResult) -> list[Pair]:

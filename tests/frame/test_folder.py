@@ -299,6 +299,6 @@ def test_the_stages_of_a_sweep_are_not_cleaned_by_one_of_its_seeds(tmp_path: Pat
         seed.path.mkdir(parents=True)
         seed.stages.symlink_to(whole.stages, target_is_directory=True)
         seed.mark("complete", {})
-    with pytest.raises(UsageError, match="those of a sweep; clean .* instead"):
+    with pytest.raises(UsageError, match=r"those of a sweep; clean .* instead"):
         clean(seed.path)
     assert whole.stages.exists()

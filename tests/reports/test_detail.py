@@ -1,0 +1,26 @@
+"""The section of one release: a note for each finding, one for those that were not measured."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from reports._detail import detail
+
+
+def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: SimpleNamespace) -> None:
+    lost = {"value": None, "verdict": "not measured"}
+    found = [
+        make.finding(0.1, metric="hit_rate"),
+        make.finding(metric="recall", sentence="No answer.", **lost),
+        make.finding(metric="verbatim", sentence="No record.", **lost),
+        make.finding(metric="discoverable", sentence="No answer.", **lost),
+        make.finding(metric="probability", sentence="No answer.", **(lost | {"access": "score"})),
+    ]
+    (group,) = detail(make.release("x", make.guarantee(1.0), *found), "x", "x").groups
+    told = [(note.title.removeprefix("extraction, "), note.sentence) for note in group.notes]
+    assert told[1:] == [
+        ("recall; discoverable", "No answer."),
+        ("verbatim", "No record."),
+        ("probability", "No answer."),
+    ]
+    assert group.notes[0].facts and group.notes[0].verdict != "not measured"
