@@ -11,8 +11,8 @@ from audit.statistics.interval import Interval
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Mean of n independent values, and the interval that t on n - 1 degrees gives it.
 
-    Exact where the values are normal. One value has no interval; a value of +inf makes the mean
-    +inf, without one. Raises ValueError for no value, NaN or -inf, or confidence outside (0, 1).
+    Exact where the values are normal. One value has no interval, nor have equal ones, whose spread
+    is unknown and not 0; a value of +inf makes the mean +inf, without one. Raises ValueError for no value, NaN or -inf, or confidence outside (0, 1).
     """
     if not values or any(math.isnan(v) or v == -math.inf for v in values):
         raise ValueError(f"a mean needs values, finite or +inf; got {list(values)}")
@@ -20,7 +20,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
         raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
     n = len(values)
     mean, method = math.fsum(values) / n, f"mean of {n}, t-interval"
-    if n == 1 or math.isinf(mean):
+    if math.isinf(mean) or min(values) == max(values):
         return Interval(mean, None, None, n, confidence, f"mean of {n}, no interval")
     from scipy.special import stdtrit
 

@@ -140,7 +140,7 @@ def test_t_intervals_of_small_samples_are_the_books() -> None:
     assert two.ci == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-3)
     three = t_interval([1.0, 2.0, 3.0])
     assert three.ci == pytest.approx((2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), 1e-4)
-    assert t_interval([5.0]).ci is None
+    assert t_interval([5.0]).ci is None and t_interval([5.0, 5.0]).ci is None
     assert (t_interval([5.0, math.inf]).value, t_interval([5.0, math.inf]).ci) == (math.inf, None)
     for bad in ([], [math.nan]):
         with pytest.raises(ValueError, match="values"):
