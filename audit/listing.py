@@ -6,6 +6,7 @@ from typing import Any
 
 from audit import plugins
 from audit.embedded import EMBEDDED_FOLDER
+from audit.errors import UsageError
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
@@ -38,7 +39,10 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
     from audit.defense import Defense
 
     ancestor: type[Any] = Defense if kind == "defenses" else Attack
-    cls = plugins.plugin(kind, name, ancestor)
+    try:
+        cls = plugins.plugin(kind, name, ancestor)
+    except UsageError as error:  # another's plugin is no reason not to list the rest
+        return {"name": name, "summary": str(error)}
     return {
         "name": name,
         "summary": _first(cls.__doc__),

@@ -15,7 +15,7 @@ import typing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from audit.errors import UsageError, did_you_mean
+from audit.errors import UsageError, did_you_mean, first_line
 
 T = TypeVar("T")
 
@@ -30,13 +30,22 @@ def _own(kind: str) -> list[str]:
 
 
 def module(kind: str, name: str) -> types.ModuleType:
-    """Imports the plugin's module. Raises UsageError for an unknown name."""
+    """Imports the plugin's module. Raises UsageError for an unknown name, or another's module
+    that cannot be imported."""
     if name in _own(kind):
         return importlib.import_module(f"{kind}.{name}")
     for point in _entry_points(kind):
         if point.name == name:
-            return importlib.import_module(point.module)
+            return _others(kind, name, point.module)
     raise UsageError(f"unknown {kind[:-1]} {name!r}{did_you_mean(name, names(kind))}")
+
+
+def _others(kind: str, name: str, path: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(path)
+    except Exception as error:  # whatever a module of others raises
+        why = f"{path} cannot be imported ({first_line(error)}); mend or uninstall it"
+        raise UsageError(f"{kind[:-1]} {name!r}: {why}") from error
 
 
 def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:

@@ -12,6 +12,7 @@ from audit import plugins
 from audit.attack import Attack
 from audit.defense import Defense
 from audit.errors import UsageError
+from audit.listing import entries
 
 PROJECT = Path(__file__).parents[2]
 
@@ -47,6 +48,18 @@ def test_other_distributions_join_by_entry_point(monkeypatch):
     assert plugins.names("defenses").count("submix") == 1
     assert plugins.module("defenses", "elsewhere").__name__ == "defenses.submix"
     assert plugins.module("defenses", "submix").__name__ == "defenses.submix"  # its own goes first
+
+
+def test_a_broken_plugin_of_others_is_named_and_the_rest_is_listed(monkeypatch, tmp_path):
+    (tmp_path / "broken_by_others.py").write_text("import no_such_package_of_theirs\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    points = [EntryPoint("theirs", "broken_by_others")]
+    monkeypatch.setattr(plugins, "_entry_points", lambda kind: points)
+    with pytest.raises(UsageError, match="'theirs': broken_by_others cannot be imported"):
+        plugins.module("defenses", "theirs")
+    listed = {entry["name"]: entry for entry in entries("defenses")}
+    assert "no_such_package_of_theirs" in listed["theirs"]["summary"]
+    assert listed["submix"]["parameters"]["k"] == 8
 
 
 @pytest.mark.parametrize(
