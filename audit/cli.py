@@ -249,7 +249,7 @@ def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
     from audit.gate import files
 
     accepted = baselines.make(files.finished(folder), reason, date.today())
-    click.echo(str(files.update_baseline(output, accepted, only_tighten)))
+    click.echo("\n".join(files.update_baseline(output, accepted, only_tighten)))
 
 
 @cli.command()

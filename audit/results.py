@@ -1,81 +1,36 @@
 """results.json, schema version 1: the only thing reports and gates ever see.
 
-Floats are rounded to six significant digits when they are written: an interval is wider than
-that, and a long run of digits could be mistaken for somebody's code. Infinity is the string
-"inf"; NaN cannot be written.
+What its numbers can be, and how they are rounded, is in `audit.quantities`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from audit.guarantee import Guarantee
+from audit.quantities import (
+    FROM_FILE,
+    Bounds,
+    Confidence,
+    Count,
+    Nonnegative,
+    Number,
+    Point,
+    Table,
+    Upper,
+    check_measured,
+    check_once,
+    check_outcomes,
+    refuse,
+    when_read,
+)
 
 SCHEMA_VERSION = "1"
-
-
-def _finite_or_inf(value: object) -> float:
-    if value == "inf":
-        return math.inf
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ValueError("expected a number") from None
-    if math.isnan(number) or number == -math.inf:
-        raise ValueError("a result can be finite or inf, never NaN or -inf")
-    return number
-
-
-def _written(value: float) -> float | str:
-    if math.isinf(value):
-        return "inf"
-    return float(f"{value:.6g}")
-
-
-Number = Annotated[
-    float,
-    BeforeValidator(_finite_or_inf),
-    PlainSerializer(_written),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "inf"}]}),
-]
-Bounds = tuple[Number, Number]
-
-
-def _written_up(value: float) -> float | str:
-    """Six digits of an ε or δ, never below it: rounded down, it would claim too much."""
-    near = _written(value)
-    if isinstance(near, str) or near >= value:
-        return near
-    one = 10.0 ** (math.floor(math.log10(value)) - 5)  # in the sixth digit
-    return float(f"{near + one:.6g}")
-
-
-Upper = Annotated[
-    float,
-    BeforeValidator(_finite_or_inf),
-    PlainSerializer(_written_up),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "inf"}]}),
-]
-
-
-def _plain(value: Any) -> Any:
-    """A free-form value as JSON may hold it: infinity as "inf", NaN refused."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return _written(_finite_or_inf(value))
-    return value
-
-
-Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
 
 
 class _Strict(BaseModel):
@@ -87,7 +42,7 @@ class GuaranteeResult(_Strict):
 
     epsilon: Upper | None
     delta: Upper | None
-    alpha: Number | None
+    alpha: Nonnegative | None
     unit: str
     relation: str
     release: str
@@ -124,8 +79,8 @@ class Measure(_Strict):
 
     value: Number
     ci: Bounds | None
-    n: int
-    confidence: Number = 0.95
+    n: Count
+    confidence: Confidence = 0.95
     method: str
     unit: str
     answered: int | None = Field(
@@ -135,15 +90,19 @@ class Measure(_Strict):
         default=None, description="lower: the value measured is a lower bound on the quantity"
     )
 
+    _sound = when_read(lambda m: check_measured(m.value, m.ci, None, m.n))
+
 
 class Control(_Strict):
     """The same measurement on the twins: secrets drawn alike and never trained on."""
 
     value: Number
     ci: Bounds | None
-    k: int | None = None
-    n: int
-    confidence: Number = 0.95
+    k: Count | None = None
+    n: Count
+    confidence: Confidence = 0.95
+
+    _sound = when_read(lambda c: check_measured(c.value, c.ci, c.k, c.n))
 
 
 class EpsilonLower(_Strict):
@@ -153,19 +112,30 @@ class EpsilonLower(_Strict):
     (ties against the secret, lower median) of n secrets among `space` candidates.
     """
 
-    value: Number
+    value: Nonnegative
     method: Literal["one_run", "rank"]
     hypothesis: str
     unit: str
     relation: str
-    delta: Number
-    confidence: Number = 0.95
-    m: int | None = None
-    r: int | None = None
-    v: int | None = None
+    delta: Nonnegative
+    confidence: Confidence = 0.95
+    m: Count | None = None
+    r: Count | None = None
+    v: Count | None = None
     rank: Number | None = None
     space: Number | None = None
-    n: int | None = None
+    n: Count | None = None
+
+    _evident = when_read(lambda bound: _check_evidence(bound))
+
+
+def _check_evidence(bound: EpsilonLower) -> None:
+    """Raises ValueError where evidence is there in part, is another method's, or cannot be."""
+    coins, ranks = (bound.v, bound.r, bound.m), (1 if bound.n else None, bound.rank, bound.space)
+    own, other = (coins, ranks) if bound.method == "one_run" else (ranks, coins)
+    known = [number for number in own if number is not None]
+    partial = 0 < len(known) < len(own) or any(number is not None for number in other)
+    refuse(partial or known != sorted(known), f"no bound by {bound.method} has such evidence")
 
 
 class Power(_Strict):
@@ -179,8 +149,8 @@ class Power(_Strict):
     smallest_rate: Number | None
     detectable_rate: Number | None = None
     largest_epsilon: Number | None
-    n: int
-    confidence: Number = 0.95
+    n: Count
+    confidence: Confidence = 0.95
 
 
 class Exposures(_Strict):
@@ -204,10 +174,10 @@ class FindingResult(_Strict):
     unit: str
     value: Number | None
     ci: Bounds | None
-    confidence: Number
+    confidence: Confidence
     method: str
-    k: int | None
-    n: int
+    k: Count | None
+    n: Count
     chance: Number | None
     control: Control | None
     blind: Control | None = Field(
@@ -222,7 +192,7 @@ class FindingResult(_Strict):
     epsilon_lower: EpsilonLower | None
     power: Power
     stronger_than_release: bool = False
-    roc: list[Bounds] | None = Field(
+    roc: list[Point] | None = Field(
         default=None, description="(false positive rate, true positive rate), strictest first"
     )
     exposures: Exposures | None = None
@@ -238,6 +208,9 @@ class FindingResult(_Strict):
         "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
     ]
     sentence: str
+
+    _sound = when_read(lambda f: check_measured(f.value, f.ci, f.k, f.n))
+    _counted = when_read(lambda f: check_outcomes(f.outcomes, f.k, f.n))
 
 
 class SessionResult(_Strict):
@@ -281,9 +254,11 @@ class ReleaseResult(_Strict):
     cost: Cost
     sessions: list[SessionResult]
     findings: list[FindingResult]
-    tests: int = Field(
+    tests: Count = Field(
         default=0, description="tests its verdicts are adjusted for (Holm); 0: those with a p-value"
     )
+
+    _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
 
 
 class CorpusResult(_Strict):
@@ -351,6 +326,21 @@ class Results(_Strict):
         default=None, description="only in the results of `audit sweep`; absent elsewhere"
     )
 
+    _each_once = when_read(lambda r: check_once(map(_name, r.releases)))
+    _attacks_named = when_read(lambda r: _check_attacks(r.plan.get("attacks", [])))
+
+
+def _name(release: ReleaseResult) -> tuple[str, ...]:
+    values = json.dumps(release.parameters, sort_keys=True)
+    return release.defense, values, f"seed {release.seed}"
+
+
+def _check_attacks(attacks: Any) -> None:
+    named = isinstance(attacks, list) and all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in attacks
+    )
+    refuse(not named, "plan.attacks must be a list of tables, each with a name")
+
 
 def to_json(results: Results) -> str:
     """The text of results.json: sorted by contract order, one trailing newline, no NaN."""
@@ -371,13 +361,18 @@ def migrated(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def told(error: ValidationError) -> str:
+    """The first thing that a document is refused for, by its place, on one line."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
+
+
 def load(path: Path) -> Results:
     """Reads results.json, of this version or an older one.
 
     Raises UsageError if it is missing, broken or of a version that is not known.
     """
-    from pydantic import ValidationError
-
     from audit.errors import UsageError
 
     try:
@@ -391,11 +386,9 @@ def load(path: Path) -> Results:
     if version != SCHEMA_VERSION:
         raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
     try:
-        return Results.model_validate(document)
+        return Results.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+        raise UsageError(f"{path}: {told(error)}") from None
 
 
 def schema() -> dict[str, Any]:

@@ -7,7 +7,8 @@ import re
 import unicodedata
 from typing import Any
 
-from audit.results import Bounds, GuaranteeResult
+from audit.quantities import Bounds
+from audit.results import GuaranteeResult
 
 LONGEST = 2000
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

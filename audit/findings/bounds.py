@@ -91,6 +91,15 @@ def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
     return min(1.0, times * exposure.rank_p_value(epsilon, space, rank, delta))
 
 
+def least_claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
+    """The p-value of the claim had all that the bound rests on gone against it; 0 where the bound
+    does not say what that is."""
+    if bound.r is None and bound.rank is None:
+        return 0.0
+    best = {"v": bound.r} if bound.method == "one_run" else {"rank": 1.0}
+    return claim_p_value(bound.model_copy(update=best), epsilon, delta)
+
+
 def at_delta(bound: EpsilonLower, delta: float) -> float:
     """The ε (nats) that the same evidence refutes at another δ, at the same confidence."""
     if bound.method == "one_run":

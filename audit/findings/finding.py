@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from audit.predictor import Access
 from audit.results import Control, EpsilonLower, Exposures, Power
 from audit.secrets import Coins, Secret
-from audit.statistics.bootstrap import bootstrap_ratio
 from audit.statistics.interval import Interval
 from audit.streams import stream
 
@@ -170,11 +169,6 @@ class Case:
 def value(secret: Secret) -> tuple[str, str, str]:
     """What makes two secrets the same. Around a name of the corpus's own stands any text."""
     return secret.kind, "" if secret.space is None else secret.prefix, secret.value
-
-
-def mean(values: np.ndarray, generator: np.random.Generator) -> Interval:
-    """The mean over secrets with its bootstrap interval."""
-    return bootstrap_ratio(values, [1.0] * len(values), generator)
 
 
 def control(interval: Interval, k: int | None = None) -> Control | None:

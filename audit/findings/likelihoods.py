@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from audit.evidence import Likelihoods
-from audit.findings.finding import Case, Finding, control, mean, percent
+from audit.findings.finding import Case, Finding, control, percent
 from audit.results import Power
 from audit.statistics import discoverable, rank_test
+from audit.statistics.bounded_mean import mean_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,6 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
     p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
     planted, twins = case.planted & read, case.twins & read
     p_value, least = compared(likelihoods.log_probs, case)
-    generator = case.stream("likelihoods")
     found = []
     for metric, values, chance, unit in (
         ("probability", p, case.chance, "probability of a planted secret per generation"),
@@ -35,8 +35,8 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
             f"share of planted secrets expected in {DRAWS:,} generations",
         ),
     ):
-        interval = mean(values[planted], generator)
-        beside = control(mean(values[twins], generator))
+        interval = mean_interval(values[planted])
+        beside = control(mean_interval(values[twins]))
         against = f", twins {percent(beside.value)}" if beside else ""
         found.append(
             Finding(

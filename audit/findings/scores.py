@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from audit.evidence import Scores
 from audit.findings import bounds
-from audit.findings.finding import Case, Finding, control
+from audit.findings.finding import LEVEL, Case, Finding, control
 from audit.findings.likelihoods import compared
 from audit.results import Control, Power
 from audit.statistics import binomial, blind, power, roc
@@ -108,13 +108,18 @@ def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
                 untested=f"The {interval.method}.",
                 chance=fpr if interval.value is None else _passing(fpr, len(controls)),
                 power=Power(
-                    smallest_rate=power.smallest_rate(interval.n) if interval.n else None,
+                    smallest_rate=_unseen(interval.n) if interval.n else None,
                     largest_epsilon=None,
                     n=interval.n,
                 ),
             )
         )
     return found
+
+
+def _unseen(members: int) -> float:
+    """The upper limit on the rate where none is found: half the error is the threshold's."""
+    return power.smallest_rate(members, 1 - LEVEL / 2)
 
 
 def _passing(fpr: float, controls: int) -> float:

@@ -9,8 +9,8 @@ from audit.gate import claims, leaks, limits, regression, utilities, waivers
 from audit.gate.baseline import Baseline
 from audit.gate.inert import visible
 from audit.gate.metric import labels
-from audit.gate.outcome import Check, Outcome
-from audit.gate.policy import Policy
+from audit.gate.outcome import Check, Outcome, State
+from audit.gate.policy import Policy, Regression
 from audit.results import Results
 
 
@@ -41,10 +41,21 @@ def verdict(
     for utility in policy.utility:
         found += utilities.checks(utility, releases, results.releases, policy.confidence)
     if baseline is not None:
-        found += regression.checks(results, releases, baseline, policy.regression)
+        held = policy.regression or Regression()
+        found += regression.checks(results, releases, baseline, held)
+    elif policy.regression is not None:
+        found.append(_without_baseline(policy.regression))
     found, said = waivers.applied([_inert(check) for check in found], policy.waiver, today)
     notes = tuple(map(visible, said))
     return Outcome(tuple(_inert(c) for c in found), notes, policy.name, strict)
+
+
+def _without_baseline(held: Regression) -> Check:
+    said = (
+        "[regression] asks for a baseline, and there is none; `audit baseline update DIR "
+        "--reason TEXT` writes audit-baseline.json"
+    )
+    return Check("regression", "", "", State.INCONCLUSIVE, said, held.line)
 
 
 def _inert(check: Check) -> Check:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,13 +16,26 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from audit.errors import UsageError
 from audit.gate.metric import Metric, changes, key, labels, metrics_of, plan_of
-from audit.results import Number, ReleaseResult, Results, Table, Upper
+from audit.quantities import (
+    FROM_FILE,
+    Number,
+    Table,
+    Upper,
+    check_measured,
+    check_once,
+    check_outcomes,
+    when_read,
+)
+from audit.results import ReleaseResult, Results, told
 
 FILENAME = "audit-baseline.json"
 
 
 class Claim(BaseModel):
-    """What was claimed: ε in nats, for this unit, relation, release and basis."""
+    """What was claimed: ε in nats, for this unit, relation, release and basis.
+
+    also: other relations under which it holds; baselines of before it was kept say of none.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,6 +46,17 @@ class Claim(BaseModel):
     relation: str
     release: str
     basis: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """All under which ε and δ hold."""
+        return (self.relation, *self.also)
+
+    @property
+    def promises_nothing(self) -> bool:
+        """Whether ε is infinite or unknown."""
+        return self.epsilon is None or math.isinf(self.epsilon)
 
 
 class Entry(BaseModel):
@@ -44,6 +70,8 @@ class Entry(BaseModel):
     claim: Claim
     metrics: tuple[Metric, ...]
 
+    _sound = when_read(lambda entry: _check(entry.metrics))
+
 
 class Baseline(BaseModel):
     """The accepted run, when it was accepted, and why. References are never in it."""
@@ -55,6 +83,17 @@ class Baseline(BaseModel):
     reason: str
     plan: Table
     releases: tuple[Entry, ...]
+
+    _each_once = when_read(lambda b: check_once((key(entry),) for entry in b.releases))
+
+
+def _check(metrics: Sequence[Metric]) -> None:
+    check_once((metric.name,) for metric in metrics)
+    for metric in metrics:
+        if not (0 < metric.confidence < 1 and metric.n >= 0):
+            raise ValueError(f"{metric.name} has confidence {metric.confidence}, n = {metric.n}")
+        check_measured(metric.value, metric.ci, metric.k, metric.n)
+        check_outcomes(metric.outcomes, metric.k, metric.n)
 
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
@@ -87,13 +126,12 @@ def _entry(release: ReleaseResult) -> Entry:
 def load(path: Path) -> Baseline:
     """Reads a baseline. Raises UsageError if it is missing, broken or of another version."""
     try:
-        return Baseline.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Baseline.model_validate(document, context=FROM_FILE)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such baseline; `audit baseline update` writes one") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+        raise UsageError(f"{path}: {told(error)}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
 
@@ -122,7 +160,9 @@ def _line(value: Any) -> str:
 def loosened(old: Baseline, new: Baseline) -> str | None:
     """The first thing that the new baseline would allow and the old one does not; None: nothing.
 
-    A larger value, fewer trials, a larger or another claim, or anything that is no longer there.
+    A larger value or an interval that reaches higher, fewer trials or known outcomes, a larger or
+    another claim, or anything that is measured otherwise or no longer there. New metrics loosen
+    nothing by themselves, but see `grown`.
     """
     changed = changes(old.plan, new.plan)
     if changed:
@@ -146,30 +186,72 @@ def _looser(old: Entry, new: Entry) -> str | None:
         after = metrics.get(before.name)
         if after is None:
             return f"{before.name} would no longer be held to anything"
-        was, now = before.strength.value or 0.0, after.strength.value or 0.0
-        if now > was:
-            return f"{before.name} would rise from {was:.4g} to {now:.4g}"
-        if after.n < before.n:
-            return f"{before.name} would rest on {after.n} trials, not {before.n}"
+        reason = _looser_metric(before, after)
+        if reason is not None:
+            return f"{before.name} {reason}"
     return None
+
+
+def _looser_metric(before: Metric, after: Metric) -> str | None:
+    for name in ("unit", "sides", "confidence", "counted"):
+        was, now = getattr(before, name), getattr(after, name)
+        if was != now:
+            return f"would be measured otherwise ({name} {was}, then {now})"
+    was, now = before.strength.value or 0.0, after.strength.value or 0.0
+    if now > was:
+        return f"would rise from {was:.4g} to {now:.4g}"
+    if after.n < before.n:
+        return f"would rest on {after.n} trials, not {before.n}"
+    if not before.counted and _reach(after) > _reach(before):
+        return "would have an interval that reaches higher, or none"
+    forgotten = _forgotten(before.outcomes or "", after.outcomes or "")
+    return f"would no longer know the outcome of {forgotten} secrets" if forgotten else None
+
+
+def _reach(metric: Metric) -> float:
+    """Twice as far above the value as its interval: some four standard errors, at which no level
+    that Holm gives to less than a thousand metrics finds a rise that it did not find before."""
+    strength = metric.strength
+    if strength.value is None or strength.high is None or math.isinf(strength.high):
+        return math.inf
+    return strength.value + 2 * (strength.high - strength.value)
+
+
+def _forgotten(before: str, after: str) -> int:
+    """Of how many secrets the outcome was known and would not be."""
+    after = after if len(after) == len(before) else "-" * len(before)
+    return sum(now == "-" != was for was, now in zip(before, after, strict=True))
+
+
+def grown(old: Baseline, new: Baseline) -> str | None:
+    """What new metrics cost those that were there: Holm's correction is over all. None: nothing."""
+    was, now = (sum(len(entry.metrics) for entry in b.releases) for b in (old, new))
+    if now <= was:
+        return None
+    return (
+        f"{now} metrics, {was} before: where the policy gates them all, each must rise further to "
+        "fail; [regression] metrics names the few that matter"
+    )
 
 
 def weaker(old: Claim, new: Claim) -> str | None:
     """How the new claim promises less than the old, or something else; None where it does not."""
-    for name in ("unit", "relation", "release", "basis", "alpha"):
+    for name in ("unit", "release", "basis", "alpha"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
             return f"the claim's {name} changed from {was} to {now}"
+    for relation in old.relations:
+        if relation not in new.relations:
+            return f"the claim held for {relation}, and holds for {' and '.join(new.relations)}"
+    if old.promises_nothing:
+        return None
+    held = f"per {new.unit} ({new.relation})"
+    if new.epsilon is None:
+        return f"the claimed ε {held} is now unknown"
     for name, was, now in (
-        ("ε", old.epsilon, new.epsilon),
+        ("ε", old.epsilon or 0.0, new.epsilon),
         ("δ", old.delta or 0.0, new.delta or 0.0),
     ):
-        if (was is None) != (now is None):
-            known = "unknown" if now is None else f"{now:.4g}"
-            return f"the claimed {name} per {new.unit} ({new.relation}) is now {known}"
-        if was is not None and now is not None and now > was:
-            return (
-                f"the claimed {name} per {new.unit} ({new.relation}) rose from {was:.6g} to "
-                f"{now:.6g}"
-            )
+        if now > was:
+            return f"the claimed {name} {held} rose from {was:.6g} to {now:.6g}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,24 +21,47 @@ FORMATS = ("junit", "sarif")
 def finished(folder: Path) -> Results:
     """The results of a run that is complete. Raises UsageError for any other."""
     results = load(folder / "results.json")
-    manifest = manifest_of(folder)
-    marked = "complete" if manifest is None else manifest.get("status")
-    for status in (results.status, marked):
+    for status in (results.status, _marked(folder)):
         if status != "complete":
             raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
     return results
 
 
+def _marked(folder: Path) -> str:
+    """What the manifest says of the run. Results that came alone are those of a complete one."""
+    path = folder / "manifest.json"
+    if not _there(path):
+        return "complete"
+    try:
+        manifest = manifest_of(folder) or {}
+    except RecursionError:
+        manifest = {}
+    if not manifest.get("hash") or "status" not in manifest:
+        raise UsageError(f"{path}: is damaged, or of another program; run its plan again")
+    return str(manifest["status"])
+
+
+def _there(path: Path) -> bool:
+    """Whether there is such a file. Raises UsageError for what is no file: what was meant to be
+    read must not pass for absent."""
+    if not os.path.lexists(path):
+        return False
+    if not path.is_file():
+        what = "a link to no file" if path.is_symlink() else "no file"
+        raise UsageError(f"{path}: is {what}; mend or remove it")
+    return True
+
+
 def policy_in(path: Path | None) -> Policy:
     """The policy asked for, else audit.toml in the working directory, else the default one."""
-    if path is None and not Path(policy.FILENAME).is_file():
+    if path is None and not _there(Path(policy.FILENAME)):
         return Policy()
     return policy.load(path or Path(policy.FILENAME))
 
 
 def baseline_in(path: Path | None) -> Baseline | None:
     """The baseline asked for, else audit-baseline.json in the working directory, else none."""
-    if path is None and not Path(baseline.FILENAME).is_file():
+    if path is None and not _there(Path(baseline.FILENAME)):
         return None
     return baseline.load(path or Path(baseline.FILENAME))
 
@@ -81,11 +105,14 @@ def replaced(path: Path, text: str) -> Path:
     return path
 
 
-def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> Path:
-    """Writes the baseline. Raises UsageError, and writes nothing, if it would loosen an old one
-    that may only be tightened."""
-    if only_tighten and path.exists():
-        reason = baseline.loosened(baseline.load(path), new)
+def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> list[str]:
+    """Writes the baseline, and returns what to say: where, and what new metrics cost the others.
+    Raises UsageError, and writes nothing, if it would loosen one that may only be tightened."""
+    said = None
+    if only_tighten and _there(path):
+        old = baseline.load(path)
+        reason, said = baseline.loosened(old, new), baseline.grown(old, new)
         if reason is not None:
             raise UsageError(f"{path}: would be loosened: {reason}; nothing was written")
-    return replaced(path, baseline.text(new))
+    written = replaced(path, baseline.text(new))
+    return [str(written), *filter(None, [said])]

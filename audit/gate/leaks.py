@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from audit.findings import LEVEL, bounds
 from audit.gate.metric import UNTRAINED, metric_of
 from audit.gate.outcome import Check, State
 from audit.results import FindingResult, ReleaseResult
@@ -56,7 +57,8 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
     """Whether an attack found more ε than is claimed, for the claim's unit and relation.
 
     Verdicts decide, since they are adjusted for all tests of the release; a bound that is above the
-    claim by itself only is not enough for either.
+    claim by itself only is not enough for either. Nor is silence where no outcome could have
+    refuted the claim.
     """
     claim = release.guarantee.claim
 
@@ -76,16 +78,35 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
         if (b := f.epsilon_lower) and not f.stronger_than_release
     ]
     tested = [f for f, _, reason in reasons if reason is None]
-    bounds = [bound for _, bound, reason in reasons if reason is None]
-    if bounds:
-        most = max(bound.value for bound in bounds)
-        told = f"{said}; found: at least {most:.4g}, at {bounds[0].confidence:.0%} each"
+    found = [bound for _, bound, reason in reasons if reason is None]
+    if found:
+        most = max(bound.value for bound in found)
+        told = f"{said}; found: at least {most:.4g}, at {found[0].confidence:.0%} each"
         if most > claim.epsilon:
             beyond = "above the claim, but not beyond doubt once adjusted for all tests"
             return check(State.INCONCLUSIVE, f"{told}; {beyond}")
         if all(f.untrained for f in tested):
             return check(State.INCONCLUSIVE, f"{told}; {UNTRAINED}")
+        unable = _unable(tested, release)
+        if unable:
+            return check(State.INCONCLUSIVE, f"{told}; {unable}")
         return check(State.PASS, told)
     if reasons:
         return check(State.SKIPPED, f"{said}; no attack of this run tests it: {reasons[0][2]}")
     return check(State.INCONCLUSIVE, f"{said}; no attack of this run gives a bound on ε")
+
+
+def _unable(tested: Sequence[FindingResult], release: ReleaseResult) -> str:
+    """Why so few coins could not have refuted the claim, however they had fallen; empty if they
+    could."""
+    claim = release.guarantee.claim
+    epsilon, delta = claim.epsilon or 0.0, claim.delta or 0.0
+    able = [f for f in tested if not f.untrained]
+    largest = max((f.power.largest_epsilon or 0.0 for f in able), default=0.0)
+    if largest <= epsilon:
+        return f"so few could show {largest:.4g} at most"
+    tests = max(release.tests, len({f.test for f in tested}))
+    evidence = [f.epsilon_lower for f in able if f.epsilon_lower is not None]
+    if min(bounds.least_claim_p_value(b, epsilon, delta) for b in evidence) >= LEVEL / tests:
+        return f"so few could not refute it beyond doubt, adjusted for {tests} tests"
+    return ""

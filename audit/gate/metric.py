@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from audit.results import Bounds, FindingResult, Number, Results
+from audit.quantities import Bounds, Number
+from audit.results import FindingResult, Results
 from audit.statistics.interval import Interval
 
 UNTRAINED = "the planted secrets are not known to have been trained on, so this shows no safety"
@@ -21,6 +22,7 @@ class Metric(BaseModel):
     outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
     untrained: whether it is about secrets that are not known to have been trained on: it may show a
         leak, and never the absence of one.
+    space: of exposures in bits, the number of candidates of each secret.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,6 +38,7 @@ class Metric(BaseModel):
     sides: Literal[1, 2]
     outcomes: str | None = None
     untrained: bool = False
+    space: Number | None = None
 
     @property
     def name(self) -> str:
@@ -53,9 +56,12 @@ class Metric(BaseModel):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The least and the most that `strength` can be."""
-        share = self.unit == "AUC" or self.unit.startswith(("share", "probability"))
-        return (0.5 if self.sides == 2 else 0.0), (1.0 if share else math.inf)
+        """The least and the most that `strength` can be; inf where the most is not known."""
+        least = 0.5 if self.sides == 2 else 0.0
+        if self.unit == "AUC" or self.unit.startswith(("share", "probability")):
+            return least, 1.0
+        known = self.unit == "bits" and self.space is not None and self.space >= 1
+        return least, math.log2(self.space or 1) if known else math.inf
 
     @property
     def strength(self) -> Interval:
@@ -98,6 +104,7 @@ def metric_of(finding: FindingResult) -> Metric | None:
         sides=finding.sides,
         outcomes=finding.outcomes,
         untrained=bool(finding.untrained),
+        space=None if finding.exposures is None else finding.exposures.space,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -88,13 +88,14 @@ class Policy:
 
     confidence: of a limit's one-sided bounds. leaks: a leak above control fails; None: only where
     neither limit nor baseline says how much may leak. empirical: an ε found above the claimed one
-    fails.
+    fails. regression: None where the policy does not ask; a baseline that is there holds all the
+    same.
     """
 
     confidence: float = 0.95
     leaks: bool | None = None
     empirical: bool = True
-    regression: Regression = field(default_factory=Regression)
+    regression: Regression | None = None
     limit: tuple[Limit, ...] = ()
     claim: tuple[ClaimLimit, ...] = ()
     utility: tuple[UtilityLimit, ...] = ()
@@ -116,15 +117,15 @@ def load(path: Path) -> Policy:
         raise UsageError(f"{path}: cannot be read as TOML ({error})") from None
     lines = Lines(text, str(path))
     many = {name: document.pop(name) for name in _TABLES if name in document}
-    regression = document.pop("regression", {})
-    if not isinstance(regression, dict):
+    regression = document.pop("regression", None)
+    if not isinstance(regression, dict | None):
         raise UsageError(f"{lines.at('', 0, 'regression')}: regression must be a table")
     beside = (*_TABLES, "regression")
     policy = made(Policy, document, lines, "", 0, left_out=(*beside, "name"), known=beside)
     rules: dict[str, Any] = {
         name: _rules(_TABLES[name], tables, lines, name) for name, tables in many.items()
     }
-    held = made(Regression, regression, lines, "regression", 0)
+    held = None if regression is None else made(Regression, regression, lines, "regression", 0)
     return _checked(replace(policy, regression=held, name=str(path), **rules), lines)
 
 
@@ -141,7 +142,7 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
         if wrong:
             raise UsageError(f"{where}: {what}")
 
-    at, held = lines.at, policy.regression
+    at, held = lines.at, policy.regression or Regression()
     refuse(not 0.5 <= policy.confidence < 1, at("", 0, "confidence"),
            "confidence must be at least 0.5 and below 1")  # fmt: skip
     refuse(not 0 < held.level <= 0.5, at("regression", 0, "level"),

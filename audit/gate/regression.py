@@ -121,7 +121,7 @@ def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -
     if p < held.level and rise.risen(before, after) >= held.min_delta - _ROUNDING:
         state, said = State.FAIL, f"risen: {said} ({found})"
     elif not rise.enough(before, after, first):
-        state, said = State.INCONCLUSIVE, f"{said}: too few for any rise to show"
+        state, said = State.INCONCLUSIVE, f"{said}: too few to be sure that any rise would show"
     elif before.untrained or after.untrained:
         state, said = State.INCONCLUSIVE, f"{said}: {UNTRAINED}"
     elif changed:
@@ -130,7 +130,7 @@ def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -
         least = rise.noticed(before, after, first, held.min_delta)
         state = State.PASS if least is not None or rise.full(before) else State.INCONCLUSIVE
         reach = "" if least is None else f"; a rise to {least:.4g} would have shown"
-        few = "; too few for a rise from there to show" if state is State.INCONCLUSIVE else ""
+        few = "" if state is State.PASS else "; too few to be sure that a rise would show"
         said = f"no rise shown: {said} ({found}){reach}{few}"
     return Check("regression", pair.label, before.name, state, said)
 

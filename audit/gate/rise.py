@@ -10,11 +10,14 @@ which makes both err on the side of no alarm.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from statistics import NormalDist
 
+from audit.gate import reach
 from audit.gate.metric import Metric
 from audit.statistics.interval import Interval, one_sided_upper
+
+_FAR = 1e5  # a standard deviation that the normal law serves
+_NEAR = 1e-5  # how closely a value is found, of the scale
 
 
 def p_value(before: Metric, after: Metric) -> float | None:
@@ -24,7 +27,27 @@ def p_value(before: Metric, after: Metric) -> float | None:
         return mcnemar(*pairs)
     if before.counted and after.counted:
         return fisher(before.k or 0, before.n, after.k or 0, after.n)
-    return rise_of_intervals(before.strength, after.strength)
+    return _of_intervals(before.strength, after.strength, after)
+
+
+def _of_intervals(before: Interval, after: Interval, of: Metric) -> float | None:
+    """MOVER, as far as the intervals bear it.
+
+    An end at the end of the scale, though the value is not there, is no margin: the data say
+    nothing on that side. What is nearer than the ends is doubled: there a skewed interval is not
+    the normal law's, and its inside is not known. And n values are all on one side of their median
+    with probability 2⁻ⁿ, however far off they are.
+    """
+    p = rise_of_intervals(before, after)
+    if p is None or before.value is None or after.value is None:
+        return p
+    no_high = before.high is not None and before.value < of.scale[1] <= before.high
+    no_low = after.low is not None and after.low <= 0.0 < after.value
+    if no_high or no_low:
+        return 1.0
+    own = (1.0 - min(before.confidence, after.confidence)) / 2.0
+    least = 0.5 ** min(before.n, after.n) if of.unit == "bits" else 0.0
+    return max(least, p if p <= own else min(1.0, 2.0 * p))
 
 
 def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
@@ -59,15 +82,26 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
-    """P[at least k_after of the hits fall into the second sample | hits in all], one-sided."""
-    hits = k_before + k_after
-    k = max(k_after, hits - n_before)
-    ways, all_ways = math.comb(n_after, k) * math.comb(n_before, hits - k), 0
-    while ways:
-        all_ways += ways
-        ways = ways * (n_after - k) * (hits - k) // ((k + 1) * (n_before - hits + k + 1))
-        k += 1
-    return all_ways / math.comb(n_before + n_after, hits)
+    """P[at least k_after of the hits fall into the second sample | hits in all], one-sided.
+
+    A sum of hypergeometric weights, each relative to its neighbour and all within 40 standard
+    deviations and 600: what lies beyond is less than any float.
+    """
+    import numpy as np
+
+    hits, n = k_before + k_after, n_before + n_after
+    mean = hits * (n_after / n)
+    deviation = math.sqrt(mean * (n_before / n) * ((n - hits) / max(1, n - 1)))
+    if deviation > _FAR:
+        return NormalDist().cdf((mean - k_after + 0.5) / deviation)
+    window = 40 * deviation + 600
+    first = max(0, hits - n_before, math.floor(mean - window))
+    last = min(n_after, hits, math.ceil(mean + window))
+    j = np.arange(first, last, dtype=np.float64)
+    ups, downs = (n_after - j) * (hits - j), (j + 1.0) * (n_before - hits + j + 1.0)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(ups / downs))])
+    weights = np.exp(logs - logs.max())
+    return float(weights[max(0, k_after - first) :].sum() / weights.sum())
 
 
 def rise_of_intervals(before: Interval, after: Interval) -> float | None:
@@ -92,24 +126,25 @@ def _margin(before: Interval, after: Interval) -> float | None:
     return math.hypot(up, down)
 
 
-def _critical(before: Metric, after: Metric, level: float) -> float | None:
-    margin = _margin(before.strength, after.strength)
-    return None if margin is None else -NormalDist().inv_cdf(level) * margin
-
-
 def _z(interval: Interval) -> float:
     return NormalDist().inv_cdf((1 + interval.confidence) / 2)
 
 
 def enough(before: Metric, after: Metric, level: float) -> bool:
-    """Whether so many trials could show any rise at all, were it from the least to the most."""
+    """Whether so many trials are sure to show any rise, were it from the least to the most."""
     if paired(before, after) is not None:
         return 0.5 ** _measured(before, after) < level
     if before.counted and after.counted:
         return fisher(0, before.n, after.n, after.n) < level
     least, most = after.scale
-    critical = _critical(before, after, level)
-    return critical is not None and least + critical <= most
+    nothing, all_of_it = reach.at(before, least, most), reach.at(after, most, most)
+    if nothing is None or all_of_it is None:
+        return False
+    return _below(_of_intervals(nothing, all_of_it, after), level)
+
+
+def _below(p: float | None, level: float) -> bool:
+    return p is not None and p < level
 
 
 def full(metric: Metric) -> bool:
@@ -120,24 +155,49 @@ def full(metric: Metric) -> bool:
 def noticed(
     before: Metric, after: Metric, level: float, min_delta: float, power: float = 0.8
 ) -> float | None:
-    """The value that a test at `level` would have called a rise with this power; None: none.
+    """The value that a test at `level` would have called a rise with this power; None: none, or
+    none that is known.
 
-    For intervals it is the value that would just have been called one, with the margins as they
-    are; for the same secrets, had none of them ceased to leak.
+    For intervals it is the value that would just have been called one, with the interval that as
+    many trials give there; for the same secrets, had none of them ceased to leak.
     """
     if paired(before, after) is not None:
         return _noticed_pairs(before, after, level, min_delta, power)
     if not (before.counted and after.counted):
-        was, critical = before.strength.value, _critical(before, after, level)
-        least = None if was is None or critical is None else was + max(min_delta, critical)
-        return None if least is None or least > after.scale[1] else least
+        return _noticed_value(before, after, level, min_delta)
     k, n = before.k or 0, after.n
 
     def fails(hits: int) -> bool:
         return hits / n - before.value >= min_delta and fisher(k, before.n, hits, n) < level
 
-    hits = bisect_left(range(n + 1), True, key=fails)
-    return None if hits > n else one_sided_upper(hits - 1, n, power)
+    if not fails(n):
+        return None
+    none, some = -1, n
+    while some - none > 1:
+        middle = (none + some) // 2
+        none, some = (none, middle) if fails(middle) else (middle, some)
+    return one_sided_upper(some - 1, n, power)
+
+
+def _noticed_value(before: Metric, after: Metric, level: float, min_delta: float) -> float | None:
+    was, most = before.strength, after.scale[1]
+    ends = reach.ends(after, most)
+    if was.value is None or ends is None:
+        return None
+
+    def fails(value: float) -> bool:
+        there = Interval(value, *ends(value), after.n, after.confidence, "as many trials")
+        return _below(_of_intervals(was, there, after), level)
+
+    none, some = was.value + min_delta, most
+    if none > some or not fails(some):
+        return None
+    if fails(none):
+        return none
+    while some - none > _NEAR * most:
+        middle = (none + some) / 2
+        none, some = (none, middle) if fails(middle) else (middle, some)
+    return some
 
 
 def _measured(before: Metric, after: Metric) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from statistics import NormalDist
 
+from audit.gate.metric import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import UtilityLimit
 from audit.results import Measure, ReleaseResult
@@ -18,15 +19,15 @@ def checks(
     every: Sequence[ReleaseResult],
     confidence: float,
 ) -> list[Check]:
-    """A check a matching release, held against a release of the same seed among `every` one of the
-    run, references too. A limit that guards nothing fails: it may be misspelt.
+    """A check a matching release, held against every release of that name and of the same seed
+    among `every` one of the run, references too. A limit that guards nothing fails: it may be
+    misspelt.
     """
-    measures = {r.seed: r.utility.get(limit.metric) for r in every if r.defense == limit.of}
     found = []
     for label, release in releases:
         if fnmatchcase(release.defense, limit.defense):
-            measure, beside = release.utility.get(limit.metric), measures.get(release.seed)
-            state, said = _decide(limit, measure, beside, confidence)
+            yardsticks = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
+            state, said = _against_each(limit, release, yardsticks, confidence)
             found.append(Check("utility", label, limit.metric, state, said, limit.line))
     if found:
         return found
@@ -34,19 +35,42 @@ def checks(
     return [Check("utility", limit.defense, limit.metric, State.FAIL, said, limit.line)]
 
 
-def _decide(
-    limit: UtilityLimit, measure: Measure | None, beside: Measure | None, confidence: float
+def _against_each(
+    limit: UtilityLimit,
+    release: ReleaseResult,
+    yardsticks: Sequence[ReleaseResult],
+    confidence: float,
 ) -> tuple[State, str]:
+    """The worst of them decides, and is told."""
+    measure = release.utility.get(limit.metric)
     if measure is None:
         return State.INCONCLUSIVE, f"{limit.metric} was not measured"
+    if not yardsticks:
+        return _missing(limit.metric, limit.of)
+    decided = [
+        _decide(limit, measure, name, yardstick.utility.get(limit.metric), confidence)
+        for name, yardstick in zip(labels(yardsticks), yardsticks, strict=True)
+    ]
+    states = [state for state, _ in decided]
+    worst = next(s for s in (State.FAIL, State.INCONCLUSIVE, State.PASS) if s in states)
+    return worst, "; ".join(said for state, said in decided if state == worst)
+
+
+def _missing(metric: str, name: str) -> tuple[State, str]:
+    return State.INCONCLUSIVE, f"the run has no {metric} of {name} to compare with"
+
+
+def _decide(
+    limit: UtilityLimit, measure: Measure, name: str, beside: Measure | None, confidence: float
+) -> tuple[State, str]:
     if beside is None:
-        return State.INCONCLUSIVE, f"the run has no {limit.metric} of {limit.of} to compare with"
+        return _missing(limit.metric, name)
     bounds = ratio(measure, beside, confidence)
     if bounds is None:
         return State.INCONCLUSIVE, f"{limit.metric} has no interval to compare by"
     low, high = bounds
     said = (
-        f"{measure.value:.4g}, {limit.of} {beside.value:.4g}: between {low:.4g} and {high:.4g} "
+        f"{measure.value:.4g}, {name} {beside.value:.4g}: between {low:.4g} and {high:.4g} "
         f"times as much ({confidence:.4g} each), allowed "
     )
     if limit.max_ratio is not None:

@@ -1,4 +1,5 @@
-"""Exact interval for a median from order statistics (Thompson 1936; David and Nagaraja, 7.1)."""
+"""Exact bounds of medians and quantiles from order statistics (Thompson 1936; David and Nagaraja,
+7.1)."""
 
 from __future__ import annotations
 
@@ -43,3 +44,21 @@ def _rank(n: int, error: float) -> int:
 
     tails = 2.0 * bdtr(np.arange(n // 2 + 1), n, 0.5)
     return int(np.searchsorted(tails, error * (1.0 + 1e-12), side="right"))
+
+
+def upper_quantile(ordered: ArrayLike, share: float, error: float) -> tuple[float, float]:
+    """(low, high): each on the wrong side of the law's quantile with probability <= error.
+
+    ordered: (n,), independent values of one law, ascending. The quantile is the least x with
+    P[value > x] <= share. low is its r-th value from above, r the least with
+    P[Bin(n, share) >= r] <= error, else -inf; high the s-th, s the most with
+    P[Bin(n, share) < s] <= error, else inf. Ties only help: at most `share` of the law lies above
+    the quantile, and no less at or above it.
+    """
+    from scipy.special import bdtr, bdtrc
+
+    row = np.asarray(ordered, dtype=np.float64)
+    n, counts = len(row), np.arange(len(row))
+    r = 1 + int((bdtrc(counts, n, share) > error).sum())  # bdtrc(j) is P[Bin > j]
+    s = int((bdtr(counts, n, share) <= error).sum())
+    return float(row[n - r]) if r <= n else -math.inf, float(row[n - s]) if s else math.inf

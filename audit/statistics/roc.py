@@ -8,26 +8,28 @@ Raises ValueError for NaN, more than one row, or a confidence outside (0, 1).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics import bounded_mean, order_statistics
+from audit.statistics.interval import (
+    Interval,
+    clopper_pearson,
+    one_sided_lower,
+    one_sided_upper,
+)
 
-_WIDTH = 1e-9
 Row = NDArray[np.float64]
 
 
 def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> Interval:
     """P[member above control] + P[tie]/2, with a two-sided interval for any distributions.
 
-    (Derived.) The estimate is a mean over matchings of k = min(n, m) pairs, each the mean of k
-    independent values in [0, 1]; so E φ(estimate) <= E φ(Bin(k, A)/k) for every convex φ (Hoeffding
-    1963), and by Markov's inequality it reaches the mean of the upper α/2-tail of Bin(k, A)/k with
-    probability at most α/2; likewise below. Measured coverage 97 to 100 %, lowest where one side is
-    two-pointed. Newcombe's method 5 (2006), a third narrower, covers 61 % there and 86 % for
-    lognormal members against uniform controls (5 and 500).
+    (Derived.) The estimate is an average over matchings of k = min(n, m) pairs, each the mean of k
+    independent values in [0, 1]: see `bounded_mean`. Measured coverage 97 to 100 %, lowest where
+    one side is two-pointed. Newcombe's method 5 (2006), a third narrower, covers 61 % there and
+    86 % for lognormal members against uniform controls (5 and 500).
     """
     inside, outside = _checked(members, controls, confidence)
     n, m = len(inside), len(outside)
@@ -36,9 +38,8 @@ def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> In
     ordered = np.sort(outside)
     below = np.searchsorted(ordered, inside, "left") + np.searchsorted(ordered, inside, "right")
     area = float(below.sum()) / (2.0 * n * m)
-    k, tail = min(n, m), (1.0 - confidence) / 2.0
-    low, high = _lower(area, k, tail), 1.0 - _lower(1.0 - area, k, tail)
-    return Interval(area, low, high, n + m, confidence, "binomial tail means, two-sided")
+    low, high = bounded_mean.bounds(area, min(n, m), confidence)
+    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD)
 
 
 def tpr_at_fpr(
@@ -46,17 +47,28 @@ def tpr_at_fpr(
 ) -> Interval:
     """Share of members above the most permissive threshold that at most `fpr` of controls pass.
 
-    No value with fewer than 1/fpr controls. Raises ValueError unless 0 < fpr <= 1.
+    The interval is for the share above the threshold of all controls, of which these are a sample
+    (after Hilgers, Methods of Information in Medicine 30, 1991): two of their order statistics hold
+    it, and each end is Clopper and Pearson's for the members above one of them. Threshold and
+    members err with probability α/4 each at each end. For any distributions, ties included. With
+    fewer than ln(α/4)/ln(1 - fpr) controls, 437 at 1 %, the lower end is 0: the threshold may lie
+    above all scores seen. No value with fewer than 1/fpr controls. Raises ValueError unless
+    0 < fpr <= 1.
     """
     inside, outside = _checked(members, controls, confidence)
     if not 0.0 < fpr <= 1.0:
         raise ValueError(f"a false positive rate lies in (0, 1]; got {fpr}")
-    n, needed = len(inside), math.ceil(1.0 / fpr - 1e-9)
-    if len(outside) < needed or not n:
+    n, m, needed = len(inside), len(outside), math.ceil(1.0 / fpr - 1e-9)
+    if m < needed or not n:
         return _nothing(n, confidence, f"needs a member and at least {needed} controls")
-    above = int((inside > _threshold(np.sort(outside), fpr)).sum())
-    method = f"Clopper-Pearson over members, given the threshold from {len(outside)} controls"
-    return replace(clopper_pearson(above, n, confidence), method=method)
+    ordered, each = np.sort(outside), (1.0 - confidence) / 4.0
+    loose, strict = order_statistics.upper_quantile(ordered, fpr, each)
+    above, most, least = (
+        int((inside > t).sum()) for t in (_threshold(ordered, fpr), loose, strict)
+    )
+    low, high = one_sided_lower(least, n, 1.0 - each), one_sided_upper(most, n, 1.0 - each)
+    method = f"Clopper-Pearson over members, above order statistics of {m} controls"
+    return Interval(above / n, low, high, n, confidence, method)
 
 
 def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tuple[float, float]]:
@@ -123,19 +135,6 @@ def refined_accuracy(
     up = [int(((s[half:] >= high) & (s[half:] > low)).sum()) for s in sides]
     down = [int(((s[half:] <= low) & (s[half:] < high)).sum()) for s in sides]
     return clopper_pearson(up[0] + down[1], sum(up) + sum(down), confidence)
-
-
-def _lower(mean: float, k: int, tail: float) -> float:
-    """The largest A for which Bin(k, A)/k has an upper tail with a mean below `mean`."""
-    from scipy.stats import binom
-
-    low, high = 0.0, mean
-    while high - low > _WIDTH:
-        a = (low + high) / 2.0
-        cut = binom.isf(tail, k, a)
-        excess = k * a * binom.sf(cut - 1, k - 1, a) - cut * binom.sf(cut, k, a)  # E(B - cut)_+
-        low, high = (a, high) if cut + excess / tail < k * mean else (low, a)
-    return low
 
 
 def _threshold(ordered: Row, fpr: float) -> float:

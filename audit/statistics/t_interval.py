@@ -12,7 +12,8 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Mean of n independent values, and the interval that t on n - 1 degrees gives it.
 
     Exact where the values are normal. One value has no interval, nor have equal ones, whose spread
-    is unknown and not 0; a value of +inf makes the mean +inf, without one. Raises ValueError for no value, NaN or -inf, or confidence outside (0, 1).
+    is unknown and not 0; a value of +inf makes the mean +inf, without one. Raises ValueError for
+    no value, NaN or -inf, or confidence outside (0, 1).
     """
     if not values or any(math.isnan(v) or v == -math.inf for v in values):
         raise ValueError(f"a mean needs values, finite or +inf; got {list(values)}")

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from audit.quantities import Bounds
 from audit.results import (
-    Bounds,
     Cell,
     Control,
     EpsilonLower,

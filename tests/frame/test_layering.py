@@ -83,7 +83,7 @@ def test_a_defense_sees_no_attack_and_no_secret(name):
 
 @pytest.mark.parametrize("name", of("reports"))
 def test_reports_see_results_only(name):
-    assert forbidden(name, ["reports", *below("results", "errors", "gate")]) == set()
+    assert forbidden(name, ["reports", *below("results", "quantities", "errors", "gate")]) == set()
 
 
 # the command line, and the same for notebooks: above all else, so that they may join what is apart
@@ -137,7 +137,7 @@ NOUNS = below(
         "language_model",
         "ledger",
     ),
-    *("policies", "predictor", "release", "results", "secrets", "streams"),
+    *("policies", "predictor", "quantities", "release", "results", "secrets", "streams"),
 )
 
 

@@ -87,7 +87,7 @@ def document(**changes):
         ],
         "findings": [
             finding(),
-            finding(value=None, ci=None, k=None, control=None, epsilon_lower=None),
+            finding(metric="tpr", value=None, ci=None, k=None, control=None, epsilon_lower=None),
         ],
     }  # fmt: skip
     whole = {
@@ -233,6 +233,100 @@ def test_a_bad_document_is_refused_by_its_place(tmp_path, edit, message):
         load(path)
     assert str(raised.value).startswith(f"{path}: ")
     assert "\n" not in str(raised.value)
+
+
+def first(edits):
+    """An edit of the first finding."""
+    return lambda d: d["releases"][0]["findings"][0].update(edits)
+
+
+def twice(key, where):
+    def edit(document):
+        here = where(document)
+        here[key].append(here[key][0])
+
+    return edit
+
+
+COUNTED = {"k": 1, "n": 4, "value": 0.25, "ci": [0.0, 0.9]}
+CONTRADICTIONS = [
+    (twice("releases", lambda d: d), r"json: submix .* seed 0 stands there twice"),
+    (twice("findings", lambda d: d["releases"][0]), r"releases\.0: extraction hit_rate stands"),
+    (first({"value": 0.9, "ci": [0, 0], "k": None}), "0.9 lies outside its interval"),
+    (first({"value": 0.0, "ci": [0.1, 0.2], "k": None}), "0 lies outside its interval"),
+    (first({"ci": [0.03, 0.0]}), r"findings\.0\.ci: the interval \[0.03, 0\] is reversed"),
+    (first({"k": 101, "value": None}), r"findings\.0: k = 101 of n = 100"),
+    (first({"k": 0, "n": 2**53, "value": 0.0}), r"findings\.0\.n: "),
+    (first({"k": -1}), r"findings\.0\.k: "),
+    (first({"k": 1e30, "n": 1e30}), r"findings\.0\.k: "),
+    (first({"n": -5}), r"findings\.0\.n: "),
+    (first({"k": 3}), "0.01 is not k = 3 of n = 100"),
+    (first({"k": 0, "n": 0}), "0.01 is not k = 0 of n = 0"),
+    (first({**COUNTED, "outcomes": "0000"}), "outcomes say 0 of 4, k and n 1 of 4"),
+    (first({**COUNTED, "outcomes": "1---"}), "outcomes say 1 of 1, k and n 1 of 4"),
+    (first({**COUNTED, "k": None, "outcomes": "1000"}), "outcomes say 1 of 4, k and n None"),
+    (first({"confidence": 1}), r"findings\.0\.confidence: "),
+    (first({"confidence": 0}), r"findings\.0\.confidence: "),
+    (first({"confidence": math.nan}), r"findings\.0\.confidence: "),
+    (first({"value": 10**400}), r"findings\.0\.value: expected a number"),
+    (lambda d: d["releases"][0]["guarantee"].update(epsilon=-1), r"guarantee\.epsilon: "),
+    (lambda d: d["releases"][0]["guarantee"].update(delta=-1e-9), r"guarantee\.delta: "),
+    (lambda d: d["releases"][0]["utility"]["perplexity"].update(value=3), "3 lies outside"),
+    (lambda d: d["releases"][0]["utility"]["perplexity"].update(confidence=1), "confidence"),
+    (lambda d: d["releases"][0]["findings"][0]["control"].update(k=7), "not k = 7 of n = 100"),
+    (lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(v=10), "such evidence"),
+    (lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(m=None), "such evidence"),
+    (lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(rank=1), "such evidence"),
+    (lambda d: d["plan"].update(attacks=None), "plan.attacks must be a list of tables"),
+    (lambda d: d["plan"].update(attacks=[{}]), "plan.attacks must be a list of tables"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), CONTRADICTIONS)
+def test_what_contradicts_itself_is_refused(tmp_path, edit, message):
+    path = broken(tmp_path, edit)
+    with pytest.raises(UsageError, match=message) as raised:
+        load(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert "\n" not in str(raised.value)
+
+
+@given(st.integers(0, 10**8), st.integers(1, 10**8))
+def test_six_digits_of_a_rate_contradict_nothing(tmp_path_factory, k, n):
+    """Nor do they where the interval has no width at all."""
+    rate = min(k, n) / n
+    one = finding(k=min(k, n), n=n, value=rate, ci=(rate, rate))
+    path = tmp_path_factory.mktemp("rounded") / "results.json"
+    path.write_text(to_json(document(findings=[one])))
+    assert load(path).releases[0].findings[0].k == min(k, n)
+
+
+def test_nor_do_they_where_computing_was_not_exact(tmp_path):
+    """A mean of like values may miss them by the last digit, and be rounded to the other side."""
+    one = finding(k=None, value=0.1234565000001, ci=(0.0, 0.1234564999999))
+    path = tmp_path / "results.json"
+    path.write_text(to_json(document(findings=[one])))
+    assert load(path).releases[0].findings[0].value > load(path).releases[0].findings[0].ci[1]
+
+
+def test_what_is_not_known_of_a_secret_is_in_no_count(tmp_path):
+    one = finding(**{**COUNTED, "outcomes": "-01--00-"})
+    path = tmp_path / "results.json"
+    path.write_text(to_json(document(findings=[one])))
+    assert load(path).releases[0].findings[0].outcomes == "-01--00-"
+
+
+def test_the_same_attack_on_two_seeds_and_two_settings_is_no_repetition(tmp_path):
+    one = document().releases[0]
+    alike = [one, one.model_copy(update={"seed": 1}), one.model_copy(update={"parameters": {}})]
+    path = tmp_path / "results.json"
+    path.write_text(to_json(document().model_copy(update={"releases": alike})))
+    assert len(load(path).releases) == 3
+
+
+def test_what_a_run_has_measured_is_written_even_so():
+    """Hours of work are not lost at their end; whoever reads it is told."""
+    assert '"k": 3' in to_json(document(findings=[finding(k=3), finding(k=3)]))
 
 
 def test_a_document_from_before_something_was_added_says_the_same(tmp_path):

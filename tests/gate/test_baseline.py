@@ -10,9 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from audit.errors import UsageError
-from audit.gate import baseline, files
+from audit.gate import baseline, files, rise
 from audit.results import Exposures
 
 
@@ -115,6 +117,128 @@ def test_claims_releases_and_plans_cannot_be_loosened_either(make: SimpleNamespa
     run = make.run(make.release("submix", make.rate(2)))
     planted = run.model_copy(update={"plan": {**run.plan, "seed": 3}})
     assert "seed" in (baseline.loosened(old, baseline.make(planted, "x", make.today)) or "")
+
+
+def changed(found: Any, **changes: Any) -> Any:
+    return found.model_copy(update=changes)
+
+
+def test_what_is_measured_otherwise_loosens(make: SimpleNamespace) -> None:
+    """The same value, and less that would be seen against it."""
+    told = make.rate(1, 4, "recall", outcomes="1000")
+    old = made(make, make.rate(2), area(make, 0.6), told)
+    for found, said in (
+        ((make.rate(2), changed(area(make, 0.6), ci=(0.0, 1.0)), told), "reaches higher"),
+        ((make.rate(2), changed(area(make, 0.55), ci=(0.4, 0.75)), told), "reaches higher"),
+        ((make.rate(2), changed(area(make, 0.5), ci=(0.3, 0.69)), told), "reaches higher"),
+        ((make.rate(2), changed(area(make, 0.6), ci=None), told), "reaches higher, or none"),
+        ((make.rate(2), changed(area(make, 0.6), confidence=0.5), told), "confidence 0.95"),
+        ((make.rate(2), changed(area(make, 0.6), sides=1), told), "sides 2, then 1"),
+        ((changed(make.rate(2), unit="bits"), area(make, 0.6), told), "then bits"),
+        ((changed(make.rate(2), k=None), area(make, 0.6), told), "counted True, then False"),
+        ((make.rate(2), area(make, 0.6), changed(told, outcomes=None)), "of 4 secrets"),
+        ((make.rate(2), area(make, 0.6), changed(told, outcomes="10--")), "of 2 secrets"),
+        ((make.rate(2), area(make, 0.6), changed(told, outcomes="10000")), "of 4 secrets"),
+    ):
+        assert said in (baseline.loosened(old, made(make, *found)) or "")
+    narrower = changed(area(make, 0.55), ci=(0.4, 0.65))
+    other = make.rate(1, 4, "recall", outcomes="0100")
+    assert baseline.loosened(old, made(make, make.rate(2), narrower, other)) is None
+    bare = made(make, changed(area(make, 0.6), ci=None))
+    assert baseline.loosened(bare, made(make, area(make, 0.6))) is None
+
+
+@given(*[st.floats(0.0, 1.0)] * 5)
+def test_what_it_calls_tighter_fails_all_that_failed(
+    make: SimpleNamespace, one: float, up: float, other: float, up_too: float, now: float
+) -> None:
+    """At any level that Holm gives to less than a thousand metrics."""
+
+    def found(value: float, low: float, high: float) -> Any:
+        return changed(area(make, 0.5), value=value, ci=(low, high), sides=1)
+
+    old, new = found(one, one, one + up), found(other, other, other + up_too)
+    assume(baseline.loosened(made(make, old), made(make, new)) is None)
+    after = make.metric(found(now, now - 0.05, now))
+    before, then = (rise.p_value(make.metric(f), after) for f in (old, new))
+    assert before is not None and then is not None
+    for level in (0.05, 0.005, 0.05 / 1000):
+        assert before >= level or then < level * (1 + 1e-6)
+
+
+def test_a_relation_that_no_longer_holds_is_a_weaker_claim(make: SimpleNamespace) -> None:
+    both = make.claim(relation="add_or_remove", also=["replace"])
+    old = made(make, make.rate(2), guarantee=both)
+    reason = baseline.loosened(old, made(make, make.rate(2), guarantee=make.claim()))
+    assert reason == "submix: the claim held for replace, and holds for add_or_remove"
+    turned = make.claim(relation="replace", also=["add_or_remove"])
+    assert baseline.loosened(old, made(make, make.rate(2), guarantee=turned)) is None
+    assert baseline.loosened(made(make, make.rate(2)), old) is None
+
+
+def test_any_promise_is_more_than_none(make: SimpleNamespace) -> None:
+    for nothing in (None, math.inf):
+        old = made(make, make.rate(2), guarantee=make.claim(nothing, delta=None))
+        finite = made(make, make.rate(2), guarantee=make.claim(1.0, delta=1e-5))
+        assert baseline.loosened(old, finite) is None
+        assert "ε" in (baseline.loosened(finite, old) or "")
+
+
+def test_a_baseline_of_before_other_relations_were_kept_is_read(
+    make: SimpleNamespace, tmp_path: Path
+) -> None:
+    whole = made(make, make.rate(2), guarantee=make.claim(also=["replace"]))
+    document = json.loads(baseline.text(whole))
+    assert document["releases"][0]["claim"].pop("also") == ["replace"]
+    (tmp_path / "b.json").write_text(json.dumps(document))
+    old = baseline.load(tmp_path / "b.json")
+    assert old.releases[0].claim.also == ()
+    assert baseline.loosened(old, whole) is None
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"n": -5},
+        {"k": 101},
+        {"k": 40},
+        {"ci": [0.5, 0.1]},
+        {"ci": [0.5, 0.6]},
+        {"confidence": 1},
+        {"confidence": 0},
+        {"outcomes": "0"},
+        {"value": 10**400},
+    ],
+)
+def test_a_baseline_that_contradicts_itself_is_refused(
+    edit: dict[str, Any], make: SimpleNamespace, tmp_path: Path
+) -> None:
+    document = json.loads(baseline.text(made(make, make.rate(2))))
+    document["releases"][0]["metrics"][0].update(edit)
+    (tmp_path / "b.json").write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=r"b\.json: releases\.0") as refused:
+        baseline.load(tmp_path / "b.json")
+    assert "\n" not in str(refused.value)
+
+
+def test_nothing_stands_in_a_baseline_twice(make: SimpleNamespace, tmp_path: Path) -> None:
+    for where in (lambda d: d["releases"], lambda d: d["releases"][0]["metrics"]):
+        document = json.loads(baseline.text(made(make, make.rate(2))))
+        where(document).append(where(document)[0])
+        (tmp_path / "b.json").write_text(json.dumps(document))
+        with pytest.raises(UsageError, match="stands there twice"):
+            baseline.load(tmp_path / "b.json")
+
+
+def test_what_new_metrics_cost_the_others_is_said(make: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    few, many = (
+        made(make, make.rate(2), *[make.rate(0, metric=f"m{i}") for i in range(n)]) for n in (0, 2)
+    )
+    assert files.update_baseline(path, few, only_tighten=True) == [str(path)]
+    said = files.update_baseline(path, many, only_tighten=True)
+    assert said[0] == str(path) and said[1].startswith("3 metrics, 1 before")
+    assert files.update_baseline(path, many, only_tighten=True) == [str(path)]
 
 
 def test_only_tighten_writes_nothing_that_loosens(make: SimpleNamespace, tmp_path: Path) -> None:

@@ -185,6 +185,99 @@ def test_a_run_that_is_not_complete_is_refused(
     assert audit("gate", "run").returncode == 0
 
 
+def rewritten(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    path = folder / "results.json"
+    document = json.loads(path.read_text())
+    edit(document)
+    path.write_text(json.dumps(document))
+
+
+def finding(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["releases"][0]["findings"][0]
+    return found
+
+
+DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a release twice": lambda d: d["releases"].append(d["releases"][0]),
+    "a finding twice": lambda d: d["releases"][0]["findings"].append(finding(d)),
+    "outside its interval": lambda d: finding(d).update(value=0.9, ci=[0, 0], k=None),
+    "negative n": lambda d: finding(d).update(n=-5),
+    "k above n": lambda d: finding(d).update(k=1000),
+    "other outcomes": lambda d: finding(d).update(outcomes="0" * 200, k=40, value=0.2),
+    "reversed": lambda d: finding(d)["ci"].reverse(),
+    "sure": lambda d: finding(d).update(confidence=1),
+    "unsure": lambda d: finding(d).update(confidence=0),
+    "negative ε": lambda d: d["releases"][0]["guarantee"].update(epsilon=-1),
+    "beyond any double": lambda d: finding(d).update(value=10**400),
+    "beyond any count": lambda d: finding(d).update(k=1e30, n=1e30),
+    "no attacks": lambda d: d["plan"].update(attacks=None),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_results_are_refused_in_one_line_by_every_command(
+    damage: str, calm: Path, audit: Audit
+) -> None:
+    audit("baseline", "update", "run", "--reason", "first")
+    kept = (calm / "audit-baseline.json").read_bytes()
+    (calm / "audit.toml").write_text("leaks = true\n[[limit]]\nmax = 0.3\n")
+    rewritten(calm / "leaky", DAMAGES[damage])
+    for words in (
+        ("gate", "leaky"),
+        ("report", "leaky", "--format", "csv"),
+        ("compare", "leaky", "run"),
+        ("compare", "run", "leaky"),
+        ("baseline", "update", "leaky", "--reason", "x"),
+    ):
+        assert "leaky/results.json: " in refused(audit(*words))
+    assert names(calm / "leaky") == ["results.json"]
+    assert (calm / "audit-baseline.json").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"schema_version": "1", "status": "comp',
+        "[]",
+        "[" * 100_000,
+        '{"schema_version": "1", "status": "complete", "plan": {}}',
+        '{"schema_version": "1", "status": "complete", "plan": {}, "hash": ""}',
+        '{"schema_version": "1", "plan": {}, "hash": "1f"}',
+    ],
+)
+def test_a_damaged_manifest_is_no_complete_run(text: str, calm: Path, audit: Audit) -> None:
+    (calm / "run" / "manifest.json").write_text(text)
+    for words in (("gate", "run"), ("baseline", "update", "run", "--reason", "x")):
+        assert "run/manifest.json: is damaged" in refused(audit(*words))
+
+
+def test_a_vanished_baseline_is_missed(calm: Path, audit: Audit) -> None:
+    (calm / "audit.toml").write_text("leaks = false\n\n[regression]\nmin_delta = 0.02\n")
+    done = audit("gate", "leaky")
+    assert "INCONCLUSIVE regression: " in done.stdout
+    assert "there is none; `audit baseline update DIR --reason TEXT` writes" in done.stdout
+    assert audit("gate", "leaky", "--strict").returncode == 4
+    audit("baseline", "update", "leaky", "--reason", "known")
+    assert audit("gate", "leaky", "--strict").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["audit.toml", "audit-baseline.json"])
+def test_what_is_no_file_is_not_passed_over(name: str, calm: Path, audit: Audit) -> None:
+    (calm / name).symlink_to("gone")
+    assert f"{name}: is a link to no file" in refused(audit("gate", "run"))
+    (calm / name).unlink()
+    (calm / name).mkdir()
+    assert f"{name}: is no file" in refused(audit("gate", "run"))
+
+
+def test_only_tighten_does_not_write_over_a_link_to_nothing(calm: Path, audit: Audit) -> None:
+    (calm / "audit-baseline.json").symlink_to("gone")
+    words = ("baseline", "update", "run", "--reason", "x", "--only-tighten")
+    assert "is a link to no file" in refused(audit(*words))
+    assert (calm / "audit-baseline.json").is_symlink()
+
+
 def test_two_runs_side_by_side(calm: Path, audit: Audit) -> None:
     done = audit("compare", "run", "leaky")
     assert (done.returncode, done.stderr) == (0, "")

@@ -104,6 +104,65 @@ def test_a_claim_nobody_measured_is_open(make: SimpleNamespace) -> None:
         assert empirical_check("x", make.release("x", beyond)).state == State.INCONCLUSIVE
 
 
+def able(make: SimpleNamespace, largest: float | None, epsilon: float, **bound: object) -> State:
+    """A claim that nothing speaks against; largest: what could have been shown at best."""
+    finding = make.rate(0, epsilon_lower=make.bound(0.0, **bound))
+    finding = finding.model_copy(
+        update={"power": finding.power.model_copy(update={"largest_epsilon": largest})}
+    )
+    release = make.release("dp_sgd", finding, guarantee=make.claim(epsilon), tests=1)
+    return empirical_check("dp_sgd", release).state
+
+
+def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(make: SimpleNamespace) -> None:
+    assert able(make, 1.8, 100.0) == State.INCONCLUSIVE
+    assert able(make, 1.8, 1.8) == State.INCONCLUSIVE
+    assert able(make, 1.8, 1.79) == State.PASS
+    assert able(make, None, 0.1) == State.INCONCLUSIVE
+    finding = make.rate(0, epsilon_lower=make.bound(0.0))
+    said = empirical_check("x", make.release("x", finding, guarantee=make.claim(9.0))).sentence
+    assert said.endswith("so few could show 3 at most")
+
+
+@pytest.mark.parametrize(("method", "best"), [
+    ({"m": 60, "r": 40, "v": 20, "delta": 0.0}, 2.554),  # q^40 = 0.05
+    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 1, "delta": 0.0}, math.log(0.05 * 1e5)),
+    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 9, "delta": 0.0}, math.log(0.025 * 1e5)),
+])  # fmt: skip
+@pytest.mark.parametrize("tests", [1, 4, 20])
+def test_what_could_have_been_shown_is_adjusted_for_all_tests(
+    method: dict[str, object], best: float, tests: int, make: SimpleNamespace
+) -> None:
+    """At 0.05/tests all guesses right, or rank 1, refute less than at 0.05."""
+    if "m" in method:
+        q = (0.05 / tests) ** (1 / 40)
+        adjusted = math.log(q / (1 - q))
+        assert tests > 1 or adjusted == pytest.approx(best, abs=1e-4)
+    else:
+        adjusted = best - math.log(tests)
+    finding = make.rate(0, epsilon_lower=make.bound(0.0, **method))
+    finding = finding.model_copy(
+        update={"power": finding.power.model_copy(update={"largest_epsilon": best})}
+    )
+    states = []
+    for epsilon in (adjusted - 0.01, adjusted + 0.01):
+        claim = make.claim(epsilon, delta=None)
+        release = make.release("dp_sgd", finding, guarantee=claim, tests=tests)
+        states.append(empirical_check("dp_sgd", release).state)
+    assert states == [State.PASS, State.INCONCLUSIVE]
+
+
+def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace) -> None:
+    few = make.rate(0, epsilon_lower=make.bound(0.0))  # at most 3
+    many = few.model_copy(
+        update={"metric": "recall", "power": few.power.model_copy(update={"largest_epsilon": 9.0})}
+    )
+    unknown = many.model_copy(update={"untrained": "It was not trained on."})
+    for others, state in (([many], State.PASS), ([unknown], State.INCONCLUSIVE)):
+        release = make.release("dp_sgd", few, *others, guarantee=make.claim(5.0))
+        assert empirical_check("dp_sgd", release).state == state
+
+
 def test_each_attack_is_told_apart(make: SimpleNamespace) -> None:
     other = make.rate(None, attack="exposure", metric="exposure_1_copy")
     checks = list(leak_checks("x", make.release("x", make.rate(0), other)))

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from audit.gate import limits
 from audit.gate.outcome import State
 from audit.gate.policy import Limit
+from audit.statistics.bounded_mean import mean_interval
 
 
 def decided(make: SimpleNamespace, k: int, n: int, limit: float) -> tuple[State, str]:
@@ -75,6 +76,21 @@ def test_an_auc_is_limited_on_both_sides(make: SimpleNamespace) -> None:
     assert state == State.INCONCLUSIVE and "would decide" in said
 
 
+@pytest.mark.parametrize(("n", "share"), [(21, 0.1), (21, 0.05), (60, 0.03), (60, 0.01)])
+def test_a_limit_at_the_mean_of_few_skewed_probabilities_seldom_passes(
+    n: int, share: float, make: SimpleNamespace, generator: np.random.Generator
+) -> None:
+    """Most samples hold no secret that leaks; each side errs with 2.5 % at most."""
+    states = []
+    for _ in range(400):
+        values = np.where(generator.random(n) < share, 0.9, 1e-6) * generator.uniform(0.5, 1, n)
+        found = mean_interval(values)
+        made = make.rate(0).model_copy(update={"k": None, "n": n, "unit": "probability of one"})
+        made = made.model_copy(update={"value": found.value, "ci": found.ci})
+        states.append(limits.decide(make.metric(made), share * 0.9 * 0.75, 0.95)[0])
+    assert max(states.count(State.PASS), states.count(State.FAIL)) <= 400 * 0.025 + 9
+
+
 def test_a_run_is_not_surer_than_its_interval(make: SimpleNamespace) -> None:
     metric = make.metric(make.area(np.arange(200.0), np.arange(200.0)))
     assert limits.decide(metric, 0.9, 0.975)[0] == State.PASS
@@ -100,3 +116,15 @@ def test_what_was_not_measured_is_undecided(make: SimpleNamespace) -> None:
 def test_a_limit_that_guards_nothing_fails(make: SimpleNamespace) -> None:
     for limit in (Limit(0.5, metric="hitrate"), Limit(0.5, defense="sub"), Limit(1, attack="x")):
         assert [state for _, state in names(make, limit)] == [State.FAIL]
+
+
+@pytest.mark.parametrize("k", [0, 40, None])
+def test_what_asks_more_than_the_release_gives_is_not_limited(
+    k: int | None, make: SimpleNamespace
+) -> None:
+    beyond = make.rate(k, stronger_than_release=True, metric="probability")
+    releases = [("x", make.release("x", beyond, make.rate(40)))]
+    checks = {c.subject: c for c in limits.checks(Limit(0.01), releases, 0.95)}
+    assert checks["extraction.hit_rate"].state == State.FAIL
+    assert checks["extraction.probability"].state == State.SKIPPED
+    assert "more than the release gives" in checks["extraction.probability"].sentence

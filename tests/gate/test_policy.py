@@ -53,6 +53,7 @@ def read(tmp_path: Path, text: str) -> policy.Policy:
 def test_everything_is_read_with_its_line(tmp_path: Path) -> None:
     found = read(tmp_path, WHOLE)
     assert (found.confidence, found.leaks, found.empirical) == (0.9, True, False)
+    assert found.regression is not None
     assert found.regression.metrics == ("extraction.*", "membership.record_loss_auc")
     assert found.regression.gates("extraction.recall")
     assert not found.regression.gates("membership.span_loss_auc")
@@ -62,6 +63,12 @@ def test_everything_is_read_with_its_line(tmp_path: Path) -> None:
     ]
     assert (found.claim[0].max_epsilon, found.claim[0].line) == (8.0, 18)
     assert (found.utility[0].of, found.waiver[0].expires) == ("public", datetime.date(2030, 12, 31))
+
+
+@pytest.mark.parametrize("text", ["[regression]", "regression = {}", "regression.level = 0.05"])
+def test_a_policy_that_names_regression_asks_for_a_baseline(text: str, tmp_path: Path) -> None:
+    assert read(tmp_path, text).regression is not None
+    assert read(tmp_path, "leaks = true").regression is None
 
 
 def test_an_empty_policy_is_the_default_one(tmp_path: Path) -> None:

@@ -59,6 +59,33 @@ def test_each_seed_has_its_own_yardstick(make: SimpleNamespace) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("values", "expected", "named"),
+    [
+        ((5, 50), State.FAIL, {4}),
+        ((50, 5), State.FAIL, {8}),
+        ((50, 60), State.PASS, {4, 8}),
+        ((50, None), State.INCONCLUSIVE, {8}),
+    ],
+)
+def test_each_setting_of_the_yardstick_is_one(
+    values: tuple[float | None, ...], expected: State, named: set[int], make: SimpleNamespace
+) -> None:
+    def used(value: float | None) -> dict[str, object]:
+        return {} if value is None else {"perplexity": make.measure(value, value - 1, value + 1)}
+
+    beside = [
+        make.release("submix", parameters={"k": k}, utility=used(value))
+        for k, value in zip((4, 8), values, strict=True)
+    ]
+    limit = UtilityLimit(defense="dp_sgd", of="submix", max_ratio=1.0)
+    policy = Policy(utility=(limit,), leaks=False, empirical=False)
+    run = make.run(make.release("dp_sgd", utility=used(20)), *beside)
+    (check,) = verdict(run, policy, None, make.today).checks
+    assert check.state == expected
+    assert {k for k in (4, 8) if f"submix:k={k}" in check.sentence} == named
+
+
 def test_without_yardstick_or_measure_nothing_is_decided(make: SimpleNamespace) -> None:
     assert state(make, UtilityLimit(max_ratio=1.0), public=False) == State.INCONCLUSIVE
     assert state(make, UtilityLimit(max_ratio=1.0, of="nobody")) == State.INCONCLUSIVE

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from audit.evidence import Evidence, Hits, Likelihoods
-from audit.findings import Case, Finding, bounds, finding, findings_of, hits
+from audit.findings import Case, Finding, bounds, findings_of, hits, likelihoods
 from audit.predictor import Access
 from audit.secrets import Coins, Secret, Space, digits
 from audit.statistics import rank_test
@@ -324,6 +324,17 @@ def test_probabilities_are_averaged_over_the_planted_by_hand() -> None:
         assert f.epsilon_lower is None and f.k is None and f.power.n == 2
 
 
+def test_few_secrets_of_which_none_leaked_do_not_show_that_none_does() -> None:
+    """Five of either side: a sixth of all secrets may be certain; resampling would say none is."""
+    secrets, coins = ten(owners_in="abcde")
+    with np.errstate(divide="ignore"):
+        found = by_metric([Likelihoods(np.full(20, -np.inf))], secrets, coins)
+    for one in found.values():
+        for ci in (one.interval.ci, one.control.ci):
+            assert ci == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)), abs=1e-8)
+        assert one.interval.method == "binomial tail means, two-sided"
+
+
 def test_unread_secrets_are_left_out() -> None:
     values = np.log([0.5, 0.5, 0.5, np.nan, 0.1, 0.5, 0.5, np.nan])
     found = by_metric([Likelihoods(values)], FOUR, COINS)["probability"]
@@ -419,7 +430,7 @@ def null() -> Iterator[dict[str, list[Finding]]]:
     every = {f"{n:02}": n for n in range(100)}
     found: dict[str, list[Finding]] = {"hit_rate": [], "probability": []}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finding, "bootstrap_ratio", quick)
+        patch.setattr(likelihoods, "mean_interval", quick)
         few = functools.partial(rank_test.p_value, resamples=199)
         patch.setattr(rank_test, "p_value", few)
         for run in range(RUNS):

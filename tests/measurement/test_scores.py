@@ -190,8 +190,8 @@ def test_the_rate_at_one_percent_is_counted_by_hand() -> None:
     one = by_metric(loss([*members, *range(200)]), of)["tpr_at_1_percent"]
     assert (one.interval.value, one.interval.n, one.chance) == (3 / 5, 5, 3 / 201)
     assert one.told == "60.0% of the members found at a false positive rate of 1 %."
-    assert one.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 5))
-    assert one.interval.ci == pytest.approx((0.147, 0.947), abs=0.001)  # Clopper-Pearson, 3 of 5
+    assert one.power.smallest_rate == pytest.approx(1 - 0.025 ** (1 / 5))
+    assert one.interval.ci == pytest.approx((0.0, 0.9875 ** (1 / 5)))  # four are above the 7th
 
 
 def test_what_another_score_cannot_show_either_is_said_once() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from audit.assembly import Audited
 from audit.folder import RunFolder
 from audit.predictor import Access
 from audit.session import Session
@@ -42,7 +43,11 @@ def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose:
     prepared: Any = SimpleNamespace(
         plan=SimpleNamespace(**plan), planted=SimpleNamespace(secrets=())
     )
-    audited: Any = SimpleNamespace(**one, release=spy)
+    unused: Any = None
+    audited = Audited(
+        name="gnmax", reference=False, role="audited", release=cast(Any, spy), train_tokens=0,
+        public=unused, shadows=list, **one,
+    )  # fmt: skip
     run = RunFolder(folder, "hash")
     with run.held({}):
         Session(prepared, audited, run, purpose, []).stored(lambda predictor: ({}, 0, 0))

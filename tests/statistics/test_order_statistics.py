@@ -1,4 +1,4 @@
-"""The interval of a median: which order statistics, and its coverage for any law."""
+"""Bounds of medians and quantiles: which order statistics, and their coverage for any law."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from audit.statistics.order_statistics import median_interval
+from audit.statistics.order_statistics import median_interval, upper_quantile
 
 
 @given(st.integers(1, 300), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -73,3 +73,35 @@ def test_bad_values_are_refused(values):
 def test_bad_confidence_is_refused():
     with pytest.raises(ValueError, match="confidence"):
         median_interval([1.0], 1.0)
+
+
+@given(st.integers(1, 400), st.floats(0.001, 0.999), st.sampled_from([0.0125, 0.025, 0.2]))
+@settings(max_examples=80, deadline=None)
+def test_a_quantile_lies_between_the_innermost_that_err_so_seldom(n, share, error):
+    """Ascending 1 … n, so that a value is its own place."""
+    low, high = upper_quantile(np.arange(1.0, n + 1), share, error)
+    r = n + 1 if low == -math.inf else int(n + 1 - low)
+    s = 0 if high == math.inf else int(n + 1 - high)
+    assert binom.sf(r - 1, n, share) <= error < binom.sf(r - 2, n, share) + 1e-12
+    assert binom.cdf(s - 1, n, share) <= error < binom.cdf(s, n, share) + 1e-12
+
+
+def test_the_highest_percentile_is_bounded_from_437_values_on():
+    """0.99^437 < 1/80."""
+    assert [upper_quantile(range(n), 0.01, 0.0125)[1] for n in (436, 437)] == [math.inf, 436.0]
+    assert upper_quantile(range(100), 0.01, 0.0125)[0] == 95.0  # P[Bin(100, 1 %) >= 5] = 0.3 %
+
+
+QUANTILES = {"normal": 1.2815515655, "coin": 1.0, "lopsided": 0.0, "three": 2.0}
+
+
+@pytest.mark.parametrize("n", [7, 40, 300])
+@pytest.mark.parametrize("law", QUANTILES)
+def test_each_side_errs_as_seldom_as_it_says(law, n):
+    """The least x that at most a tenth of the law lies above."""
+    sample, _ = LAWS[law]
+    rows = np.sort(sample(np.random.default_rng(n), (2000, n)), axis=1)
+    found = np.array([upper_quantile(row, 0.1, 0.05) for row in rows])
+    most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
+    assert np.mean(found[:, 0] > QUANTILES[law]) <= most
+    assert np.mean(found[:, 1] < QUANTILES[law]) <= most

@@ -135,14 +135,67 @@ def test_a_rate_below_one_control_is_refused():
     assert roc.tpr_at_fpr([], np.arange(100.0), 0.01).value is None
 
 
-def test_its_interval_covers_the_rate_at_the_threshold_found():
-    generator, found = np.random.default_rng(0), 0
+SIZES = [(500, 100), (100, 100), (60, 120), (100, 500), (400, 800)]
+
+
+def errors(n, m, fpr, truth, draw):
+    """How often the truth lies below the low end, and above the high one."""
+    below = above = 0
     for _ in range(RUNS):
-        controls = generator.normal(size=40)
-        rate = roc.tpr_at_fpr(generator.normal(size=25) + 1.5, controls, 0.05)
-        truth = norm.sf(np.sort(controls)[-3] - 1.5)
-        found += rate.low <= truth <= rate.high
-    assert found / RUNS >= LEAST
+        found = roc.tpr_at_fpr(draw(n, True), draw(m, False), fpr)
+        assert found.low <= found.value <= found.high
+        below, above = below + (truth < found.low - 1e-9), above + (truth > found.high + 1e-9)
+    return below / RUNS, above / RUNS
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(("n", "m", "fpr"), [(*s, 0.01) for s in SIZES] + [(60, 20, 0.05)])
+def test_its_interval_covers_the_rate_at_the_threshold_of_all_controls(n, m, fpr, shift):
+    """Few controls hardly place their last percent: an interval given theirs covers 25 to 90 %."""
+    generator = np.random.default_rng(0)
+    truth = norm.sf(norm.isf(fpr) - shift)
+    found = errors(n, m, fpr, truth, lambda k, member: generator.normal(size=k) + shift * member)
+    assert max(found) <= 1 - (1 + LEAST) / 2
+
+
+@pytest.mark.parametrize(("n", "m"), [(500, 100), (60, 20), (100, 700)])
+@pytest.mark.parametrize("law", ["ties", "all alike", "coins", "at the edge"])
+def test_it_covers_with_ties_too(law, n, m):
+    """Of integers: at most a twentieth of the controls lie above the least such score."""
+    generator = np.random.default_rng(1)
+    draws, truth = {
+        "ties": (
+            lambda k, member: np.round(generator.normal(size=k) + member),
+            norm.sf(1.5),  # controls above 1.5: 6.7 %, so the threshold is 2
+        ),
+        "all alike": (lambda k, member: np.zeros(k), 0.0),
+        "coins": (lambda k, member: (generator.random(k) < (0.4 if member else 0.04)) * 1.0, 0.4),
+        "at the edge": (  # exactly a twentieth above 0: the threshold is 0
+            lambda k, member: (generator.random(k) < (0.4 if member else 0.05)) * 1.0,
+            0.4,
+        ),
+    }[law]
+    assert max(errors(n, m, 0.05, truth, draws)) <= 1 - (1 + LEAST) / 2
+
+
+def test_its_ends_are_those_of_the_members_above_two_controls():
+    """Of 500, the 12th and the first from above: 0.5 % have so many above it, 0.7 % none."""
+    controls, members = np.arange(500.0), np.array([486.5] * 10 + [487.5] * 20 + [600.0] * 30)
+    r = next(r for r in range(501) if binom.sf(r - 1, 500, 0.01) <= 0.0125)
+    s = max(s for s in range(1, 501) if binom.cdf(s - 1, 500, 0.01) <= 0.0125)
+    assert (controls[500 - r], controls[500 - s]) == (488.0, 499.0)
+    members[10:20] = 488.5
+    found = roc.tpr_at_fpr(members, controls, 0.01)
+    assert found.value == 30 / 60  # above 494
+    assert binom.cdf(40, 60, found.high) == pytest.approx(0.0125)
+    assert binom.sf(29, 60, found.low) == pytest.approx(0.0125)
+
+
+@pytest.mark.parametrize(("controls", "known"), [(100, False), (436, False), (437, True)])
+def test_few_controls_leave_its_low_end_open(controls, known):
+    found = roc.tpr_at_fpr(np.full(50, 1e9), np.arange(float(controls)), 0.01)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == (pytest.approx(0.0125 ** (1 / 50)) if known else 0.0)
 
 
 @given(side, side)

@@ -1,0 +1,150 @@
+"""Numbers as results.json holds them, and what cannot be true of them.
+
+Floats are rounded to six significant digits when they are written: an interval is wider than
+that, and a long run of digits could be mistaken for somebody's code. Infinity is the string
+"inf"; NaN cannot be written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+FROM_FILE = {"from": "file"}  # the context of a validation that reads what a file says
+
+
+def _finite_or_inf(value: object) -> float:
+    if value == "inf":
+        return math.inf
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
+        raise ValueError("expected a number, finite or inf") from None
+    if math.isnan(number) or number == -math.inf:
+        raise ValueError("a result can be finite or inf, never NaN or -inf")
+    return number
+
+
+def _written(value: float) -> float | str:
+    if math.isinf(value):
+        return "inf"
+    return float(f"{value:.6g}")
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    PlainSerializer(_written),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"const": "inf"}]}),
+]
+Nonnegative = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    Field(ge=0),
+    PlainSerializer(_written),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}),
+]
+Point = tuple[Number, Number]
+
+
+def refuse(wrong: bool, what: str) -> None:
+    """Raises ValueError(what) where something is wrong."""
+    if wrong:
+        raise ValueError(what)
+
+
+def _in_order(bounds: Point) -> Point:
+    refuse(bounds[0] > bounds[1], f"the interval [{bounds[0]:g}, {bounds[1]:g}] is reversed")
+    return bounds
+
+
+Bounds = Annotated[Point, AfterValidator(_in_order)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond it no double tells two counts apart
+Confidence = Annotated[float, Field(gt=0, lt=1), PlainSerializer(_written)]
+
+
+def _written_up(value: float) -> float | str:
+    """Six digits of an ε or δ, never below it: rounded down, it would claim too much."""
+    near = _written(value)
+    if isinstance(near, str) or near >= value:
+        return near
+    one = 10.0 ** (math.floor(math.log10(value)) - 5)  # in the sixth digit
+    return float(f"{near + one:.6g}")
+
+
+Upper = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    Field(ge=0),
+    PlainSerializer(_written_up),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}),
+]
+
+
+def _plain(value: Any) -> Any:
+    """A free-form value as JSON may hold it: infinity as "inf", NaN refused."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return _written(_finite_or_inf(value))
+    return value
+
+
+Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
+
+
+def _near(one: float, other: float) -> bool:
+    """Whether two numbers may be one: each has lost what is beyond its sixth digit."""
+    return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12)
+
+
+def check_measured(value: float | None, ci: Point | None, k: int | None, n: int) -> None:
+    """Raises ValueError for a value outside its interval, or that is not k of n."""
+    if value is not None and ci is not None:
+        outside = not ci[0] <= value <= ci[1] and not any(_near(value, end) for end in ci)
+        refuse(outside, f"the value {value:g} lies outside its interval [{ci[0]:g}, {ci[1]:g}]")
+    if k is not None:
+        refuse(k > n, f"k = {k} of n = {n}")
+        wrong = value is not None and not (n and _near(value, k / n))
+        refuse(wrong, f"the value {value} is not k = {k} of n = {n}")
+
+
+def check_outcomes(outcomes: str | None, k: int | None, n: int) -> None:
+    """Raises ValueError where outcomes are not those of k among n; a secret that was not measured
+    is in neither."""
+    if outcomes is not None:
+        hits, known = outcomes.count("1"), len(outcomes) - outcomes.count("-")
+        refuse((hits, known) != (k, n), f"outcomes say {hits} of {known}, k and n {k} of {n}")
+
+
+def check_once(names: Iterable[tuple[str, ...]]) -> None:
+    """Raises ValueError for a name that stands twice: a reader could take either."""
+    seen = set()
+    for name in names:
+        refuse(name in seen, f"{' '.join(name)} stands there twice")
+        seen.add(name)
+
+
+def when_read(check: Callable[[Any], None]) -> Any:
+    """A check of what is read from a file. What a run has just measured is written in any case:
+    hours of work are not lost to a contradiction that its reader can be told of."""
+
+    def checked(self: Any, info: ValidationInfo) -> Any:
+        if info.context == FROM_FILE:
+            check(self)
+        return self
+
+    return model_validator(mode="after")(checked)
