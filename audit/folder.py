@@ -253,7 +253,7 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     """The manifest of a run folder, or None where there is none."""
     try:
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     ours = isinstance(found, dict) and {"schema_version", "hash", "plan"} <= set(found)
     return found if ours else None

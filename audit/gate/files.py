@@ -32,10 +32,7 @@ def _marked(folder: Path) -> str:
     path = folder / "manifest.json"
     if not _there(path):
         return "complete"
-    try:
-        manifest = manifest_of(folder) or {}
-    except RecursionError:
-        manifest = {}
+    manifest = manifest_of(folder) or {}
     if not manifest.get("hash") or "status" not in manifest:
         raise UsageError(f"{path}: is damaged, or of another program; run its plan again")
     return str(manifest["status"])

@@ -14,6 +14,7 @@ from audit.statistics.interval import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
 
 _MOST = 10**9
+_WIDEST = 1e6  # times as far off as the limit: beyond it no number of trials is worth naming
 
 
 def checks(
@@ -125,4 +126,5 @@ def _about(metric: Metric, limit: float) -> int | None:
     side = strength.high - strength.value
     if limit < strength.value:
         side = strength.value - strength.low
-    return math.ceil(metric.n * (side / away) ** 2) if away > 0 else None
+    wider = side / away if away > 0 else math.inf
+    return math.ceil(metric.n * wider**2) if wider < _WIDEST else None

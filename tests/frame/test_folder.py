@@ -272,7 +272,7 @@ def test_a_run_killed_while_its_first_manifest_is_written_goes_on(tmp_path, monk
 def test_whatever_is_no_manifest_is_none(tmp_path):
     assert manifest_of(tmp_path) is None
     assert manifest_of(tmp_path / "missing") is None
-    for text in ("", "[]", "{", "3"):
+    for text in ("", "[]", "{", "3", "[" * 100_000):
         (tmp_path / "manifest.json").write_text(text)
         assert manifest_of(tmp_path) is None
     (tmp_path / "manifest.json").write_bytes(b"\xff\xfe{}")

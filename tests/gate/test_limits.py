@@ -128,3 +128,12 @@ def test_what_asks_more_than_the_release_gives_is_not_limited(
     assert checks["extraction.hit_rate"].state == State.FAIL
     assert checks["extraction.probability"].state == State.SKIPPED
     assert "more than the release gives" in checks["extraction.probability"].sentence
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.5 - 1e-12])
+def test_where_no_number_of_trials_is_worth_naming_none_is_named(
+    limit: float, make: SimpleNamespace
+) -> None:
+    metric = make.metric(make.rate(10, 20)).model_copy(update={"k": None, "ci": (-1e308, 0.9)})
+    state, said = limits.decide(metric, limit, 0.95)
+    assert state == State.INCONCLUSIVE and "no number of trials decides" in said
