@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,13 @@ def test_killed_at_any_moment_it_resumes_to_the_same_results(
 def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Path) -> None:
     folder = tmp_path / "interrupted"
     process = subprocess.Popen(
-        command(folder), cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command(folder),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # tests run in the background of a shell inherit that interrupts are ignored
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     while not (folder / "manifest.json").exists():
         time.sleep(0.05)
