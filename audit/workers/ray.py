@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from audit.training import Task
 
 RETRIES = 3  # how many workers a task may lose
+CONNECTIONS = 3  # how often it is tried to connect to a cluster
 REACHED_IN = 10.0  # seconds in which a cluster must accept a connection
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
@@ -105,7 +106,7 @@ def cluster(address: str) -> Iterator[Ray]:
     try:
         _check_listening(address)
         with warnings.catch_warnings(action="ignore"):  # Ray warns of what it then raises
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+            _connect(address)
     except Exception as error:  # whatever Ray raises, and nothing is trained yet
         raise UsageError(
             f"--workers {address}: the cluster cannot be reached ({_reason(error)}); see that its "
@@ -115,6 +116,21 @@ def cluster(address: str) -> Iterator[Ray]:
         yield Ray()
     finally:
         ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    """Every connection has a server process of its own on the cluster, which may die at its birth;
+    the next connection gets another."""
+    import ray
+
+    for left in reversed(range(CONNECTIONS)):
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+            return
+        except ConnectionError:
+            if not left:
+                raise
+            ray.shutdown()
 
 
 def _reason(error: Exception) -> str:

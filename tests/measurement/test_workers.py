@@ -424,6 +424,36 @@ train_all(pupils(describe("embedded", EMBEDDED_FOLDER), Path({stages!r})), {addr
 
 @needs_ray
 @pytest.mark.slow
+@pytest.mark.parametrize("deaths", [0, 2, 3])
+def test_a_server_that_dies_at_its_birth_is_asked_for_again(
+    deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from audit.workers.ray import _ask_for_a_token, cluster
+
+    _ask_for_a_token()  # before it is imported, for the tests that follow
+    import ray
+
+    tried: list[str] = []
+
+    def init(address: str, **options: Any) -> None:
+        tried.append(address)
+        if len(tried) <= deaths:
+            raise ConnectionAbortedError("Initialization failure from server")
+
+    monkeypatch.setattr(ray, "init", init)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"ray://127.0.0.1:{listening.getsockname()[1]}"
+        if deaths == 3:
+            with pytest.raises(UsageError, match="cannot be reached"), cluster(address):
+                pass
+        else:
+            with cluster(address):
+                pass
+    assert tried == [address] * min(3, deaths + 1)
+
+
+@needs_ray
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_bytes(tmp_path: Path, alone: dict[str, bytes]) -> None:
     import tempfile
 
@@ -434,7 +464,7 @@ def test_a_cluster_gives_the_same_bytes(tmp_path: Path, alone: dict[str, bytes])
         environment = {
             **os.environ, "TMPDIR": private, "HOME": private, "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64,
-            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "600",  # 30 are few on crowded cores
+            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "120",  # 30 are few on crowded cores
         }  # fmt: skip
         words = [
             *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
