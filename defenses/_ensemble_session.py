@@ -234,8 +234,10 @@ class EnsembleSession:
         if admitted == len(asked):
             return (mixed.log_h, log_caps), admitted
         after = self._public.log_pmfs(texts, starts)[admitted:]
-        log_h, caps = (torch.cat([x[:admitted], after]) for x in (mixed.log_h, log_caps))
-        return (log_h, caps), admitted
+        log_h = torch.cat([mixed.log_h[:admitted], after])
+        if log_caps is mixed.log_h:
+            return (log_h, log_h), admitted
+        return (log_h, torch.cat([log_caps[:admitted], after])), admitted
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from defenses._votes import Classes, log_winning, votes
+from defenses._votes import Classes, classes_of, log_winning, votes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Ten
     mine = counts.gather(1, log_pmfs.argmax(dim=-1)).tolist()
     rows = []
     for row, cast in zip(counts, mine, strict=True):
-        classes = tuple(zip(*(c.tolist() for c in row.unique(return_counts=True)), strict=True))
+        classes = classes_of(row)
         rows.append([another_vote(classes, votes_of, sigma, alpha) for votes_of in cast])
     return torch.tensor(rows, dtype=torch.float64).reshape(log_pmfs.shape[:2])
 

@@ -35,11 +35,19 @@ def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
 
     rows = []
     for row in counts:
-        classes = tuple(zip(*(c.tolist() for c in row.unique(return_counts=True)), strict=True))
+        classes = classes_of(row)
         by_votes = torch.full((int(row.max()) + 1,), float("nan"), dtype=torch.float64)
         by_votes[[v for v, _ in classes]] = torch.from_numpy(log_winning(classes, sigma))
         rows.append(by_votes.to(row.device)[row])
     return torch.stack(rows) if rows else torch.empty(counts.shape, dtype=torch.float64)
+
+
+def classes_of(row: torch.Tensor) -> Classes:
+    """The numbers of votes that occur in one query, and how many tokens have each."""
+    import torch
+
+    found, sizes = torch.unique(row, return_counts=True)
+    return tuple(zip(found.tolist(), sizes.tolist(), strict=True))
 
 
 def log_caps(counts: torch.Tensor, sigma: float) -> torch.Tensor:

@@ -387,3 +387,10 @@ def test_the_charge_of_a_part_is_its_neighbours_divergence(release) -> None:  # 
 def test_parameters_do_not_leak_into_another_release(release) -> None:  # type: ignore[no-untyped-def]
     made = release()
     assert replace(made.defense, epsilon=9.0) != made.defense
+
+
+def test_what_is_exact_has_no_bound_beside_it_before_stop_across_it_and_after(release) -> None:  # type: ignore[no-untyped-def]
+    opened = session(release(epsilon=1000.0, budget=4, beta=0.05))
+    answers = [opened.score([[0]], [[1, 2, 3]])[0] for _ in range(3)]
+    assert [answer.answered for answer in answers] == [3, 1, 0]
+    assert all(answer.log_caps is None for answer in answers)
