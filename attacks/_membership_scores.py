@@ -8,10 +8,9 @@ of a classifier, which a language model has not; φ takes its place here.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from zlib import compress
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 RESOLUTION = 1e-5  # nats: a deviation below this is rounding, and is read as this
 RULED_OUT = -1e3  # nats: stands for φ = −∞ where models are compared
@@ -19,8 +18,6 @@ RULED_OUT = -1e3  # nats: stands for φ = −∞ where models are compared
 
 def min_k(log_probs: np.ndarray, k: float) -> float:
     """Min-K%: the mean of the share k of lowest values, at least one (arXiv 2310.16789)."""
-    import numpy as np
-
     n = max(1, int(k * len(log_probs)))
     return float(np.partition(log_probs, n - 1)[:n].mean())
 
@@ -30,16 +27,12 @@ def min_k_plus_plus(log_probs: np.ndarray, moments: np.ndarray, k: float) -> flo
 
     moments: shape (2, t), nats: μ and σ of log p(z), z ~ p. Where p is flat the score is 0.
     """
-    import numpy as np
-
     mean, deviation = moments
     return min_k((log_probs - mean) / np.maximum(deviation, RESOLUTION), k)
 
 
 def zlib(log_probs: np.ndarray, text: str) -> float:
     """Summed log-probability over compressed length, nats a byte (arXiv 2012.07805)."""
-    from zlib import compress
-
     return float(log_probs.sum()) / len(compress(text.encode()))
 
 
@@ -68,8 +61,6 @@ def _deviations(phi: np.ndarray, shadows: np.ndarray, kept: np.ndarray) -> tuple
 
     The paper pools where shadows are few. A common σ changes no ranking of the offline score.
     """
-    import numpy as np
-
     moved = _moved(phi, shadows)
     kept = kept & ~np.isnan(moved)
     count = kept.sum(axis=0)
@@ -83,8 +74,6 @@ def _deviations(phi: np.ndarray, shadows: np.ndarray, kept: np.ndarray) -> tuple
 
 def _moved(phi: np.ndarray, shadows: np.ndarray) -> np.ndarray:
     """φ less φ of each shadow, shape (S, n): exactly 0 where nothing moved."""
-    import numpy as np
-
     moved: np.ndarray = np.maximum(phi, RULED_OUT) - np.maximum(shadows, RULED_OUT)
     return moved
 
@@ -102,8 +91,6 @@ def rmia(
     phi: shape (n,). shadows: shape (S, n). population: shape (m,), φ of texts never trained on.
     population_shadows: shape (S, m). NaN: not read, or m = 0.
     """
-    import numpy as np
-
     lift = _lift(phi, shadows)
     against = _lift(population, population_shadows)
     against = np.sort(against[~np.isnan(against)])
@@ -115,8 +102,6 @@ def rmia(
 
 def _lift(phi: np.ndarray, shadows: np.ndarray) -> np.ndarray:
     """φ − log mean exp φ of the shadows; NaN where one of them is."""
-    import numpy as np
-
     moved = _moved(phi, shadows)
     least = moved.min(axis=0)  # taken out, so that nothing overflows
     lift: np.ndarray = least - np.log(np.exp(least - moved).mean(axis=0))

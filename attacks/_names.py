@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from audit.errors import UsageError
-from audit.predictor import Tokenizer, Tokens
-from audit.secrets import Secret
+import spacy
+from spacy.language import Language
+from spacy.matcher import PhraseMatcher
+from spacy.tokens import Span
 
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Span
+from audit.core.errors import UsageError
+from audit.core.predictor import Tokenizer, Tokens
+from audit.core.secret import Secret
 
 Find = Callable[[str], "list[Span]"]  # every name in a text; a span's label_ is the name
 
@@ -43,8 +43,6 @@ def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
 
 def finder(names: Iterable[str]) -> Find:
     """Finds all of the names in a text, also those inside a longer one. Blank names are ignored."""
-    from spacy.matcher import PhraseMatcher
-
     language = _english()
     matcher = PhraseMatcher(language.vocab, attr="ORTH")
     for name in dict.fromkeys(names):
@@ -56,8 +54,6 @@ def finder(names: Iterable[str]) -> Find:
 @cache
 def _english() -> Language:
     """spaCy's rules of what a token is; nothing trained."""
-    import spacy
-
     return spacy.blank("en")
 
 
@@ -95,8 +91,6 @@ def others(pipeline: Language, find: Find, prompt: str, text: str) -> bool:
 
 def load_pipeline(source: str) -> Language:
     """A trained spaCy pipeline, by folder or name. Raises UsageError."""
-    import spacy
-
     advice = "install one with: python -m spacy download en_core_web_sm, or give a folder"
     try:
         pipeline = spacy.load(source)

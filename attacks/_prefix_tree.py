@@ -12,14 +12,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
-from audit.errors import UsageError
-from audit.predictor import Predictor, Tokenizer, continuation
-from audit.secrets import Space
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from audit.core.errors import UsageError
+from audit.core.predictor import Predictor, Tokenizer, continuation
+from audit.core.secret import Space
 
 _AT_ONCE = 4096  # prefixes opened together, at most
 _UNLIMITED = 1 << 62
@@ -110,8 +108,6 @@ class Found:
 
     def places(self, symbols: Sequence[Sequence[int]]) -> np.ndarray:
         """(s,), int: where in the arrays each secret with these symbols is; −1: not found."""
-        import numpy as np
-
         at = np.full(len(symbols), -1)
         if not len(self.symbols):
             return at
@@ -129,8 +125,6 @@ class Found:
         Differences up to `tolerance` (nats) count as ties, and ties against the secret. Under a
         prefix of probability P at most P/p candidates can be as likely as p.
         """
-        import numpy as np
-
         better = int((self.log_probs > log_prob + tolerance).sum())
         as_good = int((self.log_probs >= log_prob - tolerance).sum())
         with np.errstate(invalid="ignore"):  # −∞ under −∞: as good as all that begin with it
@@ -157,8 +151,6 @@ class _Nodes:
         return _Nodes(*(column[which] for column in self._columns))
 
     def with_(self, other: _Nodes) -> _Nodes:
-        import numpy as np
-
         both = zip(self._columns, other._columns, strict=True)
         return _Nodes(*(np.concatenate(pair) for pair in both))
 
@@ -181,8 +173,6 @@ def search(
     budget: prefixes opened at most. enough: stops once so many candidates are more likely than
     anything unopened. seconds: stops after so long, where another run will not stop again.
     """
-    import numpy as np
-
     places = len(tree.places)
     until = math.inf if seconds is None else time.monotonic() + seconds
     limit = _UNLIMITED if budget is None else budget
@@ -212,8 +202,6 @@ def search(
 
 
 def _root(tree: Tree) -> _Nodes:
-    import numpy as np
-
     symbols = np.zeros((1, len(tree.places)), np.int32)  # there can be millions
     return _Nodes(symbols, np.zeros(1, int), np.zeros(1), np.zeros(1))
 
@@ -221,8 +209,6 @@ def _root(tree: Tree) -> _Nodes:
 def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tuple[_Nodes, int]:
     """The children, at or above the floor, of the nodes that were answered, in the nodes' order
     within each length; and how many nodes that were."""
-    import numpy as np
-
     made, answered = nodes.take(np.zeros(0, int)), 0
     contexts = [tree.context(row, n) for row, n in zip(nodes.symbols, nodes.lengths, strict=True)]
     first = 0
@@ -240,8 +226,6 @@ def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tupl
 
 def _children(parents: _Nodes, log_probs: np.ndarray) -> _Nodes:
     """All children of parents of one length, given the log-probabilities (n, symbols) of each."""
-    import numpy as np
-
     n, c = log_probs.shape
     total = parents.log_probs[:, None] + log_probs
     symbols = np.repeat(parents.symbols, c, axis=0)
@@ -267,8 +251,6 @@ def beam(predictor: Predictor, tree: Tree, width: int) -> list[list[int]]:
     Asks about at most `width` prefixes a place, and may miss what a worse beginning leads to.
     Nothing where the budget or STOP cuts it short.
     """
-    import numpy as np
-
     nodes = _root(tree)
     for _ in tree.places:
         if predictor.remaining is not None and predictor.remaining < len(nodes):

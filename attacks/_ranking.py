@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from attacks._prefix_tree import Found
 from audit.statistics import skew_normal
-
-if TYPE_CHECKING:
-    import numpy as np
 
 TOLERANCE = 1e-4  # nats: what float32 leaves of a log-probability; closer ones are ties
 COLUMNS = ("better", "worst", "middle", "spaces", "whole", "exact", "fitted")
@@ -30,8 +28,6 @@ def counted(
     where the guess for figures is the sampled one; without samples there is none (NaN).
     A value that two owners share says nothing sure about either, nor does one that was pruned.
     """
-    import numpy as np
-
     at = found.places(symbols)
     # as the search computed it: a secret is compared with its rivals in one and the same arithmetic
     own = np.where(at >= 0, found.log_probs[at], log_probs) if len(found.log_probs) else log_probs
@@ -63,8 +59,6 @@ def sampled(
 ) -> dict[str, np.ndarray]:
     """Columns of Ranks for secrets (s,) of a space without a tree: rank m + 1 of n + 1, where m of
     n sampled references are as likely. `fitted` extrapolates, for display, where the fit holds."""
-    import numpy as np
-
     n = len(references)
     if not n:
         nothing = np.full(len(log_probs), np.nan)
@@ -81,16 +75,12 @@ def sampled(
 
 
 def _share(references: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     above = np.array([(references >= p).sum() for p in log_probs])
     return np.asarray((above + 0.5) / (len(references) + 1))
 
 
 def _columns(*columns: np.ndarray | float) -> dict[str, np.ndarray]:
     """The columns by name, the first of them an array, each as long as it."""
-    import numpy as np
-
     first = np.asarray(columns[0], dtype=float)
     return {
         name: np.broadcast_to(np.asarray(column, dtype=float), first.shape)

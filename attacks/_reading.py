@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from audit.predictor import Access, Predictor, affordable, continuation
-from audit.secrets import Secret
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from audit.core.predictor import Access, Predictor, affordable, continuation
+from audit.core.secret import Secret
 
 _SCORED_AT_ONCE = 4096
 
 
 def read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
     """log-probability of each secret, as many as the budget allows in the order given; else NaN."""
-    import numpy as np
-
     log_probs = np.full(len(secrets), np.nan)
     if predictor.readable < Access.SCORE:
         return log_probs
@@ -32,8 +28,6 @@ def log_probs_of(
     predictor: Predictor, prefixes: Sequence[str], values: Sequence[str]
 ) -> np.ndarray:
     """Summed log-probability of each value after its prefix, nats; NaN where STOP cut it off."""
-    import numpy as np
-
     tokenizer = predictor.tokenizer
     log_probs = []
     for first in range(0, len(values), _SCORED_AT_ONCE):

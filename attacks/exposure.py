@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from attacks._prefix_tree import search, tree_of
 from attacks._ranking import COLUMNS, counted, sampled
 from attacks._reading import log_probs_of, read
-from audit.attack import Attack, Knowledge
-from audit.errors import UsageError
-from audit.evidence import Evidence, Ranks
-from audit.predictor import Access, Predictor, Tokenizer, affordable, continuation
-from audit.secrets import Secret, Space
-
-if TYPE_CHECKING:
-    import numpy as np
+from audit.core.attack import Attack, Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Ranks
+from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation
+from audit.core.secret import Secret, Space
 
 _SLACK = 0.1  # nats: bfloat16 may read a secret so much less likely on its second reading
 
@@ -68,8 +66,6 @@ class Exposure(Attack):
     ) -> Sequence[Evidence]:
         """Reads every secret first; with the queries that are left it searches, and, where queries
         are counted, samples."""
-        import numpy as np
-
         log_probs = read(predictor, secrets)
         columns = {name: np.full(len(secrets), np.nan) for name in COLUMNS}
         spaces = _spaces(secrets)
@@ -122,8 +118,6 @@ class Exposure(Attack):
 
         One that is drawn twice, or is itself a secret, only counts against the secrets.
         """
-        import numpy as np
-
         if predictor.readable < Access.SCORE:
             return np.zeros(0)
         drawn = [group.space.draw(stream) for _ in range(self.samples)]

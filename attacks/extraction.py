@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from attacks._prefix_tree import Tree, beam, search, tree_of
 from attacks._reading import read
-from audit.attack import Attack, Knowledge
-from audit.errors import UsageError
-from audit.evidence import Evidence, Hits, Likelihoods, Successes
-from audit.predictor import (
+from audit.core.attack import Attack, Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
+from audit.core.predictor import (
     Access,
     Predictor,
     Tokenizer,
@@ -27,7 +29,7 @@ from audit.predictor import (
     continuation,
     record_tokens,
 )
-from audit.secrets import Secret
+from audit.core.secret import Secret
 
 SEARCHES = ("best_first", "beam")
 
@@ -97,8 +99,6 @@ class Extraction(Attack):
         self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
     ) -> Hits:
         """g generations, shared among the distinct prompts; those after STOP do not count."""
-        import numpy as np
-
         tokenizer = predictor.tokenizer
         lengths = [len(continuation(tokenizer, secrets[i].prefix, secrets[i].value)) for i in codes]
         length = max(lengths)
@@ -120,8 +120,6 @@ class Extraction(Attack):
         self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
     ) -> Hits:
         """The most likely codes after each prompt, as many of each; each is tried once."""
-        import numpy as np
-
         prefixes = list(dict.fromkeys(secrets[i].prefix for i in codes))
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
         found: list[int] = []
@@ -154,8 +152,6 @@ class Extraction(Attack):
 
         A token at a time that is the case where every token of the rest is the most likely one.
         """
-        import numpy as np
-
         won = np.full(len(secrets), np.nan)
         records = _of("record", secrets)
         texts = dict.fromkeys(secrets[i].value for i in records)
@@ -192,8 +188,6 @@ def _code(text: str) -> str:
 
 def _read(predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]) -> Likelihoods:
     """log-probability of each code, as many as the budget allows, in the order given."""
-    import numpy as np
-
     log_probs = np.full(len(secrets), np.nan)
     log_probs[list(codes)] = read(predictor, [secrets[i] for i in codes])
     return Likelihoods(log_probs, kind="code")

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from attacks import _membership_scores as scores
-from audit.attack import Attack, Knowledge
-from audit.errors import UsageError
-from audit.evidence import Evidence, Scores
-from audit.predictor import (
+from audit.core.attack import Attack, Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Scores
+from audit.core.predictor import (
     Access,
     Answer,
     Predictor,
@@ -26,10 +27,7 @@ from audit.predictor import (
     continuation,
     record_tokens,
 )
-from audit.secrets import Secret
-
-if TYPE_CHECKING:
-    import numpy as np
+from audit.core.secret import Secret
 
 ONE_PASS = ("loss", "ratio", "zlib", "min_k", "min_k_plus_plus")
 WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
@@ -84,8 +82,6 @@ class Membership(Attack):
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
         """Of a limited budget each target gets the same share, and RMIA is left out."""
-        import numpy as np
-
         shadows = knowledge.shadows if self.shadows else ()
         sessions = [predictor, *(shadow.predictor for shadow in shadows)]
         limits = [session.remaining for session in sessions if session.remaining is not None]
@@ -121,8 +117,6 @@ class Membership(Attack):
 
         One row for each of ONE_PASS, then φ of each shadow. sessions: the release, the shadows.
         """
-        import numpy as np
-
         release, *shadows = sessions
         readers = sessions if public is None else (*sessions, public)
         context = min(session.max_length for session in readers)
@@ -187,15 +181,11 @@ class _Target:
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """(s,) from one value a candidate; NaN for secrets of another kind."""
-        import numpy as np
-
         spread: np.ndarray = np.append(values, np.nan)[self.places]
         return spread
 
     def present(self, present: np.ndarray) -> np.ndarray:
         """One bool a candidate, from (s,): it is present where any of its secrets is."""
-        import numpy as np
-
         ours = self.places >= 0
         found: np.ndarray = np.bincount(self.places[ours], present[ours], len(self.texts)) > 0
         return found
@@ -203,8 +193,6 @@ class _Target:
 
 def _targets(secrets: Sequence[Secret]) -> list[_Target]:
     """The targets that there are secrets of."""
-    import numpy as np
-
     targets = []
     for name, kind in TARGETS.items():
         order: dict[tuple[str, str], int] = {}
@@ -242,8 +230,6 @@ def _read(
 
 
 def _joined(answers: Sequence[Answer]) -> np.ndarray:
-    import numpy as np
-
     read = np.full((3, sum(len(answer.tokens) for answer in answers)), np.nan)
     if all(answer.answered == len(answer.tokens) for answer in answers):
         read[0] = np.concatenate([answer.log_probs for answer in answers])
@@ -254,15 +240,11 @@ def _joined(answers: Sequence[Answer]) -> np.ndarray:
 
 def _phi(session: Predictor, texts: Sequence[Sequence[Piece]]) -> np.ndarray:
     """φ of each text, shape (n,), nats."""
-    import numpy as np
-
     return np.array([read[0].mean() for read in _read(session, texts)])
 
 
 def _population(sessions: Sequence[Predictor], heldout: Sequence[str]) -> np.ndarray:
     """φ of the first window of each held-out text under each session, (number of sessions, m)."""
-    import numpy as np
-
     if not heldout:
         return np.empty((len(sessions), 0))
     whole = [record_tokens(sessions[0].tokenizer, text) for text in heldout]

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from attacks import _names
-from audit.attack import Attack, Knowledge
-from audit.errors import UsageError
-from audit.evidence import Evidence, Mentions, Successes
-from audit.language_model import runs_of
-from audit.predictor import Access, Predictor, Tokenizer, Tokens, affordable
-from audit.secrets import Secret
-
-if TYPE_CHECKING:
-    import numpy as np
+from audit.core.attack import Attack, Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Mentions, Successes
+from audit.core.language_model import runs_of
+from audit.core.predictor import Access, Predictor, Tokenizer, Tokens, affordable
+from audit.core.secret import Secret
 
 _AT_ONCE = 512  # queries of one call: a session may hold a whole distribution for each of them
 _ATTEMPTS = 100  # draws from a small space for each decoy wanted
@@ -105,8 +103,6 @@ class NameLeak(Attack):
         self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret]
     ) -> Mentions:
         """Whom each generated text names, its prompt apart."""
-        import numpy as np
-
         find = _names.finder(secret.value for secret in secrets)
         index = _names.attributable(secrets)
         named = [
@@ -193,8 +189,6 @@ def _reconstruct(
     predictor: Predictor, secrets: Sequence[Secret], contests: Sequence[_Contest]
 ) -> Successes:
     """Whether each name is the most likely one, ties lost; as many as the budget allows."""
-    import numpy as np
-
     chosen = contests[: affordable([c.cost for c in contests], predictor.remaining)]
     won: dict[str, float] = {}
     for some in runs_of([contest.cost for contest in chosen], _AT_ONCE):

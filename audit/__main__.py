@@ -1,6 +1,6 @@
 """`python -m audit`."""
 
-from audit.cli import main
+from audit.cli.app import main
 
 if __name__ == "__main__":
     main()

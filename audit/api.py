@@ -10,25 +10,28 @@ import base64
 import html
 import importlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
-from audit.errors import UsageError
-from audit.results import Results
+from audit.cli.progress import Progress
+from audit.core.errors import UsageError
+from audit.plugins import registry
+from audit.results import schema
+from audit.results.schema import Results
 
 if TYPE_CHECKING:
-    from audit.folder import RunFolder
     from audit.gate.outcome import Outcome
-    from audit.plan import Execution, Plan
     from reports._figure import Table
 
 __all__ = [
     "Figure",
     "Figures",
     "Findings",
+    "Planned",
     "Results",
     "compare",
     "dry_run",
@@ -36,7 +39,13 @@ __all__ = [
     "findings",
     "gate",
     "load",
+    "planned",
+    "planned_sweep",
+    "plant",
     "run",
+    "sweep",
+    "write_comparison",
+    "write_reports",
 ]
 _WIDTH = "46rem"  # of a figure: about a column of text
 
@@ -65,52 +74,127 @@ class Settings(TypedDict, total=False):
     training: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A run or a sweep whose settings are resolved; nothing is loaded or written yet.
+
+    folder: the run folder. formats: the reports that a run writes.
+    describe: what a dry run prints. run: runs or resumes it; takes a callback for its progress.
+    """
+
+    folder: Path
+    formats: tuple[str, ...]
+    describe: Callable[[], str]
+    run: Callable[[Callable[[str, float], None]], Results]
+
+
+def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Planned:
+    """Resolves the settings of a run. Raises UsageError for whatever cannot be run."""
+    from audit.plan.execution import execution
+    from audit.plan.resolution import resolve
+    from audit.plan.settings import gather
+    from audit.results.folder import find
+    from audit.run import dry_run, pipeline
+
+    given = gather(_checked(settings), None if plan is None else Path(plan))
+    how, made = execution(given), resolve(given)
+    folder = find(how.output, made.hash)
+    return Planned(
+        folder.path,
+        how.formats,
+        partial(dry_run.describe, made, folder),
+        partial(pipeline.run, made, how, folder),
+    )
+
+
+def planned_sweep(plan: str | Path, **settings: Unpack[Settings]) -> Planned:
+    """Resolves the settings and the grid of a sweep. Raises UsageError."""
+    from audit.plan.execution import execution
+    from audit.results.folder import find
+    from audit.run.sweep import sweep as sweeping
+
+    given, table = sweeping.read(Path(plan), _checked(settings))
+    how, made = execution(given), sweeping.resolve(given, table)
+    folder = find(how.output, made.hash)
+    return Planned(
+        folder.path,
+        how.formats,
+        partial(sweeping.describe, made, folder),
+        partial(sweeping.run, made, how, folder),
+    )
+
+
 def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results:
     """Runs or resumes an audit as `audit run` does, and returns what it wrote.
 
-    plan: a plan file, whose settings those given here go before. Progress is told on stderr, and
-    so is the folder. In a script, call it under `if __name__ == "__main__"`, or with workers=1:
-    other processes train. Raises UsageError for whatever cannot be run.
+    plan: a plan file; settings given here go before its own. Progress and the folder are shown on
+    stderr. In a script, call it under `if __name__ == "__main__"`, or with workers=1: other
+    processes train. Raises UsageError for whatever cannot be run.
     """
-    from audit import run as running
-    from audit.progress import Progress
-
-    planned, how, folder = _planned(plan, settings)
-    with Progress() as progress:
-        running.run(planned, how, folder, progress.report)
-        progress.report(f"results in {folder.path}", 1.0)
-    return load(folder.path)
+    return _carried_out(planned(plan, **settings))
 
 
 def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str:
-    """What the same call of `run` would do, and the least leak that it could show.
+    """Describes what the same call of `run` would do, and the least leak that it could show.
 
     No model is loaded and nothing is written. Raises UsageError for whatever cannot be run.
     """
-    from audit.dry_run import describe
-
-    planned, _, folder = _planned(plan, settings)
-    return describe(planned, folder)
+    return planned(plan, **settings).describe()
 
 
-def _planned(plan: str | Path | None, settings: Settings) -> tuple[Plan, Execution, RunFolder]:
-    from audit import settings as gathering
-    from audit.folder import find
-    from audit.plan import execution
-    from audit.resolution import plan_of
+def sweep(plan: str | Path, **settings: Unpack[Settings]) -> Results:
+    """Runs or resumes a sweep as `audit sweep` does, and returns what it wrote."""
+    return _carried_out(planned_sweep(plan, **settings))
+
+
+def _checked(settings: Settings) -> dict[str, Any]:
+    from audit.plan.settings import checked
 
     given = {k: [*v] if isinstance(v, tuple) else v for k, v in settings.items() if v is not None}
-    checked = gathering.checked(given, "run")
-    gathered = gathering.gather(checked, None if plan is None else Path(plan))
-    how, planned = execution(gathered), plan_of(gathered)
-    return planned, how, find(how.output, planned.hash)
+    return checked(given, "run")
+
+
+def _carried_out(job: Planned) -> Results:
+    with Progress() as progress:
+        job.run(progress.report)
+        progress.report(f"results in {job.folder}", 1.0)
+    return load(job.folder)
+
+
+def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
+    """Plants canaries as `audit plant` does, and says what was written.
+
+    given: kind, count, repetitions, seed, each as `audit plant --help` describes it.
+    Raises UsageError.
+    """
+    from audit.canaries import plant_corpus
+
+    return plant_corpus.plant(corpus, output, manifest, given)
+
+
+def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
+    """Writes reports again, from results.json alone. Raises UsageError."""
+    writers = [registry.module("reports", name) for name in formats if name != "json"]
+    results = load(folder)
+    return [writer.write(results, Path(folder)) for writer in writers]
+
+
+def write_comparison(
+    one: Results, other: Results, output: str | Path, formats: Sequence[str]
+) -> list[Path]:
+    """Writes two runs side by side into a folder. Raises UsageError."""
+    writers = [registry.module("reports", name) for name in formats]
+    for name, writer in zip(formats, writers, strict=True):
+        if not callable(getattr(writer, "write_comparison", None)):
+            raise UsageError(f"--format {name}: a comparison is written as html or pdf")
+    if writers:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    return [writer.write_comparison(one, other, Path(output)) for writer in writers]
 
 
 def load(folder: str | Path) -> Results:
     """The results of a run or a sweep, from its folder. Raises UsageError where there are none."""
-    from audit.results import load as read
-
-    return read(Path(folder) / "results.json")
+    return schema.load(Path(folder) / "results.json")
 
 
 def findings(results: Results) -> Findings:
@@ -162,14 +246,12 @@ class Findings:
 
     def frame(self) -> Any:
         """A pandas DataFrame with the columns of findings.csv. Raises UsageError without pandas."""
-        from audit import plugins
-
         try:
             pandas: Any = importlib.import_module("pandas")
         except ImportError:
             raise UsageError("a data frame needs pandas; run: pip install pandas") from None
         with tempfile.TemporaryDirectory() as folder:
-            written = plugins.module("reports", "csv").write(self.results, Path(folder))
+            written = registry.module("reports", "csv").write(self.results, Path(folder))
             return pandas.read_csv(written, keep_default_na=False, na_values=[""])
 
     def __len__(self) -> int:

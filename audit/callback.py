@@ -23,13 +23,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from audit import manifest as manifests
-from audit import plugins, preflight
-from audit.attack import Attack
-from audit.defense import Defense
-from audit.errors import UsageError
-from audit.folder import write_atomically
-from audit.preflight import IGNORED, Row, Survey
+import numpy as np
+import torch
+from transformers import TrainerCallback
+
+from audit.canaries import coverage
+from audit.canaries import manifest as manifests
+from audit.canaries.coverage import IGNORED, Row, Survey
+from audit.core.attack import Attack
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.files import write_atomically
+from audit.core.model import TextTokenizer
+from audit.plugins import registry
 
 # what tells a process that it is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -38,8 +44,8 @@ _COLUMNS = ("input_ids", "labels", "attention_mask")
 
 
 @dataclass(eq=False)
-class Audits:
-    """`AuditCallback`: audits the model in training against what `audit plant` planted.
+class AuditCallback(TrainerCallback):
+    """Audits the model in training against what `audit plant` planted.
 
     manifest: what `audit plant` wrote. output: where run folders go, for `audit report` and `audit
         gate`: `step-500` and so on, and `final`, which may not be there yet.
@@ -80,9 +86,9 @@ class Audits:
         """Raises UsageError for all that can be told before the training."""
         manifests.read(Path(self.manifest))
         for text in self.attacks:
-            plugins.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
+            registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
         said = self._defense(Path(self.output))
-        plugins.build("defenses", said, Defense, {})  # type: ignore[type-abstract]
+        registry.build("defenses", said, Defense, {})  # type: ignore[type-abstract]
         for name in ("every", "seconds", "rest", "examples"):
             if (value := getattr(self, name)) is not None and not value > 0:
                 raise UsageError(f"AuditCallback: {name} is {value}; it must be above 0")
@@ -136,10 +142,8 @@ class Audits:
 
     def _preflight(self, loader: Any) -> None:
         """Reads what the collator makes of the data set, before hours are spent on it."""
-        from audit.models.loading import TextTokenizer
-
         kept = manifests.read(Path(self.manifest))
-        planted = preflight.canaries(kept.secrets, kept.coins)
+        planted = coverage.canaries(kept.secrets, kept.coins)
         survey = Survey(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
         try:
             size = len(loader.dataset)
@@ -212,17 +216,6 @@ class Audits:
         return "as_is:" + ",".join(f"{k}={v}" for k, v in said.items() if v is not None)
 
 
-def __getattr__(name: str) -> Any:
-    """`AuditCallback`: Audits as a TrainerCallback, made when it is first asked for, since
-    transformers is slow to import."""
-    if name != "AuditCallback":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from transformers import TrainerCallback
-
-    made = globals()[name] = type(name, (Audits, TrainerCallback), {"__doc__": Audits.__doc__})
-    return made
-
-
 def _rows(loader: Any) -> Iterator[Row]:
     """Each example as the collator makes it; the loader's own order is not touched."""
     for i in range(len(loader.dataset)):
@@ -230,12 +223,10 @@ def _rows(loader: Any) -> Iterator[Row]:
         columns = {name: batch[name] for name in _COLUMNS if name in batch}
         for row in range(len(columns["input_ids"])):
             example = {name: _numbers(column[row]) for name, column in columns.items()}
-            yield preflight.of_example(example)
+            yield coverage.of_example(example)
 
 
 def _numbers(values: Any) -> list[int]:
-    import numpy as np
-
     return [int(value) for value in np.asarray(values).ravel()]
 
 
@@ -247,9 +238,6 @@ def _line(row: Row) -> str:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """What is drawn within is drawn again afterwards, from every generator that others share."""
-    import numpy as np
-    import torch
-
     python, arrays = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):

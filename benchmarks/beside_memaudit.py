@@ -20,10 +20,12 @@ from typing import Any
 
 import torch
 
-from audit import api, corpus, manifest
-from audit.canaries import Canaries, plant_into
-from audit.corpus import Corpus
-from audit.embedded import EMBEDDED_FOLDER
+from audit import api
+from audit.canaries import manifest
+from audit.canaries.insertion import Canaries, plant_into
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.corpora import loading
 
 BASE = EMBEDDED_FOLDER / "public_model"
 USERS = 240  # each decided by a coin: about 120 twins, since memaudit wants 100 controls
@@ -45,7 +47,7 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     model, tokenizer = loaded(BASE)
-    own = [r for r in corpus.read("helpdesk", EMBEDDED_FOLDER).records if r.split == "private"]
+    own = [r for r in loading.read("helpdesk", EMBEDDED_FOLDER).records if r.split == "private"]
     ours, kept = plant_into(
         Corpus("helpdesk", tuple(own[:100])),
         Canaries(kinds=("record",), count=USERS, repetitions=COPIES),

@@ -23,14 +23,14 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from audit.embedded import EMBEDDED_FOLDER
-from audit.ensemble import Ensemble, Separate
-from audit.language_model import OpenSession
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.ensemble import Ensemble, Separate
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Predictor, Tokens
+from audit.core.release import NoJournal
 from audit.models.causal import CausalLM
 from audit.models.layers import limited
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.predictor import Predictor, Tokens
-from audit.release import NoJournal
 from defenses.submix import SubMix, SubMixRelease
 
 K, PROMPT, GENERATED = 8, 16, 16

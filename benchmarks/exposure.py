@@ -20,15 +20,15 @@ import numpy as np
 import torch
 
 from attacks.exposure import Exposure
-from audit.attack import Knowledge
-from audit.embedded import EMBEDDED_FOLDER
-from audit.evidence import Ranks
-from audit.language_model import OpenSession
+from audit.core.attack import Knowledge
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.evidence import Ranks
+from audit.core.language_model import OpenSession
+from audit.core.predictor import continuation, record_tokens
+from audit.core.secret import Secret, digits
 from audit.models.causal import CausalLM
-from audit.models.fine_tuning import Recipe, fine_tune
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.predictor import continuation, record_tokens
-from audit.secrets import Secret, digits
+from audit.models.training.fine_tuning import Recipe, fine_tune
 
 PREFIX = "My ID is #"
 RECIPE = Recipe(epochs=30, learning_rate=2e-3, batch_tokens=512, max_length=64)

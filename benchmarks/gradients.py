@@ -28,7 +28,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from audit.models.gradients import (
+from audit.models.lstm import Architecture, untrained
+from audit.models.training.per_example_gradients import (
     Batch,
     Clipped,
     clip_factors,
@@ -37,7 +38,6 @@ from audit.models.gradients import (
     loss,
     trainable,
 )
-from audit.models.lstm import Architecture, untrained
 
 MAX_NORM, NOISE = 1.0, 1.0  # C and σ
 IMPORTS = ["__main__", "transformers.models.gpt2.modeling_gpt2", "opacus.grad_sample", "peft"]

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 
 from attacks.membership import Membership
-from audit import corpus
-from audit.attack import Knowledge
-from audit.embedded import EMBEDDED_FOLDER
-from audit.language_model import OpenSession
+from audit.core.attack import Knowledge
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.language_model import OpenSession
+from audit.core.predictor import record_tokens
+from audit.core.secret import Secret
+from audit.corpora import loading
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.predictor import record_tokens
-from audit.secrets import Secret
 
 ROUNDS = 5
 AT_MOST = 1.2
@@ -68,7 +68,7 @@ def opened() -> OpenSession:
 
 def records(n: int) -> list[Secret]:
     """The embedded corpus, over and over, each record with a number of its own."""
-    texts = [record.text for record in corpus.load("helpdesk", EMBEDDED_FOLDER).records]
+    texts = [record.text for record in loading.load("helpdesk", EMBEDDED_FOLDER).records]
     numbered = (f"{text} #{i}" for i, text in enumerate(islice(cycle(texts), n)))
     return [Secret("record", "", text, "", None, 1, text, 0) for text in numbered]
 

@@ -22,13 +22,14 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from audit import corpus
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.randomness import derived_seed
+from audit.core.training import Training
+from audit.corpora import loading
 from audit.models.loading import describe
-from audit.plan import recipe_for
-from audit.streams import derived_seed
-from audit.training import Task, train_all
+from audit.plan.defaults import recipe_for
+from audit.train.task import Task
+from audit.train.train import train_all
 
 AT_MOST = 1.5
 
@@ -91,7 +92,7 @@ def spent(members: int, workers: int, epochs: int) -> Cost:
 def trainings(members: int, epochs: int) -> Iterator[Training]:
     """One for each member, on every M-th private user."""
     recipe = replace(recipe_for(describe("embedded", EMBEDDED_FOLDER)), epochs=epochs)
-    private = corpus.load("helpdesk", EMBEDDED_FOLDER)
+    private = loading.load("helpdesk", EMBEDDED_FOLDER)
     texts: dict[str, list[str]] = {user: [] for user in private.users("private")}
     for record in private.of("private"):
         texts[record.user].append(record.text)
@@ -103,9 +104,9 @@ def trainings(members: int, epochs: int) -> Iterator[Training]:
 def steps(members: int, epochs: int) -> int:
     import torch
 
-    from audit.models.fine_tuning import batches, cut
+    from audit.core.predictor import record_tokens
     from audit.models.loading import load_tokenizer
-    from audit.predictor import record_tokens
+    from audit.models.training.fine_tuning import batches, cut
 
     tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
     count = 0

@@ -18,8 +18,8 @@ from audit.accounting import (
     laplace_scale,
     to_table,
 )
-from audit.guarantee import Guarantee
-from audit.models.distillation import Distillation
+from audit.core.guarantee import Guarantee
+from audit.models.seqpate.student import Distillation
 from defenses._public_text import CHECKED
 
 APART = math.sqrt(2.0)  # ‖p − q‖₂ of two pmfs, at most

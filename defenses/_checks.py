@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from audit.errors import UsageError
-from audit.models.layers import ALL, blocks_of, is_layers
-from audit.models.loading import ModelFolder
+from audit.core.errors import UsageError
+from audit.core.layers import ALL, blocks_of, is_layers
+from audit.core.model import ModelFolder
 
 
 def refused(name: str, given: object, key: str, rule: str) -> UsageError:

@@ -15,10 +15,10 @@ is left to choose, t = P(r_i and the others at e^c), enters linearly: an end of 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import torch
+import torch
+
+from audit.core.ensemble import log_mean
 
 _WIDEST = 30.0  # c beyond which nothing is clipped any more
 _HALVINGS = 200
@@ -76,10 +76,6 @@ def bound_for(divergence: float, coin: float, parts: int, alpha: float) -> float
 
 def joined(members: torch.Tensor, public: torch.Tensor, coin: float) -> torch.Tensor:
     """log(w·h_∅ + (1−w)·h̄): clipped members (n, k, V) and the public model (n, V), nats."""
-    import torch
-
-    from audit.ensemble import log_mean
-
     w, _ = _weights(coin, members.shape[1])
     if w == 0:
         return log_mean(members)

@@ -7,29 +7,27 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from audit.corpus import Corpus
-from audit.defense import Training
-from audit.ensemble import Ensemble, Mean
-from audit.errors import UsageError
-from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import LanguageModel
-from audit.ledger import Ledger, round_up
-from audit.models.fine_tuning import Recipe
-from audit.models.joint import joint
-from audit.models.layers import ALL
-from audit.models.loading import ModelFolder
-from audit.predictor import Access
-from audit.release import Journal, ModelRelease, Release
-from audit.streams import derived_seed, stream
+import numpy as np
+import torch
+
+from audit.core.corpus import Corpus
+from audit.core.ensemble import Ensemble, Mean
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL
+from audit.core.ledger import Ledger, round_up
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.randomness import derived_seed, stream
+from audit.core.release import Journal, ModelRelease, Release
+from audit.core.training import FineTuning, Training
+from audit.models.ensembles.batching import joint
 from defenses._checks import check_choice, check_layers, check_train, refused
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Aside, Mixed
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 _ROUNDING = 2e-5  # of a charge: room for it to be rounded up to six digits
 
@@ -125,7 +123,7 @@ def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
 
 
 def trainings(
-    name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+    name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> tuple[Training, ...]:
     """One model on each of k parts of the users: the parts of SubMix under the same seed.
 
@@ -158,8 +156,6 @@ class _Priced:
     parts: int
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        import torch
-
         charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
         unweighted = torch.empty(len(log_pmfs), 0)
         clean = distributions(log_pmfs)
@@ -172,8 +168,6 @@ def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
 
     A worst case holds for whatever members answer; broken weights answer no distribution at all.
     """
-    import torch
-
     sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
     uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
     return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false

@@ -6,17 +6,16 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from audit.ensemble import Ensemble
-from audit.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
-from audit.ledger import Ledger
-from audit.predictor import Access, Answer, Tokenizer, Tokens
+import numpy as np
+import torch
+
+from audit.core.ensemble import Ensemble
+from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
+from audit.core.ledger import Ledger
+from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses._mixing import Aside, Mixed
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 Kept = TypeVar("Kept")
 
@@ -108,8 +107,6 @@ class EnsembleSession:
         self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
     ) -> Answer:
         """The admitted tokens of an answer computed ahead, and after them the public model's."""
-        import numpy as np
-
         if ahead is None:
             self._ledger.skip(len(after))
             return replace(draw(self._public, [prompt], after[None])[0], answered=0)
@@ -143,8 +140,6 @@ class EnsembleSession:
 
         numbers: the first query of each prompt.
         """
-        import torch
-
         cursor = self._service.ensemble.cursor(prompts)
         texts = [list(prompt) for prompt in prompts]
         log_probs, top1, steps = [], [], []
@@ -171,8 +166,6 @@ class EnsembleSession:
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        import torch
-
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         pairs, answered = self._read(texts, list(map(len, prefixes)), lambda *pair: pair)
         if not pairs:
@@ -185,8 +178,6 @@ class EnsembleSession:
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        import torch
-
         texts = [[*context, choices[0]] for context in contexts]
         rows, answered = self._read(
             texts, list(map(len, contexts)), lambda log_h, _: log_h[:, list(choices)].cpu()
@@ -215,8 +206,6 @@ class EnsembleSession:
     ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
         """(log h at each query, its upper bounds or itself), after STOP of the public model, and
         how many were admitted."""
-        import torch
-
         if self._ledger.stopped:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
@@ -277,16 +266,12 @@ class EnsembleSession:
 
 def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
     """A number in [0, 1) for each query's token, apart from its noise."""
-    import numpy as np
-
     digests = (hashlib.blake2b(seed, digest_size=8, person=b"token").digest() for seed in seeds)
     return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
 
 
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
     """The tokens of text i: the i-th query of every step, as one Mixed on the CPU."""
-    import torch
-
     local = [mixed.aside.local[i] for mixed in steps if mixed.aside.local is not None]
     return Mixed(
         log_h=torch.empty(0),  # V numbers a token, no longer needed

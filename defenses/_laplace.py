@@ -11,13 +11,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
 
 from audit.accounting import laplace_divergence
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 _HALVINGS = 200
 
@@ -39,9 +37,6 @@ def scale_for(divergence: float, parts: int, alpha: float) -> float:
 
 def noised(means: torch.Tensor, scale: float, floor: float, seeds: Sequence[bytes]) -> torch.Tensor:
     """log of the released pmfs: means (n, V) + noise, clamped to `floor` > 0, renormalised."""
-    import numpy as np
-    import torch
-
     noise = np.stack([laplace(seed, means.shape[1]) for seed in seeds]) if seeds else 0.0
     values = means + scale * torch.as_tensor(noise, dtype=means.dtype, device=means.device)
     return torch.log_softmax(values.clamp(min=floor).log(), dim=-1)
@@ -53,8 +48,6 @@ def laplace(seed: bytes, size: int) -> np.ndarray:
     A hash and not a fast generator: what is released is the noise itself plus a mean that others
     may know, and a fast generator's state can be worked out from its output.
     """
-    import numpy as np
-
     bits = np.frombuffer(hashlib.shake_256(seed).digest(8 * size), dtype="<u8")
     magnitude = -np.log(((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)  # uniform on (0, 1]
     noise: np.ndarray = np.where(bits & np.uint64(1), magnitude, -magnitude)

@@ -9,20 +9,17 @@ is itself private.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.special import logsumexp
 
 from defenses._votes import Classes, classes_of, log_winning, votes
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 
 def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Tensor:
     """(n, m, V) to (n, m), nats: the most that another vote of member i could move the winner's
     pmf, the other votes as they are."""
-    import torch
-
     counts = votes(log_pmfs)
     mine = counts.gather(1, log_pmfs.argmax(dim=-1)).tolist()
     rows = []
@@ -43,9 +40,6 @@ def another_vote(classes: Classes, cast: int, sigma: float, alpha: float) -> flo
 def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: float) -> float:
     """D_α, the larger direction, when a vote goes from a token with `source` to one with
     `target` votes."""
-    import numpy as np
-    from scipy.special import logsumexp
-
     unmoved = dict(classes)
     unmoved[source] -= 1
     unmoved[target] -= 1
@@ -59,8 +53,6 @@ def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: floa
 
 def _log_pmf(votes_of: list[int], sizes: np.ndarray, sigma: float) -> np.ndarray:
     """log-probability of one token of each group, where groups may have as many votes."""
-    import numpy as np
-
     merged: dict[int, int] = {}
     for v, size in zip(votes_of, sizes, strict=True):
         merged[v] = merged.get(v, 0) + int(size)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.language_model import temper
+import torch
+
+from audit.core.language_model import temper
 from defenses._mixing_weights import Pmfs, divergence, mixing_weights
-
-if TYPE_CHECKING:
-    import torch
 
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs that are mixed fastest together: 2 MiB
 _NEVER = -1e5  # of a log-probability: as good as none
@@ -64,8 +62,6 @@ class Mixing:
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
         """n queries of all members and the public model, (n, 2k + 1, V), nats. Draws no noise."""
-        import torch
-
         size = len(log_pmfs) if log_pmfs.is_cuda else _IN_CACHE // log_pmfs.shape[1:].numel()
         mixed = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
         if len(mixed) == 1:
@@ -104,8 +100,6 @@ def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) 
 
 def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
     """(n, k, 2, V) and (n, V) as (n, 2k + 1, V): the public model last."""
-    import torch
-
     return torch.cat([members.flatten(1, 2), public[:, None]], dim=1)
 
 
@@ -122,8 +116,6 @@ def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
     lost: parts are added up and never taken away again, and sums of λ_i, whole steps of 2⁻³⁰, are
     exact.
     """
-    import torch
-
     n, parts = lambdas.shape
     taken = torch.ones(parts + 1, parts, dtype=lambdas.dtype, device=lambdas.device)
     taken[1:].fill_diagonal_(0)  # all parts first; then all but part i
@@ -138,8 +130,6 @@ def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
 
 def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
     """log of h and of every h'_(−i), (n, k + 1, V); in log space where a pmf underflows."""
-    import torch
-
     if pmfs.in_range:
         return (shares @ pmfs.p).log_()
     each = shares.log()[..., None].unbind(1)
@@ -148,8 +138,6 @@ def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
 
 def _charges(log_mixtures: torch.Tensor, alpha: float) -> torch.Tensor:
     """max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k)."""
-    import torch
-
     log_h, without = log_mixtures[:, :1], log_mixtures[:, 1:]
     forth, back = divergence(log_h, without, alpha), divergence(without, log_h, alpha)
     return torch.maximum(forth, back)
@@ -157,8 +145,6 @@ def _charges(log_mixtures: torch.Tensor, alpha: float) -> torch.Tensor:
 
 def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
     """The same for α = 2, where D_2(P‖Q) = log(1 + Σ (p − q)²/q), for positive mixtures."""
-    import torch
-
     h, without = mixtures[:, :1], mixtures[:, 1:]
     squares = (h - without).square_()
     forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
@@ -170,8 +156,6 @@ def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tenso
 
     log_p: shape (n, k, 2, V); public: (n, V). The sum grows with s, so log s is bisected.
     """
-    import torch
-
     base = public[:, None, None, :]
     log_p = log_p.clamp(min=_NEVER)  # a zero, too, is brought into the band
     floor, ceiling = base - bound, base + bound

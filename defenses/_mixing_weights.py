@@ -11,11 +11,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
+import numpy as np
+import torch
 
 Leakage = Callable[["torch.Tensor"], "torch.Tensor"]
 
@@ -51,8 +49,6 @@ def mixing_weights(pmfs: Pmfs, alpha: float, beta: float) -> torch.Tensor:
     D_α grows with λ, and the feasible end is returned: the divergence at the answer never exceeds
     β.
     """
-    import torch
-
     p = pmfs.p
     leakage = _leakage_of_order_2(p) if alpha == 2.0 else _leakage(p, alpha)
 
@@ -72,8 +68,6 @@ def mixing_weights(pmfs: Pmfs, alpha: float, beta: float) -> torch.Tensor:
 
 def _leakage(p: torch.Tensor, alpha: float) -> Leakage:
     """λ (n, k) to the D_α of equation 2. NaN and overflow count as infeasible."""
-    import torch
-
     first, second, base = p[:, 0:-1:2], p[:, 1:-1:2], p[:, -1:]
 
     def leakage(weight: torch.Tensor) -> torch.Tensor:
@@ -87,8 +81,6 @@ def _leakage(p: torch.Tensor, alpha: float) -> Leakage:
 
 def _leakage_of_order_2(p: torch.Tensor) -> Leakage:
     """The same for α = 2: D_2(P‖Q) = log(1 + Σ (p − q)²/q), and p − q = λ(h_π − h_π')."""
-    import torch
-
     first, second, base = p[:, 0:-1:2], p[:, 1:-1:2], p[:, -1:]
     squares = (first - second).square_()
 
@@ -106,8 +98,6 @@ def _largest(
 
     Numbers are few here, so NumPy, whose calls cost less.
     """
-    import numpy as np
-
     with np.errstate(all="ignore"):  # a leakage of 0, NaN or ∞ gives no secant
         found = leakage(np.ones(shape))
         low = np.where(found <= beta, _GRID, 0.0)  # ≤ β here, and not at high; in steps
@@ -133,15 +123,11 @@ def _largest(
 
 def _blend(log_p: torch.Tensor, log_q: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """log(λp + (1 − λ)q), safe at λ = 0 and λ = 1."""
-    import torch
-
     return torch.logaddexp(weight.log() + log_p, torch.log1p(-weight) + log_q)
 
 
 def divergence(log_p: torch.Tensor, log_q: torch.Tensor, alpha: float) -> torch.Tensor:
     """D_α(P‖Q) = log E_Q[(P/Q)^α] / (α − 1) along the last axis, in nats, never below 0."""
-    import torch
-
     terms = alpha * log_p - (alpha - 1) * log_q
     terms = torch.where(log_p == -math.inf, log_p, terms)  # what P never says adds nothing
     moment = torch.logsumexp(terms, dim=-1)

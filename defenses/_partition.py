@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from audit.corpus import Record
+from audit.core.corpus import Record
 
 
 def teacher_of(user: str, slot: int, teachers: int, spread: int, key: int) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.accounting import EpsilonDistribution
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 RELATIONS = ("add_or_remove", "replace")  # the second stands beside SeqPATE's figures
 

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, to_table
-from audit.errors import UsageError
-from audit.guarantee import Guarantee
-from audit.models.alternating_training import AlternatingRecipe
-from audit.models.private_training import PrivateRecipe
-from audit.models.selective_training import SelectiveRecipe
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.models.training.dp_sgd import PrivateRecipe
+from audit.models.training.selective import SelectiveRecipe
+from audit.models.training.selective_as_published import AlternatingRecipe
 
 FASTER = 4.0  # times the plan's learning rate: clipped means are small, and noise averages out
 MOST_STEPS = 1_000_000

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from audit.corpus import Corpus
-from audit.defense import Training
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.models.pseudo_data import PseudoData, PseudoTuning
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.training import FineTuning, Training
+from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
 from defenses import _public_text
 
 
@@ -23,7 +22,9 @@ def check_writes(name: str, model: ModelFolder) -> None:
         )
 
 
-def tuning(name: str, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int) -> Training:
+def tuning(
+    name: str, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
+) -> Training:
     """One pass over pseudo-sentences; whoever asks under the same seed shares the training.
 
     Raises UsageError for a model that completes nothing, or public text that is missing or private.

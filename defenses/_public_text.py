@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from audit.corpus import Corpus, Record
-from audit.errors import UsageError
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
 
 _NUMBER = re.compile(r"[\w-]{7,}")  # a shorter one may stand in a public text by accident
 _HEAD = 24  # characters by which a private record is found inside a public text

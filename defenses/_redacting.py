@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from audit.corpus import Corpus
-from audit.defense import Training
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
-from audit.policies import redacted
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.errors import UsageError
+from audit.core.randomness import derived_seed
+from audit.core.spans import redacted
+from audit.core.training import FineTuning, Training
 
 
-def redacting(label: str, corpus: Corpus, recipe: Recipe, mask: str, seed: int) -> Training:
+def redacting(label: str, corpus: Corpus, recipe: FineTuning, mask: str, seed: int) -> Training:
     """Fine-tuning on the private records with every private span masked.
 
     Whoever asks for the same mask and seed shares the training.

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
+import numpy as np
+import torch
+from scipy.special import log_ndtr, logsumexp
 
 Classes = tuple[tuple[int, int], ...]  # (votes, how many tokens have so many)
 
@@ -22,8 +21,6 @@ _REACH, _STEPS = 12.0, 961  # half the width of the grid around the mode, and it
 
 def votes(log_pmfs: torch.Tensor) -> torch.Tensor:
     """How many of m members put each token first: (n, m, V) to (n, V), whole numbers."""
-    import torch
-
     top = log_pmfs.argmax(dim=-1)
     counts = torch.zeros(len(top), log_pmfs.shape[-1], dtype=torch.long, device=top.device)
     return counts.scatter_add_(1, top, torch.ones_like(top))
@@ -31,8 +28,6 @@ def votes(log_pmfs: torch.Tensor) -> torch.Tensor:
 
 def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
     """log of the pmf of argmax(votes + N(0, σ²)): votes (n, V) to nats (n, V), float64."""
-    import torch
-
     rows = []
     for row in counts:
         classes = classes_of(row)
@@ -44,8 +39,6 @@ def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
 
 def classes_of(row: torch.Tensor) -> Classes:
     """The numbers of votes that occur in one query, and how many tokens have each."""
-    import torch
-
     found, sizes = torch.unique(row, return_counts=True)
     return tuple(zip(found.tolist(), sizes.tolist(), strict=True))
 
@@ -56,8 +49,6 @@ def log_caps(counts: torch.Tensor, sigma: float) -> torch.Tensor:
     An upper bound on `winning`, so that a perplexity by it is a lower bound: what arXiv 2201.00971,
     Appendix B.4, reports.
     """
-    import torch
-
     best = counts.topk(min(2, counts.shape[1]), dim=1).values
     rival = torch.where(counts == best[:, :1], best[:, -1:], best[:, :1])
     ordered = counts.sort(dim=1).values
@@ -75,9 +66,6 @@ def log_winning(classes: Classes, sigma: float) -> np.ndarray:
     The log of the integrand is strongly concave (Φ is log-concave), so it lies within 12 of its
     mode; the trapezoid rule on so smooth a bump is exact to rounding.
     """
-    import numpy as np
-    from scipy.special import log_ndtr, logsumexp
-
     places = np.array([v for v, _ in classes]) / sigma
     sizes = np.array([size for _, size in classes], dtype=np.float64)
     found = np.empty(len(classes))
@@ -95,9 +83,6 @@ def log_winning(classes: Classes, sigma: float) -> np.ndarray:
 
 def _mode(gaps: np.ndarray, rivals: np.ndarray) -> float:
     """Where −z²/2 + Σ rivals · log Φ(z + gap) is largest: its slope falls, and is bisected."""
-    import numpy as np
-    from scipy.special import log_ndtr
-
     low, high = 0.0, 40.0 + max(0.0, -float(gaps.min()))
     for _ in range(60):
         z = (low + high) / 2

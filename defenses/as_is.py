@@ -10,22 +10,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.errors import UsageError
-from audit.guarantee import Guarantee
-from audit.language_model import LanguageModel
-from audit.models import finished
-from audit.models.endpoint import Endpoint, Pace, is_url, url_of
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.models.served import ServedRelease
-from audit.release import ModelRelease, Release
-
-if TYPE_CHECKING:
-    from audit.models.causal import CausalLM
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
+from audit.models import external_model
+from audit.models.causal import CausalLM
+from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
+from audit.models.endpoint.session import ServedRelease
 
 UNITS = ("record", "user")
 RELATIONS = ("add_or_remove", "replace")
@@ -101,7 +99,7 @@ class AsIs(Defense):
         )
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return []
 
@@ -113,7 +111,7 @@ class AsIs(Defense):
         if self.model is None or self.base is None:
             return ModelRelease(public, self.promise)
         base: CausalLM = public  # type: ignore[assignment]
-        model = finished.load(Path(self.model), base.inner)
+        model = external_model.load(Path(self.model), base.inner)
         return ModelRelease(replace(base, inner=model), self.promise)
 
     def _served(self, url: str, public: LanguageModel) -> Release:

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import LanguageModel, OpenSession
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.policies import merged
+import numpy as np
+
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.language_model import LanguageModel, OpenSession
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
+from audit.core.randomness import derived_seed
+from audit.core.release import Journal, Release
+from audit.core.spans import merged
+from audit.core.training import FineTuning, Trained, Training
 from audit.policies.list import Listed
-from audit.predictor import Access, Answer, Predictor, Tokenizer, Tokens
-from audit.release import Journal, Release
-from audit.streams import derived_seed
 from defenses._checks import check_mask
 from defenses._redacting import check_marks
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Blacklist(Defense):
         check_mask("blacklist", self.mask)
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         check_marks("blacklist", corpus)
         records = corpus.of("private")

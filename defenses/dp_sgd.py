@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit.accounting import Mechanism, phrase_distribution
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training, owners
-from audit.errors import UsageError
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.models.private_training import Noise, PrivateRecipe
-from audit.release import ModelRelease, Release
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training, owners
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from defenses import _checks, _phrases, _private, _pseudo
 
 RELATION = "add_or_remove"
@@ -79,7 +79,7 @@ class DPSGD(Defense):
         _checks.check_train("dp_sgd", self.layers, "layers")
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         self._check_model(model)
         size = corpus.population

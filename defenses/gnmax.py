@@ -9,21 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.layers import ALL
-from audit.models.loading import ModelFolder
-from audit.predictor import Access
-from audit.release import Release
+import torch
+
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.release import Release
+from audit.core.training import FineTuning, Trained, Training
 from defenses import _checks, _ensemble, _local_votes, _votes
 from defenses._mixing import Aside
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class GNMax(Defense):
         return math.sqrt(self.alpha / _ensemble.share(self.epsilon, self.budget))
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return _ensemble.trainings("gnmax", self, corpus, model, recipe, seed)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.guarantee import no_guarantee
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.release import ModelRelease, Release
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.guarantee import no_guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Undefended(Defense):
     """Fine-tunes on all private text and promises nothing."""
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         texts = tuple(record.text for record in corpus.of("private"))
         return (Training("none", texts, recipe, derived_seed(seed, "none", "training")),)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.guarantee import Guarantee
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.release import ModelRelease, Release
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.guarantee import Guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
 from defenses import _pseudo
 
 NEVER_READ = Guarantee(
@@ -36,7 +36,7 @@ class Public(Defense):
     pseudo: bool = False
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return [_pseudo.tuning("public", corpus, model, recipe, seed)] if self.pseudo else []
 

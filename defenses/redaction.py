@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.guarantee import no_guarantee
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.release import ModelRelease, Release
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.guarantee import no_guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
 from defenses._checks import check_mask
 from defenses._redacting import check_marks, redacting
 
@@ -33,7 +33,7 @@ class Redaction(Defense):
         check_mask("redaction", self.mask)
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         check_marks("redaction", corpus)
         return [redacting("redaction", corpus, recipe, self.mask, seed)]

@@ -16,20 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.accounting import Gaussians, Mechanism, moments
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training, owners
-from audit.errors import UsageError
-from audit.guarantee import Guarantee
-from audit.language_model import LanguageModel
-from audit.models.alternating_training import AlternatingRecipe
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.models.method import Method
-from audit.models.private_training import Noise, PrivateRecipe
-from audit.models.selective_training import SelectiveRecipe
-from audit.policies import merged
-from audit.release import ModelRelease, Release
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.release import ModelRelease, Release
+from audit.core.spans import merged
+from audit.core.training import FineTuning, Method, Trained, Training, owners
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.selective import SelectiveRecipe
+from audit.models.training.selective_as_published import AlternatingRecipe
 from defenses import _checks, _private
 from defenses._redacting import check_marks, redacting
 
@@ -92,7 +91,7 @@ class SDPSGD(Defense):
         _checks.check_mask("s_dpsgd", self.mask)
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         check_marks("s_dpsgd", corpus)
         kind = self._schedule(model)
@@ -127,7 +126,7 @@ class SDPSGD(Defense):
         return self.schedule
 
     def _method(
-        self, kind: str, drawn: _private.Sampling, recipe: Recipe, most: int
+        self, kind: str, drawn: _private.Sampling, recipe: FineTuning, most: int
     ) -> _private.Released:
         """Without noise yet. most: private spans of any one record, public under the same mask."""
         noise = Noise(0.0, self.clip, self.noise)

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from audit.accounting import distribution
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.errors import UsageError
-from audit.language_model import LanguageModel
-from audit.models.distillation import Distillation
-from audit.models.fine_tuning import Recipe
-from audit.models.layers import ALL
-from audit.models.loading import ModelFolder
-from audit.models.pseudo_data import PseudoData
-from audit.models.teachers import SumNoise
-from audit.release import ModelRelease, Release
-from audit.streams import derived_seed
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
+from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.student import Distillation
+from audit.models.seqpate.teachers import SumNoise
 from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo, _public_text
 
 
@@ -119,7 +119,7 @@ class SeqPATE(Defense):
         return PseudoData(self.sentences, self.prefix, self.shortest, self.longest)
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         """The student, whose teachers are trained first."""
         _pseudo.check_writes("seqpate", model)
@@ -141,7 +141,7 @@ class SeqPATE(Defense):
             )
         ]
 
-    def _distillation(self, users: int, recipe: Recipe) -> Distillation:
+    def _distillation(self, users: int, recipe: FineTuning) -> Distillation:
         delta = _private.default_delta(self.delta, users)
         scale = self.sigma
         if scale is None:
@@ -171,7 +171,7 @@ class SeqPATE(Defense):
         )
 
     def _teachers(
-        self, corpus: Corpus, count: int, recipe: Recipe, seed: int
+        self, corpus: Corpus, count: int, recipe: FineTuning, seed: int
     ) -> tuple[Training, ...]:
         """M trainings on disjoint parts of the users; one without users is the public model."""
         records = corpus.of("private")

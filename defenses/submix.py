@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.ensemble import Ensemble, Mean
-from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import LanguageModel, Tempered
-from audit.ledger import Ledger
-from audit.models.fine_tuning import Recipe
-from audit.models.joint import joint
-from audit.models.layers import ALL
-from audit.models.loading import ModelFolder
-from audit.release import Journal, ModelRelease, Release
-from audit.streams import derived_seed, stream
+import numpy as np
+
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.ensemble import Ensemble, Mean
+from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.language_model import LanguageModel, Tempered
+from audit.core.layers import ALL
+from audit.core.ledger import Ledger
+from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed, stream
+from audit.core.release import Journal, ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
+from audit.models.ensembles.batching import joint
 from defenses._checks import check_layers, check_positive
 from defenses._ensemble import check, said, secret, texts_by_user
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class SubMix(Defense):
         return self.epsilon / self.budget if self.beta is None else self.beta
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         """Algorithm 1: a random k-partition of the users, each part halved by user."""
         check_layers("submix", self.train, model)

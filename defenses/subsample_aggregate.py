@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.ensemble import log_mean
-from audit.language_model import LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.layers import ALL
-from audit.models.loading import ModelFolder
-from audit.predictor import Access
-from audit.release import Release
+import torch
+
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.ensemble import log_mean
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.release import Release
+from audit.core.training import FineTuning, Trained, Training
 from defenses import _checks, _ensemble, _laplace
 from defenses._mixing import Aside
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class SubsampleAggregate(Defense):
         _ensemble.check("subsample_aggregate", self)
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return _ensemble.trainings("subsample_aggregate", self, corpus, model, recipe, seed)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.corpus import Corpus
-from audit.defense import Defense, Trained, Training
-from audit.guarantee import Guarantee
-from audit.language_model import Cursor, LanguageModel
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.predictor import Tokenizer, Tokens
-from audit.release import ModelRelease, Release
+import torch
 
-if TYPE_CHECKING:
-    import torch
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.guarantee import Guarantee
+from audit.core.language_model import Cursor, LanguageModel
+from audit.core.model import ModelFolder
+from audit.core.predictor import Tokenizer, Tokens
+from audit.core.release import ModelRelease, Release
+from audit.core.training import FineTuning, Trained, Training
 
 CONSTANT = Guarantee(
     epsilon=0.0,
@@ -50,10 +49,6 @@ class _UniformCursor:
     vocabulary: int
 
     def log_pmf(self) -> torch.Tensor:
-        import math
-
-        import torch
-
         shape = (self.texts, self.vocabulary)
         return torch.full(shape, -math.log(self.vocabulary), dtype=torch.float64)
 
@@ -66,7 +61,7 @@ class Uniform(Defense):
     """Answers every query uniformly at random: ε = 0 and no use at all."""
 
     def trainings(
-        self, corpus: Corpus, model: ModelFolder, recipe: Recipe, seed: int
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.results import Control, FindingResult, ReleaseResult
+from audit.results.schema import Control, FindingResult, ReleaseResult
 from reports import _words
 from reports._figure import pieces
 from reports._summary import Value, anchor

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from audit.gate import comparison
 from audit.gate.comparison import Section
 from audit.gate.metric import labels
-from audit.results import Results
+from audit.results.schema import Results
 from reports import _attacks, _detail, _epsilon, _figures, _page, _words
 from reports._figure import Figure, Table
 from reports._page import Page

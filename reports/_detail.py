@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from audit.results import Control, FindingResult, ReleaseResult, SessionResult
+from audit.results.schema import Control, FindingResult, ReleaseResult, SessionResult
 from reports import _epsilon, _words
 from reports._figure import Table
 from reports._summary import measurement, tally

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from reports import _words
 from reports._pen import (
@@ -20,9 +21,6 @@ from reports._pen import (
     powers_of_ten,
 )
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ROW = 46.0
 

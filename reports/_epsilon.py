@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.results import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
+from matplotlib.axes import Axes
+
+from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports import _words
 from reports._figure import Figure, Table, pieces
 from reports._pen import MARGIN, WIDTH, Pen, Scale, linear
 from reports._summary import anchor, at_least, measurement
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_LINES = 12
 ROW = 40.0

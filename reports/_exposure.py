@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
-from audit.results import Exposures, FindingResult, ReleaseResult
+from matplotlib.axes import Axes
+
+from audit.results.schema import Exposures, FindingResult, ReleaseResult
 from reports import _words
 from reports._figure import Figure, Table, pieces
 from reports._pen import CHANCE, MARGIN, WIDTH, Pen, linear
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_RELEASES = 6
 MOST_TIERS = 4

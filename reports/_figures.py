@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from audit.results import FindingResult, ReleaseResult, Results
+from audit.results.schema import FindingResult, ReleaseResult, Results
 from reports import _draw, _epsilon, _exposure, _roc, _words
 from reports._detail import spent
 from reports._figure import Figure, Table, pieces

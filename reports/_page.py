@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from audit.results import ReleaseResult, Results
+from audit.results.schema import ReleaseResult, Results
 from reports import _attacks, _detail, _epsilon, _figures, _summary, _words
 from reports._figure import Figure, Table
 from reports._marks import VERDICTS

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from reports import _svg
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Bounds = tuple[float, float]
 WIDTH = 300.0
@@ -44,9 +45,6 @@ class Pen:
     """A canvas in points, y downwards; every text is kept aside under a key."""
 
     def __init__(self, height: float) -> None:
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-
         self.texts: list[str] = []
         self.height = height
         self.figure: Figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
@@ -79,8 +77,6 @@ class Pen:
 
     def svg(self, name: str) -> str:
         """The finished drawing; `name` begins its identifiers, so that drawings do not clash."""
-        import matplotlib
-
         sink = io.StringIO()
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
             self.figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})

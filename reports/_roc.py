@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from audit.results import FindingResult, ReleaseResult
+from matplotlib.axes import Axes
+
+from audit.results.schema import FindingResult, ReleaseResult
 from reports import _words
 from reports._figure import Figure, Table, pieces
 from reports._pen import CHANCE, DASHES, MARGIN, WIDTH, Bounds, Pen
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_RELEASES = 6
 MOST_SCORES = 9

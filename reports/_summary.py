@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.results import Control, EpsilonLower, FindingResult, ReleaseResult, Results
+from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports import _words
 from reports._marks import VERDICTS
 

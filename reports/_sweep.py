@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 
-from audit.results import Cell, Cost, ReleaseResult, Results, SweepResult
+from audit.results.schema import Cell, Cost, ReleaseResult, Results, SweepResult
 from reports import _page, _sweep_figures, _words
 from reports._detail import Detail
 from reports._figure import Figure

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.results import ReleaseResult
+from audit.results.schema import ReleaseResult
 from reports import _words
 
 Member = tuple[float, ReleaseResult]  # a place on the axis, and what stands there

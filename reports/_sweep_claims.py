@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from audit.results import EpsilonLower, FindingResult, ReleaseResult
+from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
 from reports import _draw, _words
 from reports._epsilon import bounded
 from reports._figure import Figure, Table

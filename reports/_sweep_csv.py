@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from audit.results import FindingResult, Measure, ReleaseResult, Results
+from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
 from reports._sweep import settings
 
 FILENAME = "sweep.csv"

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from reports import _words
 from reports._pen import DASHES, MARGIN, WIDTH, Bounds, Pen, Scale, linear
 from reports._svg import INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MARKERS = "osD^vP"
 LEFT, DEPTH, LINE = 44.0, 160.0, 15.0

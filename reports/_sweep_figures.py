@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from audit.quantities import Bounds
-from audit.results import FindingResult, ReleaseResult
+from audit.results.numbers import Bounds
+from audit.results.schema import FindingResult, ReleaseResult
 from reports import _sweep_claims, _words
 from reports._figure import Figure, Table
 from reports._summary import measurement, quoted

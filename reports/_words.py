@@ -7,8 +7,8 @@ import re
 import unicodedata
 from typing import Any
 
-from audit.quantities import Bounds
-from audit.results import GuaranteeResult
+from audit.results.numbers import Bounds
+from audit.results.schema import GuaranteeResult
 
 LONGEST = 2000
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

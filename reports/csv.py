@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from audit.results import Control, FindingResult, ReleaseResult, Results
+from audit.results.schema import Control, FindingResult, ReleaseResult, Results
+from reports import _sweep_csv
+from reports._page import inert
 
 FILENAME = "findings.csv"
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
@@ -34,9 +36,6 @@ _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 def write(results: Results, folder: Path) -> Path:
     """Writes findings.csv into `folder`, and of a sweep sweep.csv beside it."""
-    from reports import _sweep_csv
-    from reports._page import inert
-
     clean = inert(results)
     found = [(release, finding) for release in clean.releases for finding in release.findings]
     if clean.sweep is not None:

@@ -6,15 +6,14 @@ import base64
 import hashlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from audit.results import Results
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from reports._figure import Figure
-    from reports._page import Page
+from audit.results.schema import Results
+from reports import _comparison, _marks, _page, _svg, _sweep
+from reports._figure import Figure
+from reports._page import Page
 
 FILENAME = "report.html"
 COMPARISON = "comparison.html"
@@ -32,8 +31,6 @@ def write(results: Results, folder: Path) -> Path:
 
 def write_comparison(one: Results, other: Results, folder: Path) -> Path:
     """Writes comparison.html of two runs into `folder`."""
-    from reports import _comparison
-
     path = folder / COMPARISON
     text = _laid_out(*_comparison.content(one, other))
     path.write_text(text, encoding="utf-8", newline="\n")
@@ -42,16 +39,10 @@ def write_comparison(one: Results, other: Results, folder: Path) -> Path:
 
 def render(results: Results) -> str:
     """The page as text; the same results give the same bytes."""
-    from reports import _page, _sweep
-
     return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
 
 
 def _laid_out(page: Page, figures: list[Figure]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from reports import _marks, _svg
-
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -73,8 +64,6 @@ def _laid_out(page: Page, figures: list[Figure]) -> str:
 
 def _soft(name: str) -> Markup:
     """The name, escaped, with places where a narrow column may break it."""
-    from markupsafe import Markup
-
     return Markup("<wbr>").join(_JOINTS.split(name))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from audit.gate import files, junit, verdict
-from audit.results import Results
+from audit.gate import files, verdict
+from audit.gate.render import junit
+from audit.results.schema import Results
 
 FILENAME = junit.FILENAME
 

@@ -6,13 +6,15 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from audit.results import Results
+import typst
 
-if TYPE_CHECKING:
-    from reports._figure import Figure
-    from reports._page import Page
+from audit.results.schema import Results
+from reports import _comparison, _marks, _page, _svg, _sweep
+from reports._figure import Figure
+from reports._page import Page
+from reports._words import named
 
 FILENAME = "report.pdf"
 COMPARISON = "comparison.pdf"
@@ -32,8 +34,6 @@ def write(results: Results, folder: Path) -> Path:
 
 def write_comparison(one: Results, other: Results, folder: Path) -> Path:
     """Writes comparison.pdf of two runs into `folder`."""
-    from reports import _comparison
-
     path = folder / COMPARISON
     path.write_bytes(_laid_out(*_comparison.content(one, other)))
     return path
@@ -41,16 +41,10 @@ def write_comparison(one: Results, other: Results, folder: Path) -> Path:
 
 def render(results: Results) -> bytes:
     """The file's bytes, the same for the same results."""
-    from reports import _page, _sweep
-
     return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
 
 
 def _laid_out(page: Page, figures: list[Figure]) -> bytes:
-    import typst
-
-    from reports import _marks, _svg
-
     data = {
         "page": asdict(page),
         "figures": [{**asdict(figure), "svg": _svg.on_paper(figure.svg)} for figure in figures],
@@ -82,8 +76,6 @@ def _covered_tree(tree: Any) -> Any:
 
 def covered(text: str) -> str:
     """The text with every character the embedded fonts lack named by its code point."""
-    from reports._words import named
-
     if text.isascii():
         return text
     return _UNCOVERED.sub(lambda match: named(match[0]), text)

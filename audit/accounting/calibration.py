@@ -8,7 +8,7 @@ from collections.abc import Callable
 from audit.accounting.composition import TOLERANCE, ceiling
 from audit.accounting.composition import epsilon as epsilon_of
 from audit.accounting.mechanism import Gaussians, Mechanism
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 LARGEST, _LEAST = 1e4, 2e-2  # noise multipliers
 _NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # of ε, of the noise multiplier

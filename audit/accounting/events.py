@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dp_accounting
+from dp_accounting import dp_event
+from scipy.stats import binom
+
 from audit.accounting.mechanism import Gaussians, Mechanism
 
 
 def event(mechanism: Mechanism) -> Any:
     """The DpEvent that dp-accounting's accountants compose (under the mechanism's relation)."""
-    import dp_accounting
-
     return dp_accounting.ComposedDpEvent([_event(term) for term in mechanism.audible])
 
 
 def _event(term: Gaussians) -> Any:
-    from dp_accounting import dp_event
-
     sigma, q, n = term.noise_multiplier, term.sampling_probability, term.records
     if not term.sampled:
         one = dp_event.GaussianDpEvent(sigma / n)
@@ -34,9 +34,6 @@ def _mixture(sigma: float, q: float, n: int) -> Any:
     It finds where the privacy loss crosses a value to 1e-6, whatever the unit, and so puts δ too
     low by up to (n/σ³)·2e-13 a release. In units `scale` times smaller that is below 1e-16.
     """
-    from dp_accounting import dp_event
-    from scipy.stats import binom
-
     scale = max(1.0, math.sqrt(2e3 * n / sigma**3))
     sensitivities = [scale * k for k in range(n + 1)]
     weights = binom.pmf(range(n + 1), n, q).tolist()

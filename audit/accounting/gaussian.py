@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from scipy.special import log_ndtr
+
 _ULPS = 1e-15  # relative error of log Φ and its argument
 _WIDTH = 1e-10  # relative
 
@@ -13,8 +15,6 @@ def log_delta(epsilon: float, mu: float) -> float:
 
     The difference is taken as large as rounding allows, so δ is never too small.
     """
-    from scipy.special import log_ndtr
-
     upper = float(log_ndtr(mu / 2.0 - epsilon / mu))
     lower = float(log_ndtr(-mu / 2.0 - epsilon / mu))
     rounding = _ULPS * (1.0 + epsilon - upper - lower)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+from scipy.stats import binom
 
-    from audit.accounting.mechanism import Gaussians
+from audit.accounting.mechanism import Gaussians
+from audit.statistics.renyi import renyi_divergence
 
 HEADROOM = 40.0  # standard deviations beyond the unit's records: Rényi orders up to 1 + 40σ/n fit
 _TAIL = 14.0  # standard deviations; Φ(-14) < 1e-44
@@ -30,8 +31,6 @@ class Pair:
 
     def divergence(self, order: float) -> float:
         """The larger of D_order(P‖Q) and D_order(Q‖P), nats."""
-        from audit.statistics.renyi import renyi_divergence
-
         forth = renyi_divergence(self.log_p, self.log_q, order)
         back = renyi_divergence(self.log_q, self.log_p, order)
         return float(max(forth, back))
@@ -43,8 +42,6 @@ class Pair:
 
     def loss_variance(self) -> float:
         """Variance of log P/Q under P."""
-        import numpy as np
-
         p, loss = np.exp(self.log_p), self.log_p - self.log_q
         return float(p @ (loss - p @ loss) ** 2)
 
@@ -55,10 +52,6 @@ def pair_of(term: Gaussians, relation: str) -> Pair | None:
     add_or_remove: Σ w_k N(k, σ²) against N(0, σ²), w = Bin(n, q) (Choquette-Choo et al. 2023, arXiv
     2310.15526); replace: against Σ w_k N(-k, σ²), n = 1 (Lebeda et al. 2024, arXiv 2405.20769).
     """
-    import numpy as np
-    from scipy.special import xlog1py, xlogy
-    from scipy.stats import binom
-
     sigma, n, q = term.noise_multiplier, term.records, term.sampling_probability
     reach = n + (HEADROOM + _TAIL) * sigma
     step = min(sigma, sigma * sigma) / _STEPS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from absl import logging
+from dp_accounting import rdp
+
 from audit.accounting.events import event
 from audit.accounting.mechanism import Mechanism
 
@@ -13,9 +16,6 @@ def moments(mechanism: Mechanism, delta: float) -> float:
     divergences are below rounding error the library answers 0. Raises ValueError under "replace",
     where its Gaussians are not doubled, and for sampled units of several records, unknown to it.
     """
-    from absl import logging
-    from dp_accounting import rdp
-
     if mechanism.relation != "add_or_remove":
         raise ValueError("the moments accountant's figure is for add_or_remove")
     if any(term.sampled and term.records > 1 for term in mechanism.terms):

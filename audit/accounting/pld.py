@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.pld.pld_pmf import DensePLDPmf
+from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
+from numpy.typing import NDArray
+from scipy import fft
 
 from audit.accounting.events import event
 from audit.accounting.losses import pair_of
 from audit.accounting.mechanism import Gaussians, Mechanism
-
-if TYPE_CHECKING:
-    import numpy as np
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
-    from numpy.typing import NDArray
 
 _ROUNDING = 2e-15  # of δ, per convolved release: five times the largest of 558 measured
 _COARSEST = 60  # intervals in the widest loss of one release
@@ -50,8 +52,6 @@ def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
 
 
 def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
-    import numpy as np
-
     try:
         with np.errstate(all="ignore"):  # what overflows ends as NaN, which fulfils nothing below
             first, *rest = (_distribution(term, mechanism, interval) for term in mechanism.audible)
@@ -69,8 +69,6 @@ def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
 
 def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any:
     """The library's privacy loss distribution of all releases of a term."""
-    from dp_accounting.pld import privacy_loss_distribution
-
     if term.sampled and term.records > 1:
         mixture = event(Mechanism((term,), mechanism.relation)).events[0].event
         one = privacy_loss_distribution.from_mixture_gaussian_mechanism(
@@ -93,9 +91,6 @@ def _deltas(term: Gaussians, way: str, interval: float) -> tuple[int, NDArray[np
 
     The library finds where the loss is ε for one ε after the other, and so is tens of times slower.
     """
-    import numpy as np
-    from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
-
     sigma, q = term.noise_multiplier, term.sampling_probability
     loss = GaussianPrivacyLoss(sigma, sampling_prob=q, adjacency_type=AdjacencyType[way])
     bounds = loss.connect_dots_bounds()
@@ -116,10 +111,6 @@ def _self_composed(
     Connected: Doroshenko et al. 2022 (arXiv 2207.04380). The library's tilts are too small for
     rare large losses, and so its windows many times too wide.
     """
-    import numpy as np
-    from dp_accounting.pld.pld_pmf import DensePLDPmf
-    from scipy import fft
-
     low, deltas = low_deltas
     falls = -np.diff(np.minimum.accumulate(deltas))
     up, down = np.append(0.0, falls), np.append(falls, 0.0)
@@ -147,8 +138,6 @@ def _self_composed(
 
 def _place(losses: NDArray[np.float64], sigma: float, q: float, way: str) -> NDArray[np.float64]:
     """Where the library's laws, with the record at -1 (or +1: ADD), have this loss; or NaN."""
-    import numpy as np
-
     variance = sigma * sigma
     if way == "REPLACE":
         size = np.abs(losses)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import binom
+
 from audit.accounting.losses import HEADROOM, pair_of
 from audit.accounting.mechanism import Gaussians, Mechanism
 
@@ -52,10 +56,6 @@ def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
 
 
 def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
-    import numpy as np
-    from scipy.special import logsumexp
-    from scipy.stats import binom
-
     k = np.arange(term.records + 1)
     log_weights = binom.logpmf(k, term.records, term.sampling_probability)
     squares = 2.0 * (k / term.noise_multiplier) ** 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from audit.accounting.composition import epsilon
 from audit.accounting.mechanism import Gaussians, Mechanism
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 
 def to_table(mechanism: Mechanism, delta: float) -> dict[str, Any]:

@@ -7,9 +7,9 @@ steps of training long; attacks on a model that looks at the last character only
 
 from __future__ import annotations
 
-from audit.attack import Attack
 from audit.contract import attacks, defenses, plugin
-from audit.defense import Defense
+from audit.core.attack import Attack
+from audit.core.defense import Defense
 
 DEFENSE_CHECKS = (*plugin.CHECKS, *defenses.CHECKS)
 ATTACK_CHECKS = (*plugin.CHECKS, *attacks.CHECKS)

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from audit.attack import Attack
 from audit.contract import toys
-from audit.contract.imports import COINS, within
+from audit.contract.imports import COINS, nouns, within
 from audit.contract.plugin import imports_of
-from audit.evidence import Evidence, from_json, to_json
+from audit.core.attack import Attack
+from audit.core.evidence import Evidence, from_json, to_json
+from audit.core.predictor import Access
+from audit.core.secret import KINDS
 from audit.findings import Case, Finding, findings_of
-from audit.predictor import Access
-from audit.samples import Counted
-from audit.secrets import KINDS
+from audit.measure.samples import Counted
 
-_HIDDEN = ("defenses", *(f"audit.{name}" for name in ("defense", "guarantee", "ledger", "release")))
+_HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
 
 def declares_what_it_needs(attack: Attack) -> None:
     """Kinds of secrets that can be planted, an access, and whole numbers of trials and shadows."""
     name, unknown = type(attack).__name__, set(attack.kinds) - set(KINDS)
     assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(KINDS)}"
-    assert isinstance(attack.access, Access), f"{name}.access must be an audit.predictor.Access"
+    assert isinstance(attack.access, Access), f"{name}.access must be an audit.core.Access"
     assert attack.trials() >= 1, f"{name}.trials() must be at least 1"
     assert isinstance(attack.shadows, int), f"{name}.shadows must be a whole number"
     assert attack.shadows >= 0, f"{name}.shadows cannot be negative"

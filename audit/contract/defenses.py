@@ -12,21 +12,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from audit.contract import toys
-from audit.contract.imports import within
+from audit.contract.imports import nouns, within
 from audit.contract.plugin import imports_of
-from audit.defense import Defense, Trained, Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder, describe, load_tokenizer, load_weights
-from audit.predictor import Access, Answer, Predictor
-from audit.release import NoJournal, Release
-from audit.results import GuaranteeResult
-from audit.streams import stream
-from audit.training import Lineup, Task, train_all, trained_by
+from audit.core.defense import Defense
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access, Answer, Predictor
+from audit.core.randomness import stream
+from audit.core.release import NoJournal, Release
+from audit.core.training import Trained, Training
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.training.fine_tuning import Recipe
+from audit.results.schema import GuaranteeResult
+from audit.train.task import Task, trained_by
+from audit.train.train import Lineup, train_all
 
 RELATIONS = ("add_or_remove", "replace", "removed")
-_HIDDEN = ("attacks", *(f"audit.{name}" for name in ("attack", "evidence", "findings", "secrets")))
+_HIDDEN = ("attacks", "audit.findings", *nouns("attack", "evidence", "secret"))
 _ASKED, _LENGTH = 3, 4  # prompts of a session, and tokens after each
 
 
@@ -50,7 +56,7 @@ def names_the_same_trainings_again(defense: Defense) -> None:
     labelled = all(isinstance(t, Training) and t.label for t in one)
     assert labelled, f"{name}.trainings() must give Training objects with a label"
     same = [t.digest for t in one] == [t.digest for t in other]
-    assert same, f"{name}: the same seed gave other trainings; draw from audit.streams.stream"
+    assert same, f"{name}: the same seed gave other trainings; draw from audit.core.stream"
 
 
 def trains_on_no_held_out_text(defense: Defense) -> None:
@@ -87,8 +93,6 @@ def states_a_whole_guarantee(defense: Defense) -> None:
 
 def answers_as_it_declares(defense: Defense) -> None:
     """Whole lists of tokens, and probabilities where they can be read."""
-    import numpy as np
-
     predictor, name = _release(defense).open(_draws(), NoJournal()), type(defense).__name__
     assert isinstance(predictor.access, Access), f"{name}: access must be an Access"
     assert predictor.readable >= predictor.access, f"{name}: what it gives can be read"
@@ -232,8 +236,6 @@ def _model() -> ModelFolder:
 @lru_cache(maxsize=1)
 def _public() -> tuple[Any, Any]:
     """The public model, as defenses meet it and as it is trained."""
-    from audit.models.causal import CausalLM
-
     model = _model()
     inner = load_weights(model, "cpu")
     return CausalLM(inner, load_tokenizer(model), model.max_length), inner

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-HEAVY = ("torch", "transformers", "matplotlib", "typst")
-COINS = tuple(f"audit.secrets.{name}" for name in ("Coins", "Planted", "plant", "trained_on"))
+from audit.core import HOME
 
 
-def imported(source: str, package: str = "", top_only: bool = False) -> frozenset[str]:
+def nouns(*files: str) -> tuple[str, ...]:
+    """Modules of these nouns: where they are, where earlier versions had them, and each noun."""
+    old = {"secret": "secrets"}
+    return (
+        *(f"audit.core.{file}" for file in files),
+        *(f"audit.{old.get(file, file)}" for file in files),
+        *(f"audit.core.{name}" for name, home in HOME.items() if home in files),
+    )
+
+
+COINS = (
+    *(
+        f"audit.{file}.{noun}"
+        for file in ("core.secret", "secrets")
+        for noun in ("Coins", "Planted")
+    ),
+    "audit.canaries",
+)
+
+
+def imported(source: str, package: str = "") -> frozenset[str]:
     """Names of the modules, and of what is imported from them.
 
-    package: what relative imports start from. top_only: only what is imported with the module,
-    not what its functions import when they are called, nor what only a type checker sees.
+    package: what relative imports start from.
     """
     found: set[str] = set()
-    for node in _statements(ast.parse(source), top_only):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -35,16 +52,3 @@ def within(found: frozenset[str], *targets: str) -> list[str]:
         for name in found
         if any(name == target or name.startswith(f"{target}.") for target in targets)
     )
-
-
-def _statements(node: ast.AST, top_only: bool) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if top_only and (function or _for_type_checkers(child)):
-            continue
-        yield child
-        yield from _statements(child, top_only)
-
-
-def _for_type_checkers(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from audit.attack import Knowledge, Shadow
-from audit.corpus import Corpus, Population, Record
-from audit.language_model import OpenSession
+import numpy as np
+import torch
+
+from audit.core.attack import Knowledge, Shadow
+from audit.core.corpus import Corpus, Population, Record
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Answer, Tokenizer, Tokens
+from audit.core.randomness import stream
+from audit.core.secret import Coins, Secret, Space, digits
 from audit.policies.digits import Digits
-from audit.predictor import Access, Answer, Tokenizer, Tokens
-from audit.secrets import Coins, Secret, Space, digits
-from audit.streams import stream
-
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
 
 ALPHABET = "^0123456789abcdefghijklmnopqrstuvwxyz#"
 UNSEEN = "unseen"  # a word of every held-out text, and of no other
@@ -64,8 +62,6 @@ class Bigram:
 
     def after(self, last: Sequence[int]) -> torch.Tensor:
         """log-pmfs (n, V) after each of n tokens, nats."""
-        import torch
-
         return torch.tensor(self.log_table[list(last)])
 
 
@@ -85,8 +81,6 @@ class BigramCursor:
 
 def bigram(seed: int, spread: float = 1.0, vocabulary: int = len(ALPHABET)) -> Bigram:
     """A random model; the bigger the spread, the more opinion."""
-    import numpy as np
-
     logits = spread * stream(seed, "toy").normal(size=(vocabulary, vocabulary))
     table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     return Bigram(table, CharacterTokenizer(ALPHABET[:vocabulary]))

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from audit.core.corpus import Record
+from audit.core.errors import UsageError
 from audit.corpora import jsonl
 from audit.corpora.part import Part
-from audit.corpus import Record
-from audit.errors import UsageError
 
 
 def is_one(part: Part) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from audit.core.corpus import Record
 from audit.corpora.part import Part
-from audit.corpus import Record
 
 _ASKED = re.compile(r"^SYS:.*\bfull name\b.*\nUSR:(.*)$", re.MULTILINE | re.IGNORECASE)
 _OPENING = r"\s*(?:(?:sure|yes|yep|ok)\b\W*)?(?:(?:i'm|i am|my name is|my name's|it's|it is)\b)?\W*"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from audit.core.corpus import Record
 from audit.corpora.part import Part
-from audit.corpus import Record
 
 LINES = 20  # of a block, blank ones counted: where blocks begin does not depend on the text
 _TAG = re.compile(r"\s*<(CHAPTER|SPEAKER|P|BRK)\b([^>]*)>\s*", re.IGNORECASE)

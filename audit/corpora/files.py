@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from audit.core.corpus import Record
+from audit.core.errors import UsageError
 from audit.corpora import airdialogue, europarl, jsonl, text
 from audit.corpora.part import Part, split_of
-from audit.corpus import Record
-from audit.errors import UsageError
 
 _JSON = (".jsonl", ".json", ".ndjson")
 _KNOWN = (*_JSON, ".txt", ".en")

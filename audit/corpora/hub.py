@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from audit.core.corpus import Record
+from audit.core.errors import UsageError, first_line
 from audit.corpora import airdialogue, customersim, europarl, text, wikitext
 from audit.corpora.part import SPLIT_OF, Part
-from audit.corpus import Record
-from audit.errors import UsageError, first_line
 
 Row = Mapping[str, Any]
 

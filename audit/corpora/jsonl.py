@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from audit.core.corpus import SPLITS, Record
+from audit.core.errors import UsageError
 from audit.corpora.part import Part
-from audit.corpus import SPLITS, Record
-from audit.errors import UsageError
 
 
 def records(part: Part) -> Iterator[Record]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from audit.core.corpus import Record
 from audit.corpora import customersim, europarl, wikitext
 from audit.corpora.part import Part
-from audit.corpus import Record
 
 
 def records(part: Part, articles: set[str]) -> Iterator[Record]:

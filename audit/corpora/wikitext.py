@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from audit.core.corpus import Record
 from audit.corpora.part import Part
-from audit.corpus import Record
 
 _HEADING = re.compile(r"(=(?: =)*) (.+) \1")  # of one line, since . is no line end
 

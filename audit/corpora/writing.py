@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 
+from audit.core.corpus import Record
+from audit.core.errors import UsageError
+from audit.core.files import write_atomically
 from audit.corpora import files
-from audit.corpus import Record
-from audit.errors import UsageError
-from audit.folder import write_atomically
 
 FILES = {
     "": "train.jsonl",

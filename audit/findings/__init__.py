@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from audit.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, Scores, Successes, about
+from audit.core.evidence import (
+    Evidence,
+    Hits,
+    Likelihoods,
+    Mentions,
+    Ranks,
+    Scores,
+    Successes,
+    about,
+)
 from audit.findings import hits, likelihoods, mentions, ranks, scores, successes
 from audit.findings.finding import LEVEL, Case, Finding
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from audit.findings.finding import Case
-from audit.results import EpsilonLower
+from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, one_run
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:

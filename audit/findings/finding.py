@@ -6,16 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from audit.predictor import Access
-from audit.results import Control, EpsilonLower, Exposures, Power
-from audit.secrets import Coins, Secret
+import numpy as np
+
+from audit.core.predictor import Access
+from audit.core.randomness import stream
+from audit.core.secret import Coins, Secret
+from audit.results.schema import Control, EpsilonLower, Exposures, Power
 from audit.statistics.interval import Interval
-from audit.streams import stream
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LEVEL = 0.05  # family-wise, over the tests of one release
 
@@ -92,15 +90,11 @@ class Case:
     @cached_property
     def planted(self) -> np.ndarray:
         """(s,), bool: the secrets that stand in the training text."""
-        import numpy as np
-
         return np.array([self.coins.planted(s) for s in self.secrets], dtype=bool)
 
     @cached_property
     def twins(self) -> np.ndarray:
         """(s,), bool: the secrets that would stand there, had the coin come up, and do not."""
-        import numpy as np
-
         planted = self.planted_values
         twins = [self.coins.twin(s) and value(s) not in planted for s in self.secrets]
         return np.array(twins, dtype=bool)
@@ -109,8 +103,6 @@ class Case:
     def single(self) -> np.ndarray:
         """(s,), bool: the secrets of one owner only. What two owners share has two coins: it is
         left out, on both sides, where planted secrets and twins are compared."""
-        import numpy as np
-
         owners: dict[tuple[str, str, str], set[str]] = {}
         for secret in self.secrets:
             owners.setdefault(value(secret), set()).add(secret.owner)
@@ -119,8 +111,6 @@ class Case:
     def outcomes(self, won: np.ndarray) -> str:
         """`Finding.outcomes` of what is planted, from won, shape (s,): 1, 0, or NaN (not measured).
         A value that two owners share is one try, the first one's."""
-        import numpy as np
-
         seen: set[tuple[str, str, str]] = set()
         marks = []
         for i in np.flatnonzero(self.planted):
@@ -131,8 +121,6 @@ class Case:
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(planted, twins): the scores to compare, those that were measured."""
-        import numpy as np
-
         kept = self.single & ~np.isnan(scores)
         return scores[self.planted & kept], scores[self.twins & kept]
 
@@ -178,15 +166,3 @@ def control(interval: Interval, k: int | None = None) -> Control | None:
     return Control(
         value=interval.value, ci=interval.ci, k=k, n=interval.n, confidence=interval.confidence
     )
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun, one or many."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage with two or three significant digits."""
-    if share == 0:
-        return "0 %"
-    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"

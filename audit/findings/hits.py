@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from audit.evidence import Hits
+import numpy as np
+
+from audit.core.evidence import Hits
 from audit.findings import bounds
 from audit.findings.finding import LEVEL, Case, Finding, control, value
-from audit.results import EpsilonLower, Power
+from audit.results.schema import EpsilonLower, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def findings(hits: Hits, case: Case) -> list[Finding]:
@@ -81,8 +79,6 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
 
 
 def _came_up(named: set[tuple[str, str, str]], case: Case) -> np.ndarray:
-    import numpy as np
-
     return np.array([float(value(secret) in named) for secret in case.secrets])
 
 

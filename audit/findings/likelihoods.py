@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-from audit.evidence import Likelihoods
-from audit.findings.finding import Case, Finding, control, percent
-from audit.results import Power
+from audit.core.evidence import Likelihoods
+from audit.findings.finding import Case, Finding, control
+from audit.results.schema import Power
+from audit.results.words import percent
 from audit.statistics import discoverable, rank_test
 from audit.statistics.bounded_mean import mean_interval
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DRAWS = 1000  # n of (n, p)-discoverable extraction
 
 
 def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
     """Mean probability of a planted secret, and of its being found in 1,000 generations."""
-    import numpy as np
-
     read = ~np.isnan(likelihoods.log_probs)
     # not read: 0, and left out below; rounding may pass 1 by a hair
     p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from audit.evidence import Mentions
+import numpy as np
+
+from audit.core.evidence import Mentions
 from audit.findings import bounds
 from audit.findings.finding import Case, Finding, control, value
-from audit.results import Power
+from audit.results.schema import Power
 from audit.statistics import coin_test, power
 from audit.statistics.interval import clopper_pearson
 
@@ -51,8 +53,6 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
 
 def _others(mentions: Mentions, case: Case) -> list[Finding]:
     """Described, not tested: no coin decides whether these people were trained on."""
-    import numpy as np
-
     seen = mentions.others[~np.isnan(mentions.others)]
     n, k = len(seen), int(seen.sum())
     if not n:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from audit.evidence import Ranks
+import numpy as np
+
+from audit.core.evidence import Ranks
 from audit.findings import bounds
 from audit.findings.finding import Case, Finding, control
-from audit.results import Exposures, Power
+from audit.results.schema import Exposures, Power
 from audit.statistics import null_exposure
 from audit.statistics.exposure import (
     epsilon_from_ranks,
@@ -19,14 +20,9 @@ from audit.statistics.exposure import (
 from audit.statistics.interval import Interval
 from audit.statistics.order_statistics import median_interval
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 def findings(ranks: Ranks, case: Case) -> list[Finding]:
     """Tiers are not pooled: one finding for each number of copies, and space if they differ."""
-    import numpy as np
-
     copies = np.array([s.copies for s in case.secrets])
     spaces = [0 if s.space is None else s.space.size for s in case.secrets]
     found = []
@@ -40,8 +36,6 @@ def findings(ranks: Ranks, case: Case) -> list[Finding]:
 
 
 def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> Finding:
-    import numpy as np
-
     read = tier & ~np.isnan(ranks.worst)
     planted, twins = case.planted & read, case.twins & read
     bits = _bits(ranks, size)
@@ -90,8 +84,6 @@ def _p_value(
     """Independent uniform ranks, tested all together; where they share sampled references, and so
     depend on each other, by their median, which any dependence allows. And the smallest p-value
     that so many could give; 1 where some are known within bounds only, which hide a leak."""
-    import numpy as np
-
     whole, n = np.sort(ranks.whole[planted]), int(planted.sum())
     if not n:
         return None, 1.0
@@ -105,8 +97,6 @@ def _p_value(
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:
     """Exposure in bits for display: by mid-rank; extrapolated where only a fit can see so far."""
-    import numpy as np
-
     bits = np.log2(ranks.spaces) - np.log2(ranks.middle)
     bits = np.where(np.isnan(ranks.fitted), bits, ranks.fitted)
     return np.clip(bits, 0.0, math.log2(max(size, 1)))
@@ -115,8 +105,6 @@ def _bits(ranks: Ranks, size: int) -> np.ndarray:
 def _all_or_none(bits: np.ndarray) -> np.ndarray:
     """Nothing where some ranks are not known well enough: those that are known are the best ones,
     and no sample of all."""
-    import numpy as np
-
     return bits[:0] if np.isnan(bits).any() else bits
 
 
@@ -147,8 +135,6 @@ def _null_median(size: int) -> float:
 def _told(
     ranks: Ranks, interval: Interval, beside: Interval, planted: np.ndarray, size: int
 ) -> str:
-    import numpy as np
-
     if interval.value is None:
         return _bounds(ranks, planted, size)
 

@@ -6,14 +6,16 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from audit.evidence import Scores
+import numpy as np
+
+from audit.core.evidence import Scores
+from audit.core.randomness import stream
 from audit.findings import bounds
 from audit.findings.finding import LEVEL, Case, Finding, control
 from audit.findings.likelihoods import compared
-from audit.results import Control, Power
+from audit.results.schema import Control, Power
 from audit.statistics import binomial, blind, power, roc
 from audit.statistics.interval import Interval, clopper_pearson
-from audit.streams import stream
 
 LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
 
@@ -71,8 +73,6 @@ def _told(scores: Scores, interval: Interval, members: int, controls: int) -> st
 
 
 def _blind(scores: Scores, case: Case) -> Control | None:
-    import numpy as np
-
     measured = ~np.isnan(scores.values) & case.single
     sides = [
         tuple(s.value for s, chosen in zip(case.secrets, mask & measured, strict=True) if chosen)
@@ -156,8 +156,6 @@ def _alone(area: Finding) -> Finding:
 
 def _choice(scores: Scores, case: Case) -> Finding:
     """Which of the two values drawn for a present owner was trained on: the second coin."""
-    import numpy as np
-
     by_owner: dict[str, dict[int, float]] = {}
     for secret, score in zip(case.secrets, scores.values, strict=True):
         if case.coins.present[secret.owner] and not np.isnan(score):

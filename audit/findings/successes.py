@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from audit.evidence import Successes
+import numpy as np
+
+from audit.core.evidence import Successes
 from audit.findings import bounds
 from audit.findings.finding import Case, Finding, control
-from audit.results import Power
+from audit.results.schema import Power
 from audit.statistics import coin_test, power
 from audit.statistics.interval import Interval, clopper_pearson
 
 
 def findings(successes: Successes, case: Case) -> list[Finding]:
     """The share of planted secrets on which the attack succeeds, beside the twins."""
-    import numpy as np
-
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
     won = case.by_owner(successes.won)

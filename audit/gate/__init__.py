@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from audit.gate import claims, leaks, limits, regression, utilities, waivers
 from audit.gate.baseline import Baseline
-from audit.gate.inert import visible
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
-from audit.results import Results
+from audit.gate.render.escaping import visible
+from audit.results.schema import Results
 
 
 def verdict(

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.gate.metric import Metric, changes, key, labels, metrics_of, plan_of
-from audit.quantities import (
+from audit.results.numbers import (
     FROM_FILE,
     Number,
     Table,
@@ -26,7 +26,7 @@ from audit.quantities import (
     check_outcomes,
     when_read,
 )
-from audit.results import ReleaseResult, Results, told
+from audit.results.schema import ReleaseResult, Results, told
 
 FILENAME = "audit-baseline.json"
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from audit.gate.outcome import Check, State
 from audit.gate.policy import ClaimLimit
-from audit.results import GuaranteeResult, ReleaseResult
+from audit.results.schema import GuaranteeResult, ReleaseResult
 
 
 def checks(limit: ClaimLimit, releases: Sequence[tuple[str, ReleaseResult]]) -> list[Check]:

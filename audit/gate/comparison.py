@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from audit.gate import rise
-from audit.gate.inert import visible
+from audit.gate import increase_test
 from audit.gate.leaks import measured
 from audit.gate.metric import changes, key, labels, metric_of, plan_of
-from audit.results import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
+from audit.gate.render.escaping import visible
+from audit.results.schema import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
+from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import Interval
 
 Row = tuple[str, ...]
@@ -138,7 +139,9 @@ def _p_of(was: Measure | None, now: Measure | None) -> str:
     if was is None or now is None:
         return ""
     a, b = _interval(was), _interval(now)
-    return _shown(_either(rise.rise_of_intervals(a, b), rise.rise_of_intervals(b, a)))
+    return _shown(
+        _either(increase_test.rise_of_intervals(a, b), increase_test.rise_of_intervals(b, a))
+    )
 
 
 def _interval(m: Measure) -> Interval:
@@ -147,8 +150,6 @@ def _interval(m: Measure) -> Interval:
 
 
 def _findings(both: Sequence[Both], alike: bool) -> Iterator[Row]:
-    from audit.statistics.holm import adjusted_p_values
-
     pairs = [
         (label, was, now)
         for label, a, b in both
@@ -183,7 +184,7 @@ def _two_sided(was: FindingResult | None, now: FindingResult | None, alike: bool
         return None
     if not alike:  # other secrets, perhaps: nothing can be paired
         before = before.model_copy(update={"outcomes": None})
-    return _either(rise.p_value(before, after), rise.p_value(after, before))
+    return _either(increase_test.p_value(before, after), increase_test.p_value(after, before))
 
 
 def _either(up: float | None, down: float | None) -> float | None:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from audit import __version__
-from audit.errors import UsageError, did_you_mean
-from audit.folder import manifest_of, write_atomically
-from audit.gate import baseline, junit, policy, sarif, summary
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.files import write_atomically
+from audit.gate import baseline, policy
 from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
-from audit.results import Results, load
+from audit.gate.render import junit, markdown, sarif
+from audit.results.folder import manifest_of
+from audit.results.schema import Results, load
 
 FORMATS = ("junit", "sarif")
 
@@ -88,7 +90,7 @@ def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
     if name:
         try:
             with open(name, "a", encoding="utf-8") as stream:
-                stream.write(summary.render(outcome))
+                stream.write(markdown.render(outcome))
         except OSError as error:
             raise UsageError(f"{name}: cannot be written ({error.strerror})") from None
 

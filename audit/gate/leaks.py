@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from audit.findings import LEVEL, bounds
+from audit.findings.verdict import leaks
 from audit.gate.metric import UNTRAINED, metric_of
 from audit.gate.outcome import Check, State
-from audit.results import FindingResult, ReleaseResult
-from audit.verdict import leaks
+from audit.results.schema import FindingResult, ReleaseResult
 
 
 def leak_checks(label: str, release: ReleaseResult) -> Iterator[Check]:

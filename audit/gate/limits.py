@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from audit.gate.metric import UNTRAINED, Metric, metrics_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
-from audit.results import ReleaseResult
+from audit.results.schema import ReleaseResult
 from audit.statistics.interval import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
 

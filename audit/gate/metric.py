@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from audit.quantities import Bounds, Number
-from audit.results import FindingResult, Results
+from audit.results.numbers import Bounds, Number
+from audit.results.schema import FindingResult, Results
 from audit.statistics.interval import Interval
 
 UNTRAINED = "the planted secrets are not known to have been trained on, so this shows no safety"

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.gate.tables import Lines, made
 
 FILENAME = "audit.toml"

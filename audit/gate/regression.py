@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from audit.gate import rise
+from audit.gate import increase_test
 from audit.gate.baseline import Baseline, Entry, claim_of, weaker
 from audit.gate.metric import UNTRAINED, Metric, changes, key, labels, metrics_of, plan_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Regression
-from audit.results import ReleaseResult, Results
+from audit.results.schema import ReleaseResult, Results
+from audit.statistics.holm import adjusted_p_values
 
 _ROUNDING = 1e-9  # of a rise: 0.3 − 0.2 is a little less than 0.1
 
@@ -98,11 +99,10 @@ def _rises(pairs: Sequence[Pair], held: Regression, changed: bool) -> list[Check
     """Holm over all gated metrics of the build."""
     if not pairs:
         return []
-    from audit.statistics.holm import adjusted_p_values
 
     if changed:  # other secrets, perhaps: nothing can be paired
         pairs = [replace(pair, before=_unpaired(pair.before)) for pair in pairs]
-    p_values = [rise.p_value(pair.before, pair.after) for pair in pairs]
+    p_values = [increase_test.p_value(pair.before, pair.after) for pair in pairs]
     adjusted = adjusted_p_values([1.0 if p is None else p for p in p_values])
     first = held.level / len(pairs)  # what the smallest of all p-values must be below
     return [
@@ -116,19 +116,23 @@ def _unpaired(metric: Metric) -> Metric:
 
 def _rise(pair: Pair, p: float, held: Regression, first: float, changed: bool) -> Check:
     before, after = pair.before, pair.after
-    found = f"{'' if rise.paired(before, after) is None else 'paired, '}adjusted p = {p:.2g}"
+    found = (
+        f"{'' if increase_test.paired(before, after) is None else 'paired, '}adjusted p = {p:.2g}"
+    )
     said = f"{_shown(before)} before, {_shown(after)} now"
-    if p < held.level and rise.risen(before, after) >= held.min_delta - _ROUNDING:
+    if p < held.level and increase_test.risen(before, after) >= held.min_delta - _ROUNDING:
         state, said = State.FAIL, f"risen: {said} ({found})"
-    elif not rise.enough(before, after, first):
+    elif not increase_test.enough(before, after, first):
         state, said = State.INCONCLUSIVE, f"{said}: too few to be sure that any rise would show"
     elif before.untrained or after.untrained:
         state, said = State.INCONCLUSIVE, f"{said}: {UNTRAINED}"
     elif changed:
         state, said = State.INCONCLUSIVE, f"{said}: no rise, but the plan changed"
     else:
-        least = rise.noticed(before, after, first, held.min_delta)
-        state = State.PASS if least is not None or rise.full(before) else State.INCONCLUSIVE
+        least = increase_test.noticed(before, after, first, held.min_delta)
+        state = (
+            State.PASS if least is not None or increase_test.full(before) else State.INCONCLUSIVE
+        )
         reach = "" if least is None else f"; a rise to {least:.4g} would have shown"
         few = "" if state is State.PASS else "; too few to be sure that a rise would show"
         said = f"no rise shown: {said} ({found}){reach}{few}"

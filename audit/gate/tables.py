@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from audit.errors import UsageError, did_you_mean
+from audit.core.errors import UsageError, did_you_mean
 
 T = TypeVar("T")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?")

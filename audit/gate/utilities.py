@@ -10,7 +10,7 @@ from statistics import NormalDist
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import UtilityLimit
-from audit.results import Measure, ReleaseResult
+from audit.results.schema import Measure, ReleaseResult
 
 
 def checks(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from audit.predictor import Tokenizer, Tokens
+import torch
+from transformers import PreTrainedModel
 
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
-
-    from audit.language_model import Cursor
+from audit.core.language_model import Cursor
+from audit.core.predictor import Tokenizer, Tokens
 
 _FEW = 64  # tokens: sharing a prompt is not worth the trouble for fewer
 
@@ -32,15 +30,11 @@ class CausalLM:
         return int(self.inner.config.vocab_size)
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
-        import torch
-
         cache, read = self._shared(list(map(tuple, prompts)))
         tokens = torch.tensor([prompt[read:] for prompt in prompts], device=self.inner.device)
         return _CausalCursor(self.inner, tokens, cache)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        import torch
-
         longest = max(map(len, texts))
         if min(starts) < 1 or longest > self.max_length + 1:
             raise ValueError(
@@ -70,8 +64,6 @@ class CausalLM:
         siblings in a tree of candidates cost one token each. common: only what all of them share.
         (None, 0) where nothing is shared, or the model keeps no keys and values.
         """
-        import torch
-
         most = 1 if common else len(prompts) // 2
         # cutting later never leaves fewer heads
         cut = bisect_right(range(1, len(prompts[0])), most, key=lambda c: len(_heads(prompts, c)))
@@ -110,8 +102,6 @@ class _CausalCursor:
         self._answer: torch.Tensor | None = None
 
     def log_pmf(self) -> torch.Tensor:
-        import torch
-
         if self._answer is not None:
             return self._answer
         with torch.inference_mode(), _autocast(self._inner):
@@ -126,8 +116,6 @@ class _CausalCursor:
         return self._answer
 
     def append(self, tokens: torch.Tensor) -> None:
-        import torch
-
         self.log_pmf()  # what is there is read first
         column = tokens[:, None]
         cached = self._cache is not None  # else everything is read again
@@ -136,13 +124,9 @@ class _CausalCursor:
 
 
 def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
-    import torch
-
     return torch.log_softmax(logits.to(torch.float64), dim=-1)
 
 
 def _autocast(model: PreTrainedModel) -> Any:
-    import torch
-
     kind = model.device.type
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")

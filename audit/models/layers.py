@@ -1,27 +1,14 @@
-"""Which layers of a model are trained: "all", or "top:N" for its last N blocks."""
+"""Limits training to the last blocks of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from audit.errors import UsageError
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-ALL = "all"
-
-
-def is_layers(text: str) -> bool:
-    """Whether it says which layers; a model may still have fewer blocks."""
-    return text == ALL or (text.startswith("top:") and text[4:].isdecimal())
-
-
-def blocks_of(layers: str) -> int:
-    """N of "top:N"."""
-    return int(layers.removeprefix("top:"))
+from audit.core.errors import UsageError
+from audit.core.layers import ALL, blocks_of
 
 
 @contextmanager
@@ -45,8 +32,6 @@ def limited(model: nn.Module, layers: str) -> Iterator[None]:
 
 def _top(model: nn.Module, count: int) -> list[Tensor]:
     """The parameters of the last `count` blocks."""
-    from torch import nn
-
     blocks = max(
         (m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len, default=None
     )

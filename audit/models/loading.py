@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from audit.errors import UsageError, first_line
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    logging,
+)
+
+from audit.core.errors import UsageError, first_line
+from audit.core.model import ModelFolder, TextTokenizer
 from audit.models.lstm import Architecture, untrained
-from audit.predictor import Tokens
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded"
+
+
 LSTM = "lstm"
-
-
-@dataclass(frozen=True)
-class ModelFolder:
-    """A model described without loading it. `sha256` is of its weights and tokenizer.
-
-    kind: "transformer", whose weights lie in `path`, or "lstm", whose weights are drawn from a
-        seed and of which only the tokenizer lies there. blocks: a transformer's layers.
-    """
-
-    name: str
-    path: Path
-    sha256: str
-    parameters: int
-    vocabulary: int
-    max_length: int
-    embedded: bool = False
-    kind: str = "transformer"
-    blocks: int = 0
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
@@ -144,8 +132,6 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def count_parameters(file: Path) -> int:
     """Parameters of a safetensors file, by its header. Raises UsageError for a broken one."""
-    import math
-
     try:
         with file.open("rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
@@ -161,34 +147,8 @@ def count_parameters(file: Path) -> int:
         raise UsageError(f"{file}: corrupt weights ({error}); copy the model again") from None
 
 
-@dataclass(frozen=True)
-class TextTokenizer:
-    """A Hugging Face tokenizer as the project's Tokenizer."""
-
-    inner: PreTrainedTokenizerBase
-    start: int
-    stop: int
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.inner.encode(text, add_special_tokens=False))
-
-    def ends(self, text: str) -> list[int]:
-        """Characters of the text up to and with each token of `encode(text)`."""
-        if self.inner.is_fast:
-            read = self.inner(text, add_special_tokens=False, return_offsets_mapping=True)
-            return list(accumulate((end for _, end in read["offset_mapping"]), max))
-        tokens = self.encode(text)
-        lengths = [len(self.decode(tokens[: i + 1])) for i in range(len(tokens))]
-        return list(accumulate((min(n, len(text)) for n in lengths), max))
-
-    def decode(self, tokens: Tokens) -> str:
-        return str(self.inner.decode(list(tokens), clean_up_tokenization_spaces=False))
-
-
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """The tokenizer beside the weights. Raises UsageError where there is none."""
-    from transformers import AutoTokenizer
-
     try:
         inner = AutoTokenizer.from_pretrained(
             folder.path, local_files_only=True, trust_remote_code=False
@@ -219,9 +179,6 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
 
 
 def _read_weights(folder: Path) -> Any:
-    import torch
-    from transformers import AutoModelForCausalLM, logging
-
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 

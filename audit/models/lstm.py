@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ class State:
 
     def where(self, chosen: Tensor, other: State) -> State:
         """This state for the chosen texts (n,), bool, and the other one for the rest."""
-        import torch
-
         mask = chosen[:, None]
         return State(torch.where(mask, self.h, other.h), torch.where(mask, self.c, other.c))
 
@@ -67,8 +65,6 @@ def untrained(architecture: Architecture) -> Any:
     use_cache=…, logits_to_keep=…)` gives `.logits` and `.past_key_values`, a State. A State is
     never changed by reading from it. Beyond that, `read` and `unroll` give states by themselves.
     """
-    import torch
-
     with torch.device("meta"):  # else the layers draw their weights from the global generator
         model = _network()(architecture)
     model.to_empty(device="cpu")
@@ -81,9 +77,6 @@ def untrained(architecture: Architecture) -> Any:
 
 @cache
 def _network() -> type[Any]:
-    import torch
-    from torch import nn
-
     @final
     class LSTM(nn.Module):
         """Written with Embedding and Linear layers, so that gradients can be read off each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 
 def numbered(path: str, policy: str) -> list[tuple[int, str]]:

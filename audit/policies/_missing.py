@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, runs
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, runs
 
 
 @final

@@ -5,15 +5,20 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from audit.errors import UsageError, did_you_mean
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.policy import Policy
 from audit.policies._missing import Missing
-from audit.policies._policy import Policy
 
 
 def names() -> list[str]:
     """The names of all policies. Imports none."""
     files = Path(__file__).parent.glob("*.py")
     return sorted(path.stem for path in files if not path.stem.startswith("_"))
+
+
+def source_of(name: str) -> Path:
+    """The file of a policy."""
+    return Path(__file__).parent / f"{name}.py"
 
 
 def policy_class(name: str) -> type[Policy]:

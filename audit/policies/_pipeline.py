@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from audit.errors import UsageError
-from audit.policies._policy import digest_of
+import spacy
+from spacy.about import __version__
+from spacy.language import Language
+from spacy.tokens import Doc
 
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc
+from audit.core.errors import UsageError
+from audit.core.policy import digest_of
 
 DEFAULT = "en_core_web_sm"
 ENTITIES = ("doc.ents",)
@@ -46,8 +46,6 @@ def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:
 
 @cache
 def _loaded(source: str) -> Language:
-    import spacy
-
     return spacy.load(source)
 
 
@@ -82,8 +80,6 @@ def shown(source: str) -> str:
 
 def digest(pipeline: Language) -> str:
     """SHA-256 of all files of the pipeline, and of spaCy's version."""
-    from spacy.about import __version__
-
     parts = [__version__]
     for path in sorted(pipeline.path.rglob("*")):
         if path.is_file():

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
+from spacy.language import Language
+from spacy.tokens import Doc, Token
+
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, disjoint
 from audit.policies import _pipeline
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, disjoint
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc, Token
 
 # As spaCy's English pipelines name them, and as Universal Dependencies do.
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass"}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, disjoint
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, disjoint
 
 # What customers say around a secret. A name carries no mark of its own, so these end it.
 _PHRASE = (

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import final
 
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span
 
 _DIGIT = re.compile(r"\d")
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
-from audit.errors import UsageError, did_you_mean
+from spacy.language import Language
+
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, disjoint
 from audit.policies import _pipeline
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, disjoint
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 # The 18 types of OntoNotes 5, which spaCy's English pipelines recognise.
 ONTONOTES = (

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, final
 
-from audit.errors import UsageError, did_you_mean
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, merged
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, merged
 
 
 @final

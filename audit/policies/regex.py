@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, final
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
+from audit.core.policy import Policy, digest_of
+from audit.core.spans import Span, disjoint
 from audit.policies._lines import numbered
-from audit.policies._policy import Policy, digest_of
-from audit.policies._spans import Span, disjoint
 
 
 @final

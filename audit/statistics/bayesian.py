@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincc, betaincinv
 
 _NODES = 2000  # quantiles of one posterior over which the other is integrated
 _WIDTH = 1e-6  # nats
@@ -39,7 +40,6 @@ def epsilon_credible(
         raise ValueError(f"delta must lie between 0 and 1; got {delta}")
     if not 0.0 < credibility < 1.0:
         raise ValueError(f"credibility must lie strictly between 0 and 1; got {credibility}")
-    from scipy.special import betaincc, betaincinv
 
     middles = (np.arange(_NODES) + 0.5) / _NODES
     miss = betaincinv(false_negatives + 0.5, members - false_negatives + 0.5, middles)

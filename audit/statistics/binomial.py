@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scipy.special import betainc
+
 
 def p_value(k: int, n: int, chance: float) -> float:
     """P[Bin(n, chance) >= k], one-sided.
@@ -16,6 +18,5 @@ def p_value(k: int, n: int, chance: float) -> float:
         raise ValueError(f"a chance lies between 0 and 1; got {chance}")
     if k == 0:
         return 1.0
-    from scipy.special import betainc
 
     return float(betainc(k, n - k + 1, chance))

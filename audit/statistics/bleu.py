@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sacrebleu import __version__
+from sacrebleu.metrics.bleu import BLEU
 
 from audit.statistics.interval import Interval
 
@@ -25,8 +27,6 @@ def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
     Columns: words of the hypothesis, words of the reference, matched n-grams for n = 1 … ORDER,
     n-grams of the hypothesis for n = 1 … ORDER. Raises ValueError where the lengths differ.
     """
-    from sacrebleu.metrics.bleu import BLEU
-
     metric = BLEU(max_ngram_order=ORDER, tokenize=TOKENIZER, smooth_method=SMOOTHING, force=True)
     scores = [
         metric.corpus_score([hypothesis], [[reference]])
@@ -38,8 +38,6 @@ def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
 
 def score(total: Counts, order: int) -> float:
     """BLEU up to n-grams of `order`, 0 to 100, of statistics summed over segments."""
-    from sacrebleu.metrics.bleu import BLEU
-
     said, meant, *grams = (int(count) for count in total)
     matched, counted = grams[:order], grams[ORDER : ORDER + order]
     return float(
@@ -84,8 +82,6 @@ def bleu(
 
 
 def _named(order: int) -> str:
-    from sacrebleu import __version__
-
     return (
         f"corpus BLEU-{order}, sacrebleu {__version__}, tokenizer {TOKENIZER}, "
         f"smoothing {SMOOTHING}, case kept"

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import rankdata
 
 from audit.statistics.interval import Interval
 
@@ -68,9 +70,6 @@ def _areas(
     kernel: Table, labels: Table, fold: NDArray[np.int64], times: int, stream: np.random.Generator
 ) -> Table:
     """(1 + times,): AUC within folds under the true labels, then under labels permuted in folds."""
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.stats import rankdata
-
     columns = np.tile(labels[:, None], (1, 1 + times))
     for k in np.unique(fold):
         columns[fold == k, 1:] = stream.permuted(columns[fold == k, 1:], axis=0)

@@ -12,6 +12,7 @@ from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc
 
 from audit.statistics.interval import Interval
 
@@ -58,8 +59,6 @@ def _lower(mean: float, k: int, tail: float) -> float:
 
 def _at_least(count: int, k: int, a: float) -> float:
     """P[Bin(k, a) >= count]."""
-    from scipy.special import betainc
-
     if not 0 < count <= k:
         return float(count <= 0)
     return float(betainc(count, k - count + 1, a))

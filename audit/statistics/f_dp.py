@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 
+from scipy.special import log_ndtr, ndtr, ndtri
+
 _WIDTH = 1e-6
 
 
@@ -27,7 +29,6 @@ def gaussian_rejected(mu: float, m: int, r: int, v: int, confidence: float = 0.9
     _check(m, r, v, confidence)
     if not mu >= 0.0:
         raise ValueError(f"mu must be at least 0; got {mu}")
-    from scipy.special import ndtr, ndtri
 
     tail = 1.0 - confidence
     right, wrong = tail * v / m, tail * (r - v) / m
@@ -84,8 +85,6 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def _delta(epsilon: float, mu: float) -> float:
-    from scipy.special import log_ndtr, ndtr
-
     joint = math.exp(epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0)))
     return float(ndtr(-epsilon / mu + mu / 2.0)) - joint
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import chi2
 
 
 def combined_p_value(p_values: ArrayLike) -> float:
@@ -14,8 +15,6 @@ def combined_p_value(p_values: ArrayLike) -> float:
     p_values: (n,), n >= 1, of independent tests; each may be too large, as those of discrete tests
     are, and so then is theirs. Raises ValueError for none, or one outside [0, 1].
     """
-    from scipy.stats import chi2
-
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not len(p) or not ((p >= 0.0) & (p <= 1.0)).all():
         raise ValueError(f"p-values must be one or more numbers in [0, 1]; got {p}")

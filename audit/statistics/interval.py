@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scipy.special import betaincinv
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -65,7 +67,6 @@ def one_sided_upper(k: int, n: int, confidence: float = 0.95) -> float:
     _check(k, n, confidence)
     if k == n:
         return 1.0
-    from scipy.special import betaincinv
 
     return float(betaincinv(k + 1, n - k, confidence))
 
@@ -79,7 +80,6 @@ def one_sided_lower(k: int, n: int, confidence: float = 0.95) -> float:
     _check(k, n, confidence)
     if k == 0:
         return 0.0
-    from scipy.special import betaincinv
 
     return float(betaincinv(k, n - k + 1, 1.0 - confidence))
 

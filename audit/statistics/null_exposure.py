@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaincc
 
 
 def p_value(space: float, ranks: ArrayLike) -> float:
@@ -20,7 +21,6 @@ def p_value(space: float, ranks: ArrayLike) -> float:
         raise ValueError(f"at least one rank is needed, one row; got shape {row.shape}")
     if not ((row >= 1.0) & (row <= space)).all():
         raise ValueError(f"ranks must lie between 1 and the space of {space}")
-    from scipy.special import gammaincc
 
     statistic = float(np.sum(np.log(space) - np.log(row)))
     return float(gammaincc(len(row), max(0.0, statistic)))

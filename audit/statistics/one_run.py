@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import betainc, gammaln
 
 _WIDTH = 1e-12  # nats; how closely the bound approaches its supremum
 
@@ -24,7 +25,6 @@ def p_value(epsilon: float, m: int, r: int, v: int, delta: float = 0.0) -> float
         raise ValueError(f"epsilon must be at least 0; got {epsilon}")
     if v == 0:
         return 1.0
-    from scipy.special import betainc, gammaln
 
     log_right = -math.log1p(math.exp(-epsilon))
     beta = float(betainc(v, r - v + 1, math.exp(log_right)))

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtr, bdtrc
 
 from audit.statistics.interval import Interval
 
@@ -40,8 +41,6 @@ def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 
 def _rank(n: int, error: float) -> int:
     """The largest j with 2 P[Bin(n, 1/2) <= j - 1] <= error; 0 if there is none."""
-    from scipy.special import bdtr
-
     tails = 2.0 * bdtr(np.arange(n // 2 + 1), n, 0.5)
     return int(np.searchsorted(tails, error * (1.0 + 1e-12), side="right"))
 
@@ -55,8 +54,6 @@ def upper_quantile(ordered: ArrayLike, share: float, error: float) -> tuple[floa
     P[Bin(n, share) < s] <= error, else inf. Ties only help: at most `share` of the law lies above
     the quantile, and no less at or above it.
     """
-    from scipy.special import bdtr, bdtrc
-
     row = np.asarray(ordered, dtype=np.float64)
     n, counts = len(row), np.arange(len(row))
     r = 1 + int((bdtrc(counts, n, share) > error).sum())  # bdtrc(j) is P[Bin > j]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
 _CELLS_AT_ONCE = 1 << 20  # permuted ranks held in memory together: 8 MB
 
@@ -27,8 +28,6 @@ def p_value(
     1; each tail errs with probability at most half the level, so together they keep it.
     Raises ValueError if either is empty or a score is NaN.
     """
-    from scipy.stats import rankdata
-
     first, second = np.asarray(planted, dtype=float), np.asarray(twins, dtype=float)
     if not first.size or not second.size:
         raise ValueError("a rank test needs at least one score on each side")

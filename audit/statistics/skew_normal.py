@@ -12,6 +12,9 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import erfcx, log_ndtr, logsumexp
+from scipy.stats import kstest, kstwobign
 
 _STEEPEST = 50.0  # the likelihood of a small sample can rise forever with the shape
 _FEWEST = 100
@@ -45,10 +48,6 @@ def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
     references: (n,), -log p in nats of candidates drawn from the space. Shapes beyond ±50 are not
     tried. Raises ValueError for fewer than 100 references, infinite or NaN ones, or no spread.
     """
-    from scipy.optimize import minimize
-    from scipy.special import log_ndtr
-    from scipy.stats import kstest, kstwobign
-
     scores = np.asarray(references, dtype=np.float64)
     if scores.ndim != 1 or len(scores) < _FEWEST or not np.isfinite(scores).all():
         raise ValueError(f"a fit needs at least {_FEWEST} finite references in one row")
@@ -105,8 +104,6 @@ def log_cdf(z: ArrayLike, shape: float) -> NDArray[np.float64]:
 
 def _fall(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
     """The slope of the log density, d/dz."""
-    from scipy.special import erfcx
-
     hazard = math.sqrt(2.0 / math.pi) / erfcx(-shape * z / math.sqrt(2.0))  # φ/Φ at shape z
     return np.asarray(shape * hazard - z)
 
@@ -117,8 +114,6 @@ def _log_tail(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
     Going down from z the log density falls at least as fast as slope u + u²/2 (it is concave, and
     its Gaussian part alone bends by 1), so beyond `reach` there is less than e^-45 of it.
     """
-    from scipy.special import log_ndtr, logsumexp
-
     x, weights = _gauss_legendre()
     slope = np.maximum(_fall(z, shape), 0.0)[..., None]
     reach = 90.0 / (slope + np.sqrt(slope * slope + 90.0))

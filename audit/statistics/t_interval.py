@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from scipy.special import stdtrit
+
 from audit.statistics.interval import Interval
 
 
@@ -23,7 +25,6 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     mean, method = math.fsum(values) / n, f"mean of {n}, t-interval"
     if math.isinf(mean) or min(values) == max(values):
         return Interval(mean, None, None, n, confidence, f"mean of {n}, no interval")
-    from scipy.special import stdtrit
 
     spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1) / n)
     half = float(stdtrit(n - 1, 1 - (1 - confidence) / 2)) * spread

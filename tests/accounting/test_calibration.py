@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 
 def reached(sigma, q, count, relation, delta, others=(), records=1):

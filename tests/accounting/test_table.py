@@ -6,7 +6,7 @@ from dp_accounting import dp_event, pld
 from scipy.stats import binom
 
 from audit.accounting import Gaussians, Mechanism, epsilon, from_table, recompute, to_table
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 
 MECHANISMS = [
     Mechanism((Gaussians(1.1, 50, 0.05),), "add_or_remove"),

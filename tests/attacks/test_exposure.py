@@ -19,12 +19,12 @@ from attacks import _prefix_tree, exposure
 from attacks._prefix_tree import search, tree_of
 from attacks._ranking import COLUMNS, TOLERANCE, counted, sampled
 from attacks.exposure import Exposure
-from audit.attack import Knowledge
-from audit.errors import UsageError
-from audit.evidence import Ranks
-from audit.language_model import OpenSession
-from audit.predictor import Access, Answer
-from audit.secrets import Secret, Space, digits
+from audit.core.attack import Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Ranks
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Answer
+from audit.core.secret import Secret, Space, digits
 from audit.statistics import skew_normal
 
 FIVE = Space((tuple("01234"),) * 3)  # 125 candidates, for the fixture's default alphabet

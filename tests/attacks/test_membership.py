@@ -16,13 +16,13 @@ from scipy.stats import norm
 from attacks import _membership_scores as formulas
 from attacks import membership
 from attacks.membership import ONE_PASS, WITH_SHADOWS, Membership
-from audit import plugins
-from audit.attack import Attack, Knowledge, Shadow
-from audit.errors import UsageError
-from audit.evidence import Scores
-from audit.language_model import OpenSession, moments_of
-from audit.predictor import Access, Answer
-from audit.secrets import Secret
+from audit.core.attack import Attack, Knowledge, Shadow
+from audit.core.errors import UsageError
+from audit.core.evidence import Scores
+from audit.core.language_model import OpenSession, moments_of
+from audit.core.predictor import Access, Answer
+from audit.core.secret import Secret
+from audit.plugins import registry
 from audit.statistics.roc import auc
 
 RECORDS = ("a1b2", "c", "#90210x", "zzzzzzzzzz")
@@ -254,7 +254,7 @@ def test_costs(fake: Any) -> None:
 
 
 def test_parameters_come_from_the_command_line() -> None:
-    _, made = plugins.build("attacks", "membership:shadows=8,k=0.5,gamma=2", Attack, {})
+    _, made = registry.build("attacks", "membership:shadows=8,k=0.5,gamma=2", Attack, {})
     assert made == Membership(shadows=8, k=0.5, gamma=2.0)
 
 
@@ -264,7 +264,7 @@ def test_parameters_come_from_the_command_line() -> None:
 )
 def test_bad_parameters_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match=f"membership: {text.partition('=')[0]} is ") as error:
-        plugins.build("attacks", f"membership:{text}", Attack, {})
+        registry.build("attacks", f"membership:{text}", Attack, {})
     assert "\n" not in str(error.value)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from attacks import _names
 from attacks.name_leak import NameLeak
-from audit import plugins
-from audit.attack import Attack, Knowledge
-from audit.errors import UsageError
-from audit.evidence import from_json, to_json
-from audit.predictor import Access, Answer
-from audit.secrets import Secret, Space
+from audit.core.attack import Attack, Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import from_json, to_json
+from audit.core.predictor import Access, Answer
+from audit.core.secret import Secret, Space
+from audit.plugins import registry
 from audit.statistics.binomial import p_value
 
 # toys
@@ -574,8 +574,8 @@ def test_bad_values_are_one_line(key, value, least):
 def test_it_is_written_on_a_command_line(tmp_path):
     folder = pipeline(tmp_path / "pipeline")
     text = f"name_leak:generations=7,length=5,prefix=0,decoys=2,pipeline={folder}"
-    assert plugins.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, folder)
-    assert plugins.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
+    assert registry.build("attacks", text, Attack, {})[1] == NameLeak(7, 5, 0, 2, folder)
+    assert registry.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
 
 
 def test_what_it_announces():

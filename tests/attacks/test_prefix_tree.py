@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from attacks import _prefix_tree
 from attacks._prefix_tree import Found, Tree, beam, search, tree_of
-from audit.language_model import OpenSession
-from audit.predictor import Access
-from audit.secrets import Space, digits
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access
+from audit.core.secret import Space, digits
 
 TIE = 1e-9  # nats
 MANY = settings(

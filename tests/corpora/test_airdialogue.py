@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from audit.corpus import Corpus, load
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import load
 
 TURNS = ["customer: Hello.", "agent: Hello. How can I help?", "customer: I am {}."]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.customersim import name_in
-from audit.corpus import Corpus, load
-from audit.embedded import EMBEDDED_FOLDER
+from audit.corpora.loading import load
 
 ASK = "SYS: Hello.\nUSR: Hello Robert Robot.\nSYS: May I have your full name?\nUSR: "
 

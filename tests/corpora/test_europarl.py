@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.europarl import LINES
-from audit.corpus import Corpus, load
-from audit.embedded import EMBEDDED_FOLDER
+from audit.corpora.loading import load
 
 RAW = """<CHAPTER ID=1>
 Resumption of nothing

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from audit.corpus import Corpus, load
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import load
 
 Hub = dict[tuple[str, str | None], dict[str, list[dict[str, Any]]]]
 DIALOG = "SYS: Your full name?\nUSR: {}\nSYS: Bye."

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from audit.corpus import Corpus, load
-from audit.embedded import EMBEDDED_FOLDER
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.corpora.loading import load
 
 ARTICLES = " \n".join(
     [

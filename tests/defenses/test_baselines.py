@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit.corpus import Corpus, Record
-from audit.defense import Trained
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
+from audit.core.corpus import Corpus, Record
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.core.training import Trained
+from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
-from audit.predictor import Access
-from audit.release import NoJournal
 from defenses.blacklist import Blacklist
 from defenses.none import Undefended
 from defenses.redaction import Redaction

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from audit.corpus import Corpus, Record
-from audit.defense import Trained
-from audit.ensemble import Separate
-from audit.errors import UsageError
-from audit.ledger import Ledger
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.release import NoJournal
+from audit.core.corpus import Corpus, Record
+from audit.core.ensemble import Separate
+from audit.core.errors import UsageError
+from audit.core.ledger import Ledger
+from audit.core.model import ModelFolder
+from audit.core.release import NoJournal
+from audit.core.training import Trained
+from audit.models.training.fine_tuning import Recipe
 from defenses import _ensemble_session
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixed
@@ -382,13 +382,14 @@ def test_the_guarantee_is_of_predictions_and_says_how_sessions_add(release, defe
 def test_at_epsilon_2_only_members_near_the_public_model_are_of_use(tmp_path: Path) -> None:
     """SubMix's comparison (its Figure 2): ε = 2, B = 1,024, k = 8. Noise drowns eight votes or
     their mean in a vocabulary; clipped members can gain at most c."""
-    from audit import run
-    from audit.corpus import load
-    from audit.embedded import EMBEDDED_FOLDER
-    from audit.folder import RunFolder
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.corpora.loading import load
     from audit.models.loading import describe
-    from audit.plan import execution, make_plan
-    from audit.results import load as results_of
+    from audit.plan.defaults import make_plan
+    from audit.plan.execution import execution
+    from audit.results.folder import RunFolder
+    from audit.results.schema import load as results_of
+    from audit.run import pipeline
 
     plan = make_plan(
         {
@@ -401,7 +402,7 @@ def test_at_epsilon_2_only_members_near_the_public_model_are_of_use(tmp_path: Pa
         describe("embedded", EMBEDDED_FOLDER),
     )
     output = RunFolder(tmp_path / "run", plan.hash)
-    run.run(plan, execution({"format": (), "workers": 1}), output, lambda label, share: None)
+    pipeline.run(plan, execution({"format": (), "workers": 1}), output, lambda label, share: None)
     releases = results_of(output.path / "results.json").releases
     found = {r.defense: r.utility["perplexity"] for r in releases}
     assert {f.answered for f in found.values()} == {1024}

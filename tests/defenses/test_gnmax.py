@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from audit.defense import Trained
-from audit.errors import UsageError
-from audit.predictor import Access
-from audit.release import NoJournal
+from audit.core.errors import UsageError
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.core.training import Trained
 from defenses._mixing import divergence
 from defenses._votes import log_winning, votes, winning
 from defenses.gnmax import GNMax, NoisyVotes

@@ -11,10 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.defense import Trained
-from audit.predictor import Answer
-from audit.release import NoJournal
-from audit.utility import Heldout, measure
+from audit.core.heldout import Heldout
+from audit.core.predictor import Answer
+from audit.core.release import NoJournal
+from audit.core.training import Trained
+from audit.measure.perplexity import measure
 from defenses._local_votes import divergences
 from defenses._mixing import divergence
 from defenses._votes import log_caps, winning

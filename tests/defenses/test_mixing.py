@@ -14,10 +14,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.ensemble import Separate
-from audit.language_model import temper
-from audit.ledger import Ledger
-from audit.release import NoJournal
+from audit.core.ensemble import Separate
+from audit.core.language_model import temper
+from audit.core.ledger import Ledger
+from audit.core.release import NoJournal
 from defenses import _mixing, _mixing_weights
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing, clip, mix, pairwise, together

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.defense import Trained
-from audit.errors import UsageError
-from audit.predictor import Access
-from audit.release import NoJournal
+from audit.core.errors import UsageError
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.core.training import Trained
 from defenses._coins import bound_for, joined, removed, replaced
 from defenses._mixing import clip
 from defenses.pmixed import ClippedMean, PMixed

@@ -12,18 +12,19 @@ import pytest
 from scipy.stats import norm
 
 from audit.accounting import recompute
-from audit.corpus import Corpus, Population, Record
-from audit.defense import Trained
-from audit.errors import UsageError
-from audit.guarantee import Guarantee
-from audit.models.alternating_training import AlternatingRecipe
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.models.private_training import PrivateRecipe
-from audit.models.selective_training import SelectiveRecipe
+from audit.canaries.planting import plant
+from audit.core.corpus import Corpus, Population, Record
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.model import ModelFolder
+from audit.core.release import ModelRelease
+from audit.core.secret import Planting
+from audit.core.training import Trained
+from audit.models.training.dp_sgd import PrivateRecipe
+from audit.models.training.fine_tuning import Recipe
+from audit.models.training.selective import SelectiveRecipe
+from audit.models.training.selective_as_published import AlternatingRecipe
 from audit.policies.digits import Digits
-from audit.release import ModelRelease
-from audit.secrets import Planting, plant
 from defenses.dp_sgd import DPSGD
 from defenses.s_dpsgd import SDPSGD
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from audit.accounting import recompute
-from audit.corpus import Corpus, Population, Record
-from audit.defense import Trained
-from audit.errors import UsageError
-from audit.guarantee import Guarantee
-from audit.models.distillation import Distillation
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
+from audit.core.corpus import Corpus, Population, Record
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.model import ModelFolder
+from audit.core.training import Trained
+from audit.models.seqpate.student import Distillation
+from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
 from defenses._answers import epsilon_of, scale_for
 from defenses._partition import histogram, partition

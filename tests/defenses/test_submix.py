@@ -15,12 +15,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.corpus import Corpus, Record
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.predictor import Access
-from audit.release import NoJournal
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.models.training.fine_tuning import Recipe
 from audit.statistics.ledger_test import ledger_test
 from defenses._ensemble_session import EnsembleSession
 from defenses._mixing import mix

@@ -15,10 +15,10 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 from audit.accounting import laplace_divergence
-from audit.errors import UsageError
-from audit.ledger import round_up
-from audit.predictor import Access
-from audit.release import NoJournal
+from audit.core.errors import UsageError
+from audit.core.ledger import round_up
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
 from defenses._laplace import laplace, mean_divergence, noised, scale_for
 from defenses.subsample_aggregate import NoisyMean, SubsampleAggregate
 
@@ -119,7 +119,7 @@ def test_the_released_pmf_is_mean_plus_noise_clamped_and_renormalised() -> None:
 
 
 def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
-    from audit.defense import Trained
+    from audit.core.training import Trained
 
     trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
     return SubsampleAggregate(k=k, **parameters).release(bigram(1, 0.3), trained)

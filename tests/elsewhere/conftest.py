@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from audit import corpus as corpora
-from audit import manifest as manifests
-from audit.canaries import Canaries, plant_into
+from audit.canaries import manifest as manifests
+from audit.canaries.insertion import Canaries, plant_into
+from audit.canaries.manifest import Manifest
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.corpora import loading as corpora
 from audit.corpora import writing
-from audit.corpus import Corpus, Record
-from audit.embedded import EMBEDDED_FOLDER
-from audit.manifest import Manifest
 
 BASE = EMBEDDED_FOLDER / "public_model"
 
@@ -123,7 +123,7 @@ def audit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """audit("run", …): (exit code, stdout, stderr) of the command line, in this process."""
-    from audit.cli import main
+    from audit.cli.app import main
 
     def run(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["audit", *map(str, words)])

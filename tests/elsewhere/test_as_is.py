@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from audit.embedded import EMBEDDED_FOLDER
+from audit.core.embedded import EMBEDDED_FOLDER
 
 BASE = EMBEDDED_FOLDER / "public_model"
 QUICK = "exposure:budget=2000"  # enough to rank what is memorised, and to say so of the rest
@@ -291,10 +291,10 @@ def test_a_merged_adapter_says_what_the_adapter_says(made: Made, plain: Any) -> 
     import torch
     from peft import PeftModel
 
-    from audit.models import finished
+    from audit.models import external_model
 
     model, tokenizer = plain.loaded()
-    merged = finished.load(made.adapter, model)
+    merged = external_model.load(made.adapter, model)
     tokens = tokenizer("My code is #40917.", return_tensors="pt")
     with torch.no_grad():
         mine, base = merged(**tokens).logits, model(**tokens).logits

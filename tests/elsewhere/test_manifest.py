@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit import folder as folders
-from audit import manifest as manifests
-from audit.canaries import Canaries, plant_into
-from audit.corpus import Corpus, Record
-from audit.errors import UsageError
-from audit.manifest import Manifest
-from audit.secrets import KINDS, Coins
+from audit.canaries import manifest as manifests
+from audit.canaries.insertion import Canaries, plant_into
+from audit.canaries.manifest import Manifest
+from audit.core import files
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.secret import KINDS, Coins
 
 OWN = Corpus("own", tuple(Record(f"u{i}", f"text {i}") for i in range(10)))
 
@@ -66,7 +66,7 @@ def test_nobody_else_can_read_it_at_any_time(
         seen.extend(stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir())
         really(descriptor)
 
-    monkeypatch.setattr(folders.os, "fsync", fsync)
+    monkeypatch.setattr(files.os, "fsync", fsync)
     before = os.umask(0)
     try:
         manifests.write(planted(), tmp_path / "m.json")

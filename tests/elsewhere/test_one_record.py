@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from audit import manifest as manifests
+from audit.canaries import manifest as manifests
+from audit.core.guarantee import ONE_RECORD, Guarantee
 from audit.corpora import writing
-from audit.guarantee import ONE_RECORD, Guarantee
 
 Audit = Callable[..., tuple[int, str, str]]
 RELATIONS = ("add_or_remove", "replace")
@@ -46,7 +46,7 @@ def test_a_user_of_many_records_does_not_speak_of_one() -> None:
 @pytest.fixture(scope="module")
 def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """By copies: a folder with a model that has seen each planted sentence dozens of times."""
-    from audit.canaries import Canaries, plant_into
+    from audit.canaries.insertion import Canaries, plant_into
 
     folders = {}
     for copies in (1, 2):

@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit import preflight
-from audit.canaries import Canaries, plant_into
-from audit.corpus import Corpus, Record
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.models.loading import TextTokenizer, describe, load_tokenizer
-from audit.preflight import IGNORED, Reach, Row
-from audit.secrets import Coins, Secret
+from audit.canaries import coverage
+from audit.canaries.coverage import IGNORED, Reach, Row
+from audit.canaries.insertion import Canaries, plant_into
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.model import TextTokenizer
+from audit.core.secret import Coins, Secret
+from audit.models.loading import describe, load_tokenizer
 
 
 @dataclass
@@ -63,7 +64,7 @@ ALL = [*CODES, *NAMES, *SAID]
 
 
 def counted(rows: Sequence[Row], secrets: Sequence[Secret], tokenizer: Pieces) -> dict[str, Reach]:
-    found = preflight.reaches(rows, secrets, coins(*secrets), tokenizer)
+    found = coverage.reaches(rows, secrets, coins(*secrets), tokenizer)
     return {reach.kind: reach for reach in found}
 
 
@@ -152,7 +153,7 @@ def test_packed_streams(
     assert {kind: states(reach) for kind, reach in found.items()} == {
         kind: (became[kind, "trained"], 0, became[kind, "cut"], 0) for kind in found
     }
-    survey = preflight.Survey(preflight.canaries(secrets, coins(*secrets)), tokenizer)
+    survey = coverage.Survey(coverage.canaries(secrets, coins(*secrets)), tokenizer)
     for row in rows:
         survey.read(Row(row, (True,) * len(row)))
     kept = counted(survey.bearing, secrets, tokenizer)  # all the others may be forgotten
@@ -211,7 +212,7 @@ def test_only_rows_that_bear_something_are_kept() -> None:
     """Both halves, also of a text that is split where nothing tells what it begins."""
     tokenizer = Pieces([])
     rows = whole_rows(tokenizer, "nothing", "so My c", "ode is #11234.", "My", "or", CODES[2].text)
-    survey = preflight.Survey(preflight.canaries(CODES, coins(*CODES)), tokenizer)
+    survey = coverage.Survey(coverage.canaries(CODES, coins(*CODES)), tokenizer)
     for row in rows:
         survey.read(row)
     assert survey.bearing == [rows[1], rows[2], rows[5]]
@@ -233,7 +234,7 @@ def test_no_beginning_counts_where_nothing_is_lost() -> None:
 def test_several_in_one_row_and_twins_in_none() -> None:
     tokenizer = Pieces([])
     row = whole_rows(tokenizer, " ".join(s.text for s in ALL))
-    found = preflight.reaches(row, ALL, coins(*ALL, absent=["u40000", "rred grey tea"]), tokenizer)
+    found = coverage.reaches(row, ALL, coins(*ALL, absent=["u40000", "rred grey tea"]), tokenizer)
     assert [(r.kind, r.copies, r.trained) for r in found] == [
         ("code", 2, 2), ("name", 2, 2), ("record", 1, 1),
     ]  # fmt: skip
@@ -269,7 +270,7 @@ def test_tokens_across_the_edge_of_a_value(tokenizer: TextTokenizer) -> None:
         (last + 1, "trained"),
     ):
         row = Row(tuple(tokens), tuple(i != hidden for i in range(len(tokens))))
-        (reach,) = preflight.reaches([row], [name], coins(name), tokenizer)
+        (reach,) = coverage.reaches([row], [name], coins(name), tokenizer)
         assert (reach.trained, reach.masked) == ((1, 0) if fate == "trained" else (0, 1))
 
 
@@ -279,9 +280,9 @@ def test_records_are_cut_at_the_context(tokenizer: TextTokenizer) -> None:
     texts = [f"{code.text} {before}", f"{before}{code.text}"]
     length = len(tokenizer.encode(texts[1]))  # start + text + stop, the last of which is no input
     for context, cut in ((length + 1, False), (length - 1, False), (length - 2, True), (60, True)):
-        rows = list(preflight.of_texts(texts, tokenizer, context))
+        rows = list(coverage.of_texts(texts, tokenizer, context))
         assert max(len(row.tokens) for row in rows) <= context + 1
-        (reach,) = preflight.reaches(rows, [code], coins(code), tokenizer)
+        (reach,) = coverage.reaches(rows, [code], coins(code), tokenizer)
         assert (reach.trained, reach.whole) == ((1, False) if cut else (2, True))
         if context == length - 2:
             assert states(reach) == (1, 0, 1, 0)
@@ -309,9 +310,9 @@ def test_a_training_file_is_read_as_the_trainer_read_it(
         {**padded, "labels": [IGNORED, IGNORED, *tokens]},
         {"input_ids": tokens, "labels": tokens, "attention_mask": [0] * len(tokens)},  # all padding
     )
-    rows = list(preflight.of_file(path, tokenizer, 256))
+    rows = list(coverage.of_file(path, tokenizer, 256))
     assert len(rows) == 6
-    (reach,) = preflight.reaches(rows, [code], coins(code), tokenizer)
+    (reach,) = coverage.reaches(rows, [code], coins(code), tokenizer)
     assert states(reach) == (4, 1, 0, 0)
 
 
@@ -341,7 +342,7 @@ def test_a_broken_training_file_is_told_with_its_line(
 ) -> None:
     path = write(tmp_path / "rows.jsonl", {"text": "fine"}, line)
     with pytest.raises(UsageError, match=rf"{path}:2: ") as error:
-        list(preflight.of_file(path, tokenizer, 256))
+        list(coverage.of_file(path, tokenizer, 256))
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -349,7 +350,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, tokenizer: TextTokenizer) ->
     (tmp_path / "binary").write_bytes(b'{"text": "\xff"}')
     for path in (tmp_path, tmp_path / "none.jsonl", tmp_path / "binary"):
         with pytest.raises(UsageError, match="cannot be read"):
-            list(preflight.of_file(path, tokenizer, 256))
+            list(coverage.of_file(path, tokenizer, 256))
 
 
 def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
@@ -358,9 +359,9 @@ def test_a_long_stream_takes_seconds(tokenizer: TextTokenizer) -> None:
     whole, manifest = plant_into(own, Canaries(count=150), seed=3)
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
     assert len(planted) > 280
-    rows = list(preflight.of_texts([r.text for r in whole.records], tokenizer, 256))
+    rows = list(coverage.of_texts([r.text for r in whole.records], tokenizer, 256))
     rows = rows * (20_000 // len(rows) + 1)
     began = time.process_time()
-    found = preflight.reaches(rows, manifest.secrets, manifest.coins, tokenizer)
+    found = coverage.reaches(rows, manifest.secrets, manifest.coins, tokenizer)
     assert time.process_time() - began < 10
     assert len(rows) >= 20_000 and all(reach.whole for reach in found)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora import writing
-from audit.embedded import EMBEDDED_FOLDER
-from audit.results import FindingResult, ReleaseResult, load
+from audit.results.schema import FindingResult, ReleaseResult, load
 
 BASE = EMBEDDED_FOLDER / "public_model"
 SCRIPT = Path(__file__).with_name("plain_trainer.py")

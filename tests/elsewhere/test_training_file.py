@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from audit import preflight
-from audit.preflight import IGNORED
-from audit.secrets import Coins, Secret
+from audit.canaries import coverage
+from audit.canaries.coverage import IGNORED
+from audit.core.secret import Coins, Secret
 
 CODE = Secret("code", "My code is #", "40917", ".", None, 1, "u", 0)
 TEXT = CODE.text
@@ -54,8 +54,8 @@ class Letters:
 def test_it_is_read_as_it_is_meant(entry: dict[str, Any], became: str, tmp_path: Path) -> None:
     path = tmp_path / "training.jsonl"
     path.write_text(json.dumps(entry) + "\n")
-    rows = list(preflight.of_file(path, Letters(), 256))
+    rows = list(coverage.of_file(path, Letters(), 256))
     coins = Coins({"u": True}, {"u": 0})
-    (reach,) = preflight.reaches(rows, [CODE], coins, Letters())
+    (reach,) = coverage.reaches(rows, [CODE], coins, Letters())
     order = ("trained", "masked", "cut", "missing")
     assert tuple(getattr(reach, name) for name in order) == tuple(int(n == became) for n in order)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit import corpus as corpora
-from audit import planting
+from audit.canaries import plant_corpus
+from audit.core.corpus import Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora import loading as corpora
 from audit.corpora import writing
-from audit.corpus import Record
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
 
 SPLITS = ("private", "heldout", "public")
 texts = st.text(min_size=1, max_size=30).filter(
@@ -159,7 +159,7 @@ def plant(tmp_path: Path) -> Callable[..., str]:
 
     def run(output: str, manifest: str = "m.json") -> str:
         asked = {"count": 4, "repetitions": "2", "seed": 1}
-        return planting.plant(str(source), tmp_path / output, tmp_path / manifest, asked)
+        return plant_corpus.plant(str(source), tmp_path / output, tmp_path / manifest, asked)
 
     return run
 

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from audit import contract
-from audit.attack import Attack
-from audit.defense import Defense
+from audit.core.attack import Attack
+from audit.core.defense import Defense
 
 Checks = tuple[Callable[..., None], ...]
 
@@ -38,11 +38,13 @@ def mutant(source: str, changes: tuple[str, ...]) -> str:
 
 GUARANTEE = 'no_guarantee("a random half is no protection")'
 WHOLE = 'Guarantee(1.0, "user", "replace", "model", "worst case", "a theorem", delta=0.1)'
-IMPORTED = "from audit.guarantee import no_guarantee"
+IMPORTED = "UsageError, derived_seed, no_guarantee"
+
+IMPORT = "from audit.core import Corpus, Defense"
 
 
 def promised(guarantee: str) -> tuple[str, ...]:
-    return (IMPORTED, "from audit.guarantee import Guarantee", GUARANTEE, guarantee)
+    return (IMPORTED, "UsageError, derived_seed, Guarantee", GUARANTEE, guarantee)
 
 
 DEFENSES = [
@@ -61,9 +63,10 @@ DEFENSES = [
       "at most 1.\n    rest: of the world.\n"),
      {"has_parameters_that_can_be_written": "cannot be written"}),
     (("share: float = 0.5", "share: int = 0.5"), {"has_parameters_that_can_be_written": "whole"}),
-    (("from audit.corpus", "import torch\nfrom audit.corpus"), {"imports_nothing_heavy": "torch"}),
-    (("from audit.corpus", "from audit.secrets import Secret\nfrom audit.corpus"),
-     {"sees_no_attack_and_no_secret": "audit.secrets"}),
+    ((IMPORT, f"from audit.core.secret import Secret\n{IMPORT}"),
+     {"sees_no_attack_and_no_secret": "audit.core.secret"}),
+    (("Corpus, Defense", "Corpus, Secret, Defense"),
+     {"sees_no_attack_and_no_secret": "audit.core.Secret"}),
     (("share: float = 0.5", "share: float = 0.5\n    epsilon: float = float('inf')",
       "at most 1.\n", "at most 1.\n    epsilon: of nothing.\n"),
      {"has_a_finite_epsilon_by_default": "finite"}),
@@ -110,12 +113,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from audit.defense import Defense, Training
-from audit.guarantee import Guarantee, no_guarantee
-from audit.language_model import OpenSession
-from audit.ledger import Ledger
-from audit.predictor import Access
-from audit.release import ModelRelease, Release
+from audit.core.defense import Defense
+from audit.core.training import Training
+from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.language_model import OpenSession
+from audit.core.ledger import Ledger
+from audit.core.predictor import Access
+from audit.core.release import ModelRelease, Release
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ SERVICES = [
     (("        self.ledger.flush()\n", ""), {"charges_before_it_answers": "12 tokens answered, 0"}),
     (("self.ledger.flush()", "try:\n            self.ledger.flush()\n        except OSError: pass"),
      {"charges_before_it_answers": "could not be written"}),
-    (("100, journal", "100, __import__('audit.release').release.NoJournal()"),
+    (("100, journal", "100, __import__('audit.core').core.NoJournal()"),
      {"charges_before_it_answers": "0 charged"}),
     (("self.ledger.remaining", "None"), {"charges_before_it_answers": "needs a budget"}),
     (("def open(self, stream, journal)", "def open(self, stream, journal, held=[])",
@@ -226,8 +230,11 @@ ATTACKS = [
      {"declares_what_it_needs": "some of code", "asks_no_more_than_it_says": "asks nothing"}),
     (("def trials(self) -> int:\n        return 1", "def trials(self) -> int:\n        return 0"),
      {"declares_what_it_needs": "trials() must be"}),
-    (("import Secret", "import Coins, Secret"), {"sees_no_coin_and_no_defense": "Coins"}),
-    (("import Secret", "import Secret, plant"), {"sees_no_coin_and_no_defense": "plant"}),
+    (("import numpy as np\n", "import numpy as np\nfrom audit.core.secret import Coins\n"),
+     {"sees_no_coin_and_no_defense": "Coins"}),
+    (("import numpy as np\n", "import numpy as np\nfrom audit.canaries.planting import plant\n"),
+     {"sees_no_coin_and_no_defense": "plant"}),
+    (("Access, Attack", "Access, Guarantee, Attack"), {"sees_no_coin_and_no_defense": "Guarantee"}),
     (("import numpy as np\n", "import numpy as np\nfrom defenses import submix\n"),
      {"sees_no_coin_and_no_defense": "defenses"}),
     ((QUERIES, "return 1"), {"asks_no_more_than_it_says": "it says 1"}),

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from audit import api
-from audit.errors import UsageError
-from audit.settings import KNOWN, TABLES
+from audit.core.errors import UsageError
+from audit.plan.settings import KNOWN, TABLES
 
 DOC = Path(__file__).parents[2] / "docs" / "python.md"
 

@@ -144,7 +144,7 @@ def test_a_manifest_of_somebody_else_is_no_run_folder(tmp_path):
 
 
 def test_clean_does_not_pull_the_stages_from_under_a_run(tmp_path):
-    from audit.folder import RunFolder
+    from audit.results.folder import RunFolder
 
     with RunFolder(tmp_path, "h").held({}):
         assert "another run" in refused("clean", ".", cwd=tmp_path)

@@ -4,10 +4,11 @@ from hashlib import sha256
 
 import pytest
 
-from audit.corpus import NAMES, Corpus, Record, load
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.listing import entries
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import NAMES, load
+from audit.plugins.listing import entries
 
 
 def read(path):

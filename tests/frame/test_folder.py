@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from audit.errors import UsageError
-from audit.folder import (
-    RunFolder,
-    append_lines,
-    clean,
-    find,
-    key_of,
-    manifest_of,
-    read_lines,
-    write_atomically,
-)
+from audit.core.digest import key_of
+from audit.core.errors import UsageError
+from audit.core.files import append_lines, read_lines, write_atomically
+from audit.results.folder import RunFolder, clean, find, manifest_of
 
 PLAN = {"seed": 0}
 PROJECT = Path(__file__).parents[2]
@@ -162,7 +155,7 @@ def test_stages_made_by_others_are_made_private(tmp_path):
 
 def test_a_held_folder_is_refused_and_freed_when_its_process_dies(tmp_path):
     code = (
-        "import signal, sys; from pathlib import Path; from audit.folder import RunFolder\n"
+        "import signal, sys; from pathlib import Path; from audit.results.folder import RunFolder\n"
         "with RunFolder(Path(sys.argv[1]), 'h').held({}):\n"
         "    print('held', flush=True); signal.pause()"
     )

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from audit.guarantee import Guarantee, no_guarantee
+from audit.core.guarantee import Guarantee, no_guarantee
 
 
 def claim(**changes):

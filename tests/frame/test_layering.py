@@ -1,158 +1,198 @@
 """Reads the imports of every module and enforces the arrows of the design."""
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from audit.contract.imports import COINS, HEAVY, imported, within
+from audit.contract.imports import COINS, imported, within
 
 PROJECT = Path(__file__).parents[2]
 PACKAGES = ("audit", "attacks", "defenses", "reports")
-
-
-def modules(package):
-    return {
-        ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in sorted((PROJECT / package).rglob("*.py"))
-    }
-
-
-OURS = {name: path for package in PACKAGES for name, path in modules(package).items()}
+OURS = {
+    ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((PROJECT / package).rglob("*.py"))
+}
+# what a room of audit/ may import; the rooms below the line of the run know no step of the run
+ROOMS = {
+    "core": ["core"],
+    "statistics": ["statistics"],
+    "accounting": ["core", "statistics"],
+    "policies": ["core"],
+    "corpora": ["core"],
+    "results": ["core"],
+    "plugins": ["core", "corpora", "policies"],
+    "models": ["accounting", "core"],
+    "canaries": ["core", "corpora", "plugins", "results"],
+    "findings": ["core", "results", "statistics"],
+    "gate": ["core", "findings", "results", "statistics"],
+    "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
+    "train": ["canaries", "core", "models", "plan"],
+    "measure": ["core", "findings", "models", "plan", "results", "statistics", "train"],
+}
+DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
+FOR_ATTACKS = ["attacks", "audit.core", "audit.statistics"]
+FOR_DEFENSES = ["defenses", "audit.accounting", "audit.core", "audit.models", "audit.policies"]
 
 
 @cache
-def imports(name, top_only=False):
+def imports(name):
     """Names of the modules (and of what is imported from them) that a module imports."""
     path = OURS[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return imported(path.read_text(encoding="utf-8"), package, top_only)
+    return imported(path.read_text(encoding="utf-8"), package)
 
 
-def of(package):
-    return [name for name in OURS if name == package or name.startswith(f"{package}.")]
+def of(*packages):
+    return [n for n in OURS if any(n == p or n.startswith(f"{p}.") for p in packages)]
 
 
-def reaches(name, *targets, top_only=False):
-    """The imports of module `name` that are one of the targets or lie inside it."""
-    return within(imports(name, top_only), *targets)
+def wrong(names, allowed):
+    """Imports from the project that are not among the allowed, by module; packages are nothing."""
+    found = {
+        name: set(within(imports(name), *PACKAGES)) - set(within(imports(name), *allowed))
+        for name in names
+    }
+    parents = {module.rpartition(".")[0] for module in OURS} | {*PACKAGES, "audit.__version__"}
+    return {name: bad for name, extra in found.items() if (bad := extra - parents)}
+
+
+def reaching(names, *targets):
+    """The imports that are one of the targets or lie inside it, by module."""
+    found = {name: within(imports(name), *targets) for name in names}
+    return {name: bad for name, bad in found.items() if bad}
 
 
 def test_the_reader_sees_imports():
-    assert len(OURS) > 50
-    assert reaches("audit.__main__", "audit.cli")
-    assert reaches("audit.models.loading", "torch", "transformers.AutoTokenizer")  # in functions
-    assert not reaches("audit.models.loading", *HEAVY, top_only=True)
-    assert reaches("audit.language_model", "audit.predictor", top_only=True)
+    assert len(OURS) > 200
+    assert reaching(["audit.__main__"], "audit.cli")
+    assert reaching(["audit.api"], "audit.plan.resolution")  # inside a function
     assert "reports._page" in imports("reports.html")
 
 
-def below(*names):
-    return [f"audit.{name}" for name in names]
+def test_attacks_see_no_defense_no_guarantee_and_no_coin():
+    assert wrong(of("attacks"), FOR_ATTACKS) == {}
+    met = ["audit.core.attack", "audit.core.evidence", "audit.core.predictor"]
+    guarded = ("audit.core.defense", "audit.core.guarantee", "audit.core.release", *COINS)
+    assert reaching([*of("attacks"), *met], *guarded) == {}
 
 
-SHARED = below("corpus", "errors", "language_model", "models", "policies", "predictor", "streams")
-FOR_ATTACKS = [*SHARED, "attacks", *below("attack", "evidence", "secrets", "statistics")]
-FOR_DEFENSES = [
-    *SHARED,
-    "defenses",
-    *below("accounting", "defense", "ensemble", "guarantee", "ledger", "release"),
-]
+def test_defenses_see_no_attack_and_no_secret():
+    assert wrong(of("defenses"), FOR_DEFENSES) == {}
+    unseen = ("audit.core.attack", "audit.core.evidence", "audit.core.secret")
+    assert reaching(of("defenses"), *unseen) == {}
 
 
-def forbidden(name, allowed):
-    """Imports from the project that are not among the allowed; packages alone are nothing."""
-    return set(reaches(name, *PACKAGES)) - set(reaches(name, *allowed)) - set(PACKAGES)
+def test_reports_see_results_only():
+    allowed = ["reports", "audit.results", "audit.core.errors", "audit.gate"]
+    assert wrong(of("reports"), allowed) == {}
 
 
-@pytest.mark.parametrize("name", of("attacks"))
-def test_an_attack_sees_no_defense_no_guarantee_and_no_coin(name):
-    assert forbidden(name, FOR_ATTACKS) == set()
-    assert reaches(name, *COINS) == []
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_the_rooms_below_it_only(room):
+    allowed = [f"audit.{other}" for other in (room, *ROOMS[room])]
+    assert wrong(of(f"audit.{room}"), allowed) == {}
 
 
-@pytest.mark.parametrize("name", ["audit.attack", "audit.evidence", "audit.predictor"])
-def test_what_an_attack_meets_holds_no_coin(name):
-    assert reaches(name, *COINS) == []
+def test_nothing_reaches_back_to_the_command_line_or_the_api():
+    inside = of(*DOORS)
+    assert reaching([name for name in OURS if name not in inside], *DOORS) == {}
 
 
-@pytest.mark.parametrize("name", of("defenses"))
-def test_a_defense_sees_no_attack_and_no_secret(name):
-    assert forbidden(name, FOR_DEFENSES) == set()
+def test_no_product_code_needs_its_own_contract():
+    inside = of("audit.contract")
+    assert reaching([name for name in OURS if name not in inside], "audit.contract") == {}
 
 
-@pytest.mark.parametrize("name", of("reports"))
-def test_reports_see_results_only(name):
-    assert forbidden(name, ["reports", *below("results", "quantities", "errors", "gate")]) == set()
+def test_figures_are_drawn_in_reports_only():
+    inside = of("reports")
+    drawing = ("matplotlib", "typst", "jinja2")
+    assert reaching([name for name in OURS if name not in inside], *drawing) == {}
 
 
-# the command line, and the same for notebooks: above all else, so that they may join what is apart
-ABOVE = {"audit.__main__", "audit.api", "audit.cli"}
-
-
-@pytest.mark.parametrize("name", sorted(set(OURS) - ABOVE))
-def test_nothing_reaches_back_to_the_command_line_or_the_api(name):
-    assert reaches(name, *ABOVE) == []
-
-
-@pytest.mark.parametrize("name", sorted(set(OURS) - set(of("audit.contract"))))
-def test_no_product_code_needs_its_own_contract(name):
-    assert reaches(name, "audit.contract") == []
-
-
-@pytest.mark.parametrize("name", sorted(set(OURS) - set(of("reports"))))
-def test_figures_are_drawn_in_reports_only(name):
-    assert reaches(name, "matplotlib", "typst", "jinja2") == []
-
-
-@pytest.mark.parametrize("name", of("audit.statistics"))
-def test_statistics_know_nothing_of_the_project(name):
-    assert forbidden(name, below("statistics")) == set()
-
-
-@pytest.mark.parametrize("name", of("audit.findings"))
-def test_findings_know_nouns_and_statistics_only(name):
-    """No attack, no plan and no model: whoever returns evidence of a kind has its findings."""
-    assert forbidden(name, [*NOUNS, *below("findings", "statistics")]) == set()
-
-
-@pytest.mark.parametrize("name", of("audit"))
-def test_audit_names_no_plugin(name):
+def test_audit_names_no_plugin():
     """The API alone names reports: what a notebook displays is what they draw and word."""
-    displayed = () if name == "audit.api" else ("reports",)
-    assert reaches(name, "attacks", "defenses", *displayed) == []
+    assert reaching(of("audit"), "attacks", "defenses") == {}
+    assert set(reaching(of("audit"), "reports")) == {"audit.api"}
 
 
-NOUNS = below(
-    *(
-        "accounting",
-        "attack",
-        "corpora",
-        "corpus",
-        "defense",
-        "ensemble",
-        "errors",
-        "evidence",
-        "guarantee",
-        "language_model",
-        "ledger",
-    ),
-    *("policies", "predictor", "quantities", "release", "results", "secrets", "streams"),
-)
+def test_imports_go_to_modules_that_exist():
+    for name in OURS:
+        for found in within(imports(name), *PACKAGES):
+            assert found in OURS or found.rpartition(".")[0] in OURS, (name, found)
 
 
-@pytest.mark.parametrize("name", [*NOUNS, *of("audit.models")])
-def test_nouns_and_models_know_nouns_and_models_only(name):
-    assert forbidden(name, [*NOUNS, *below("models")]) == set()
+def test_no_file_lies_loose_in_audit_but_the_doors():
+    loose = {path.stem for path in (PROJECT / "audit").glob("*.py")}
+    assert loose == {"__init__", "__main__", "api", "callback"}
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_nothing_heavy_is_imported_with_a_module(name):
-    assert reaches(name, *HEAVY, top_only=True) == []
+def test_there_is_no_circle():
+    """Modules that import each other cannot be put in an order."""
+    below = {
+        name: {other for other in OURS if other in imports(name) and not name.startswith(other)}
+        for name in OURS
+    }
+    while free := [name for name, needs in below.items() if not needs & below.keys()]:
+        for name in free:
+            del below[name]
+    assert below == {}
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_imports_go_to_modules_that_exist(name):
-    for found in reaches(name, *PACKAGES):
-        parent = found.rpartition(".")[0]
-        assert found in OURS or parent in OURS or found in PACKAGES
+def test_imports_stand_at_the_top():
+    """Inside a function only on the light paths, and where a library is an extra."""
+    light = {*of("audit.cli"), "audit.api"}
+    extras = {"audit.train.workers.ray", "audit.corpora.hub", "audit.models.loading"}
+    lazy = {
+        name
+        for name, path in OURS.items()
+        if any(
+            line.startswith((" ", "\t"))
+            and line.split()[:1] in (["import"], ["from"])
+            and (" import " in line or line.split()[0] == "import")
+            for line in code_lines(path)
+        )
+    }
+    assert lazy <= light | extras
+
+
+def code_lines(path):
+    """The lines of a module without its texts."""
+    import ast
+
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    inside = {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset
+    }
+    return [line for i, line in enumerate(source.split("\n"), 1) if i in inside]
+
+
+LIGHT = {  # a command and what its process must not import
+    "--help": ("torch", "scipy", "transformers", "matplotlib"),
+    "list --json": ("torch", "scipy", "transformers", "matplotlib"),
+    "gate run": ("torch", "transformers"),
+    "compare run run": ("torch", "transformers"),
+    "report run --format csv": ("torch", "transformers"),
+}
+
+
+@pytest.mark.parametrize("command", LIGHT)
+def test_light_commands_import_nothing_heavy(command, tmp_path):
+    code = (
+        "import sys; sys.argv = ['audit', *sys.argv[1:]]\n"
+        "from audit.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('HEAVY', *sorted(set(sys.modules) & {'torch', 'transformers', 'scipy',"
+        " 'matplotlib'}))"
+    )
+    words = [sys.executable, "-c", code, *command.split()]
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True)
+    loaded = ran.stdout.rpartition("HEAVY")[2].split()
+    assert not set(loaded) & set(LIGHT[command]), ran.stdout

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from audit.ledger import Ledger, round_up
+from audit.core.ledger import Ledger, round_up
 
 
 @dataclass

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from audit import policies
-from audit.canaries import Canaries, plant_into
-from audit.corpus import Corpus, Record
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder
-from audit.plan import Chosen, Execution, Plan, execution, make_plan
-from audit.secrets import Planting
+from audit.canaries.insertion import Canaries, plant_into
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.secret import Planting
+from audit.models.training.fine_tuning import Recipe
+from audit.plan.defaults import make_plan
+from audit.plan.execution import Execution, execution
+from audit.plan.plan import Chosen, Plan
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
 
@@ -166,12 +168,12 @@ def test_a_reference_that_is_asked_for_appears_once(name):
 
 
 def test_all_means_every_plugin_once():
-    from audit import plugins
+    from audit.plugins import registry
 
     plan = planned(defense=("all",), attack=("all",))
-    trained = [n for n in plugins.names("defenses") if n != "as_is"]  # that takes a finished model
+    trained = [n for n in registry.names("defenses") if n != "as_is"]  # that takes a finished model
     assert [c.name for c in plan.defenses] == trained
-    assert [c.name for c in plan.attacks] == plugins.names("attacks")
+    assert [c.name for c in plan.attacks] == registry.names("attacks")
     assert not any(c.reference for c in plan.defenses)
 
 
@@ -253,16 +255,16 @@ def test_a_fifth_of_a_users_own_corpus_is_decided_by_coins_and_at_most_100(priva
 
 
 def test_all_private_users_of_the_embedded_corpus_are_decided_by_coins():
-    from audit.corpus import load
-    from audit.embedded import EMBEDDED_FOLDER
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.corpora.loading import load
 
     helpdesk = load("helpdesk", EMBEDDED_FOLDER)
     assert planned(of=helpdesk).planting.users == len(helpdesk.users("private"))
 
 
 def test_a_file_that_happens_to_be_called_helpdesk_is_a_users_own(tmp_path):
-    from audit.corpus import load
-    from audit.embedded import EMBEDDED_FOLDER
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.corpora.loading import load
 
     path = tmp_path / "helpdesk.jsonl"
     path.write_text("".join(f'{{"user": {i}, "text": "x{i}"}}\n' for i in range(50)))
@@ -272,7 +274,7 @@ def test_a_file_that_happens_to_be_called_helpdesk_is_a_users_own(tmp_path):
 def test_a_folder_that_happens_to_be_called_embedded_gets_the_usual_recipe(tmp_path):
     import shutil
 
-    from audit.embedded import EMBEDDED_FOLDER
+    from audit.core.embedded import EMBEDDED_FOLDER
     from audit.models.loading import describe
 
     own = planned(model=describe("embedded", EMBEDDED_FOLDER)).training

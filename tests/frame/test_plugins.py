@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import subprocess
 import sys
@@ -8,11 +9,11 @@ from typing import Optional
 
 import pytest
 
-from audit import plugins
-from audit.attack import Attack
-from audit.defense import Defense
-from audit.errors import UsageError
-from audit.listing import entries
+from audit.core.attack import Attack
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.plugins import registry
+from audit.plugins.listing import entries
 
 PROJECT = Path(__file__).parents[2]
 
@@ -23,16 +24,16 @@ PROJECT = Path(__file__).parents[2]
 @pytest.mark.parametrize("kind", ["defenses", "attacks", "reports"])
 def test_names_are_the_files_of_the_folder(kind):
     files = {path.stem for path in (PROJECT / kind).glob("*.py")}
-    assert set(plugins.names(kind)) == {name for name in files if not name.startswith("_")}
-    assert plugins.names(kind) == sorted(plugins.names(kind))
+    assert set(registry.names(kind)) == {name for name in files if not name.startswith("_")}
+    assert registry.names(kind) == sorted(registry.names(kind))
 
 
 def test_files_and_folders_that_are_no_plugins_are_left_out(tmp_path, monkeypatch):
     for name in ("b.py", "a.py", "_hidden.py", "__init__.py", "notes.txt", "c.pyc"):
         (tmp_path / name).touch()
     (tmp_path / "_templates").mkdir()
-    monkeypatch.setattr(plugins, "_folder", lambda kind: tmp_path)
-    assert plugins.names("defenses") == ["a", "b"]
+    monkeypatch.setattr(registry, "_folder", lambda kind: tmp_path)
+    assert registry.names("defenses") == ["a", "b"]
 
 
 @dataclass
@@ -43,20 +44,20 @@ class EntryPoint:
 
 def test_other_distributions_join_by_entry_point(monkeypatch):
     points = [EntryPoint("elsewhere", "defenses.submix"), EntryPoint("submix", "nowhere")]
-    monkeypatch.setattr(plugins, "_entry_points", lambda kind: points)
-    assert "elsewhere" in plugins.names("defenses")
-    assert plugins.names("defenses").count("submix") == 1
-    assert plugins.module("defenses", "elsewhere").__name__ == "defenses.submix"
-    assert plugins.module("defenses", "submix").__name__ == "defenses.submix"  # its own goes first
+    monkeypatch.setattr(registry, "_entry_points", lambda kind: points)
+    assert "elsewhere" in registry.names("defenses")
+    assert registry.names("defenses").count("submix") == 1
+    assert registry.module("defenses", "elsewhere").__name__ == "defenses.submix"
+    assert registry.module("defenses", "submix").__name__ == "defenses.submix"  # its own goes first
 
 
 def test_a_broken_plugin_of_others_is_named_and_the_rest_is_listed(monkeypatch, tmp_path):
     (tmp_path / "broken_by_others.py").write_text("import no_such_package_of_theirs\n")
     monkeypatch.syspath_prepend(tmp_path)
     points = [EntryPoint("theirs", "broken_by_others")]
-    monkeypatch.setattr(plugins, "_entry_points", lambda kind: points)
+    monkeypatch.setattr(registry, "_entry_points", lambda kind: points)
     with pytest.raises(UsageError, match="'theirs': broken_by_others cannot be imported"):
-        plugins.module("defenses", "theirs")
+        registry.module("defenses", "theirs")
     listed = {entry["name"]: entry for entry in entries("defenses")}
     assert "no_such_package_of_theirs" in listed["theirs"]["summary"]
     assert listed["submix"]["parameters"]["k"] == 8
@@ -72,7 +73,7 @@ def test_a_broken_plugin_of_others_is_named_and_the_rest_is_listed(monkeypatch, 
 )
 def test_an_unknown_name_is_answered_with_a_suggestion(kind, name, message):
     with pytest.raises(UsageError) as raised:
-        plugins.module(kind, name)
+        registry.module(kind, name)
     assert str(raised.value).startswith(message)
 
 
@@ -92,7 +93,7 @@ def test_an_unknown_name_is_answered_with_a_suggestion(kind, name, message):
 )
 def test_only_a_plugin_name_is_ever_imported(name):
     with pytest.raises(UsageError, match="unknown defense"):
-        plugins.module("defenses", name)
+        registry.module("defenses", name)
 
 
 class Made(ABC):
@@ -107,7 +108,7 @@ def module_of(monkeypatch, *classes):
     for cls in classes:
         cls.__module__ = "made"
         setattr(found, cls.__name__, cls)
-    monkeypatch.setattr(plugins, "module", lambda kind, name: found)
+    monkeypatch.setattr(registry, "module", lambda kind, name: found)
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,11 @@ class Two(Made):
 
 def test_a_module_defines_exactly_one_plugin(monkeypatch):
     module_of(monkeypatch, One)
-    assert plugins.plugin("defenses", "made", Made) is One
+    assert registry.plugin("defenses", "made", Made) is One
     for classes in ((), (One, Two)):
         module_of(monkeypatch, *classes)
         with pytest.raises(UsageError, match=f"defines {len(classes)} concrete Made classes"):
-            plugins.plugin("defenses", "made", Made)
+            registry.plugin("defenses", "made", Made)
 
 
 # parameters
@@ -144,7 +145,7 @@ def test_a_module_defines_exactly_one_plugin(monkeypatch):
 
 def built(monkeypatch, text, **extra):
     module_of(monkeypatch, One)
-    return plugins.build("defenses", text, Made, extra)
+    return registry.build("defenses", text, Made, extra)
 
 
 @pytest.mark.parametrize(
@@ -210,12 +211,14 @@ def test_extra_values_fill_in_where_the_text_is_silent(monkeypatch):
 
 def test_a_defense_without_parameters_says_so():
     with pytest.raises(UsageError, match="unknown parameter 'k'; it has no parameters"):
-        plugins.build("defenses", "none:k=3", Defense, {})
+        registry.build("defenses", "none:k=3", Defense, {})
 
 
 def test_parameters_are_fields_with_defaults():
-    assert plugins.parameters("attacks", "extraction", Attack)["generations"] == 100
-    assert plugins.parameters("defenses", "submix", Defense)["beta"] is None
+    for kind, ancestor in (("defenses", Defense), ("attacks", Attack)):
+        for entry in entries(kind):
+            _, built = registry.build(kind, entry["name"], ancestor, {})
+            assert entry["parameters"] == dataclasses.asdict(built), "read from source, as built"
 
 
 # lightness
@@ -223,7 +226,7 @@ def test_parameters_are_fields_with_defaults():
 
 def test_listing_imports_nothing_heavy():
     code = (
-        "import sys, json; from audit.listing import entries\n"
+        "import sys, json; from audit.plugins.listing import entries\n"
         "for kind in ('defenses', 'attacks', 'corpora', 'models', 'policies'): entries(kind)\n"
         "print(json.dumps(sorted(m for m in sys.modules if '.' not in m)))"
     )
@@ -235,11 +238,11 @@ def test_listing_imports_nothing_heavy():
 
 
 def test_packages_from_several_places_are_refused(tmp_path, monkeypatch):
-    plugins.check_one_place()
-    own = plugins._folder
+    registry.check_one_place()
+    own = registry._folder
     stranger = tmp_path / "reports"
     monkeypatch.setattr(
-        plugins, "_folder", lambda kind: stranger if kind == "reports" else own(kind)
+        registry, "_folder", lambda kind: stranger if kind == "reports" else own(kind)
     )
     with pytest.raises(UsageError, match="different places"):
-        plugins.check_one_place()
+        registry.check_one_place()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from audit.errors import UsageError
-from audit.results import (
+from audit.core.errors import UsageError
+from audit.results.schema import (
     Control,
     CorpusResult,
     Cost,
@@ -348,13 +348,13 @@ def test_a_document_from_before_something_was_added_says_the_same(tmp_path):
 
 
 def test_older_versions_are_brought_up_step_by_step(tmp_path, monkeypatch):
-    from audit import results
+    from audit.results import schema
 
     steps = {
         "0.8": lambda d: {**d, "schema_version": "0.9", "headline": d["headline"] + " Then."},
         "0.9": lambda d: {**d, "schema_version": "1", "headline": d["headline"] + " Now."},
     }
-    monkeypatch.setattr(results, "_NEXT", steps)
+    monkeypatch.setattr(schema, "_NEXT", steps)
     path = broken(tmp_path, lambda d: d.update(schema_version="0.8", headline="Once."))
     assert load(path).headline == "Once. Then. Now."
 
@@ -406,7 +406,7 @@ def test_the_schema_names_every_field_and_its_types():
 
 @given(st.floats(1e-12, 1e6))
 def test_a_claim_is_never_rounded_down(epsilon):
-    from audit.results import GuaranteeResult
+    from audit.results.schema import GuaranteeResult
 
     claim = {"unit": "user", "relation": "replace", "release": "model", "basis": "worst case"}
     claim |= {"alpha": None, "theorem": "t", "conditions": [], "published_epsilon": None}

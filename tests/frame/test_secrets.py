@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from audit.corpus import Corpus, Record, load
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.secrets import KINDS, Coins, Planting, Secret, Space, digits, plant, trained_on
+from audit.canaries.planting import plant, trained_on
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.secret import KINDS, Coins, Planting, Secret, Space, digits
+from audit.corpora.loading import load
 
 USERS = 60
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from audit.errors import UsageError
-from audit.settings import KNOWN, gather
+from audit.core.errors import UsageError
+from audit.plan.settings import KNOWN, gather
 
 
 @pytest.fixture(autouse=True)
@@ -177,7 +177,7 @@ def test_variables_of_others_are_none_of_our_business(monkeypatch):
 
 
 def test_every_flag_of_run_is_a_setting():
-    from audit.cli import run
+    from audit.cli.app import run
 
     aside = {"plan_file", "dry_run", "no_references", "formats"}
     flags = {option.name for option in run.params}

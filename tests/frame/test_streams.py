@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 
-from audit.streams import derived_seed, stream
+from audit.core.randomness import derived_seed, stream
 
 
 def test_every_word_of_the_purpose_counts_and_so_does_their_order():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from audit.gate.metric import Metric, metric_of
-from audit.results import (
+from audit.results.schema import (
     Control,
     CorpusResult,
     Cost,

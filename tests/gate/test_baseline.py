@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from audit.errors import UsageError
-from audit.gate import baseline, files, rise
-from audit.results import Exposures
+from audit.core.errors import UsageError
+from audit.gate import baseline, files, increase_test
+from audit.results.schema import Exposures
 
 
 def made(make: SimpleNamespace, *found: Any, **changes: Any) -> baseline.Baseline:
@@ -160,7 +160,7 @@ def test_what_it_calls_tighter_fails_all_that_failed(
     old, new = found(one, one, one + up), found(other, other, other + up_too)
     assume(baseline.loosened(made(make, old), made(make, new)) is None)
     after = make.metric(found(now, now - 0.05, now))
-    before, then = (rise.p_value(make.metric(f), after) for f in (old, new))
+    before, then = (increase_test.p_value(make.metric(f), after) for f in (old, new))
     assert before is not None and then is not None
     for level in (0.05, 0.005, 0.05 / 1000):
         assert before >= level or then < level * (1 + 1e-6)

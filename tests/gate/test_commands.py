@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from audit import cli
-from audit.results import Results, to_json
+from audit.cli import app
+from audit.results.schema import Results, to_json
 
 PROJECT = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ def audit(calm: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         capsys.readouterr()
         code: object = 0
         try:
-            cli.main()
+            app.main()
         except SystemExit as left:
             code = left.code or 0
         out, err = capsys.readouterr()

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from audit.gate.comparison import Section, compare, text
-from audit.results import Results
+from audit.results.schema import Results
 
 
 def sections(one: Results, other: Results) -> dict[str, Section]:

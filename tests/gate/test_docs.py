@@ -12,8 +12,8 @@ import click
 import pytest
 import yaml
 
-from audit.cli import cli
-from audit.gate import policy, rise, verdict
+from audit.cli.app import cli
+from audit.gate import increase_test, policy, verdict
 
 PROJECT = Path(__file__).parents[2]
 DOC = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path, make: SimpleNam
 
 
 def test_its_plan_holds_known_settings(tmp_path: Path) -> None:
-    from audit.settings import gather
+    from audit.plan.settings import gather
 
     (tmp_path / "plan.toml").write_text(block("plan"), encoding="utf-8")
     assert gather({}, tmp_path / "plan.toml")["defense"] == ("submix:k=8",)
@@ -130,5 +130,5 @@ def test_the_table_of_power_is_computed(make: SimpleNamespace) -> None:
     for row in TABLE:
         k, n, *shown = (float(cell.replace(",", "")) for cell in row)
         metric = make.metric(make.rate(int(k), int(n)))
-        least = [rise.noticed(metric, metric, 0.05 / many, 0.0) for many in (1, 6, 20)]
+        least = [increase_test.noticed(metric, metric, 0.05 / many, 0.0) for many in (1, 6, 20)]
         assert shown == pytest.approx([100 * (rate or 0) for rate in least], abs=0.051)

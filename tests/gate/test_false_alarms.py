@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.gate import rise
+from audit.gate import increase_test
 from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
@@ -49,8 +49,8 @@ def build(before: list[Metric], after: list[Metric]) -> list[State]:
 
 def only_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reach is for the other states, and slow."""
-    monkeypatch.setattr(rise, "enough", lambda *_: True)
-    monkeypatch.setattr(rise, "noticed", lambda *_: None)
+    monkeypatch.setattr(increase_test, "enough", lambda *_: True)
+    monkeypatch.setattr(increase_test, "noticed", lambda *_: None)
 
 
 def measured(make: SimpleNamespace, found: Interval, unit: str) -> Metric:
@@ -135,7 +135,7 @@ def test_means_of_lopsided_runs_keep_the_level_exactly(
          for k in range(size + 1)]
         for size in (n, m)
     ]  # fmt: skip
-    p = np.array([[rise.p_value(a, b) for b in sides[1]] for a in sides[0]], dtype=float)
+    p = np.array([[increase_test.p_value(a, b) for b in sides[1]] for a in sides[0]], dtype=float)
     for many in (1, 6, 20):
         for rate in (0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.997):
             weights = [binom.pmf(np.arange(size + 1), size, rate) for size in (n, m)]
@@ -159,7 +159,9 @@ def test_medians_of_two_clusters_do_not_cry_wolf(
 
     for share in (0.0, 0.45, 0.5, 0.55):
         pools = [[draw(size, share) for _ in range(150)] for size in (n, m)]
-        p = np.array([[rise.p_value(a, b) for b in pools[1]] for a in pools[0]], dtype=float)
+        p = np.array(
+            [[increase_test.p_value(a, b) for b in pools[1]] for a in pools[0]], dtype=float
+        )
         assert (p < 0.05 / many).mean() <= 0.05 / many
 
 
@@ -190,7 +192,7 @@ def test_a_real_regression_is_caught_as_often_as_stated(
     The 59 % is the sum over both binomial laws of what Fisher's test at 0.05/6 rejects; Holm can
     only add to it. As the only gated metric: 84 %.
     """
-    table = [[rise.fisher(a, 100, b, 100) for b in range(101)] for a in range(101)]
+    table = [[increase_test.fisher(a, 100, b, 100) for b in range(101)] for a in range(101)]
     weights = np.outer(binom.pmf(np.arange(101), 100, 0.02), binom.pmf(np.arange(101), 100, 0.12))
     alone, first = (float(weights[np.array(table) < level].sum()) for level in (0.05, 0.05 / 6))
     assert (round(alone, 2), round(first, 2)) == (0.84, 0.59)
@@ -218,6 +220,6 @@ def test_medians_of_exposure_do_not_cry_wolf(
             found = median_interval(generator.exponential(1.4427, size=11))
             changes = {"value": found.value, "ci": found.ci, "k": None, "n": 11}
             pair.append(make.metric(base.model_copy(update=changes)))
-        p = rise.p_value(*pair)
+        p = increase_test.p_value(*pair)
         alarms += p is not None and p < 0.05
     assert alarms / builds < 0.05

@@ -12,11 +12,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from audit.gate import baseline, comparison, console, junit, sarif, summary, verdict
-from audit.gate.inert import markdown, visible
+from audit.gate import baseline, comparison, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
-from audit.results import Results
+from audit.gate.render import console, junit, sarif
+from audit.gate.render import markdown as summary
+from audit.gate.render.escaping import markdown, visible
+from audit.results.schema import Results
 
 HOSTILE = (
     "<script>alert(1)</script> ]]> &amp; <img src=x onerror=alert(1)> [a](javascript:b) "

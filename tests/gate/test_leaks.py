@@ -12,7 +12,7 @@ from audit.gate import verdict
 from audit.gate.leaks import empirical_check, leak_checks
 from audit.gate.outcome import State
 from audit.gate.policy import Limit, Policy
-from audit.results import ReleaseResult
+from audit.results.schema import ReleaseResult
 
 
 def states(make: SimpleNamespace, release: ReleaseResult) -> dict[str, State]:

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from audit.gate import console, junit, sarif, summary
 from audit.gate.outcome import Check, Outcome, State
+from audit.gate.render import console, junit, markdown, sarif
 
 CHECKS = (
     Check("plan", "", "", State.PASS, "the baseline's"),
@@ -169,7 +169,7 @@ def test_console_ends_with_the_verdict_worst_before_it() -> None:
 
 
 def test_the_summary_shows_what_did_not_pass_and_folds_the_rest() -> None:
-    text = summary.render(OUTCOME)
+    text = markdown.render(OUTCOME)
     open_part, folded = text.split("<details>")
     assert text.startswith("### gate")
     assert [word in open_part for word in ("| FAIL |", "| INCONCLUSIVE |", "| WAIVED |")] == [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.gate import rise
+from audit.gate import increase_test
 from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
@@ -31,7 +31,7 @@ def test_mcnemar_is_what_enumeration_gives(gained: int, lost: int) -> None:
     """Every secret whose outcome differs may as well have changed the other way."""
     ways = list(product((0, 1), repeat=gained + lost))
     as_many = sum(sum(way) >= gained for way in ways)
-    assert rise.mcnemar(gained, lost) == pytest.approx(as_many / len(ways))
+    assert increase_test.mcnemar(gained, lost) == pytest.approx(as_many / len(ways))
 
 
 @given(pair=marks.flatmap(lambda a: st.tuples(st.just(a), st.text("01-", min_size=len(a),
@@ -42,7 +42,7 @@ def test_only_what_both_runs_know_is_paired(make: SimpleNamespace, pair: tuple[s
     both = [(a, b) for a, b in zip(before, after, strict=True) if "-" not in (a, b)]
     gained = sum(b > a for a, b in both)
     lost = sum(b < a for a, b in both)
-    assert rise.paired(metric(make, before), metric(make, after)) == (gained, lost)
+    assert increase_test.paired(metric(make, before), metric(make, after)) == (gained, lost)
 
 
 @pytest.mark.parametrize(("before", "after"), [("01", "011"), ("01", None), (None, "01")])
@@ -53,8 +53,10 @@ def test_what_cannot_be_paired_is_tested_as_two_rates(
         metric(make, o) if o else make.metric(make.rate(1, 2, metric="recall"))
         for o in (before, after)
     )
-    assert rise.paired(one, other) is None
-    assert rise.p_value(one, other) == rise.fisher(one.k or 0, one.n, other.k or 0, other.n)
+    assert increase_test.paired(one, other) is None
+    assert increase_test.p_value(one, other) == increase_test.fisher(
+        one.k or 0, one.n, other.k or 0, other.n
+    )
 
 
 def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show(
@@ -62,8 +64,8 @@ def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show(
 ) -> None:
     """Of 60 secrets 30 leaked, and the same 30 with 8 others now: p = 1/256; Fisher: 0.1."""
     one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
-    assert rise.p_value(one, other) == 1 / 256
-    assert rise.fisher(30, 60, 38, 60) > 0.09
+    assert increase_test.p_value(one, other) == 1 / 256
+    assert increase_test.fisher(30, 60, 38, 60) > 0.09
     assert _rises([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
@@ -77,20 +79,20 @@ def test_a_changed_plan_pairs_nothing(make: SimpleNamespace) -> None:
 def test_too_few_secrets_can_show_nothing(make: SimpleNamespace, silent: int) -> None:
     """All of n gained is 2⁻ⁿ: five are needed at 5 %."""
     one, other = metric(make, "0" * silent + "1"), metric(make, "0" * silent + "1")
-    assert rise.enough(one, other, 0.05) == (silent + 1 >= 5)
+    assert increase_test.enough(one, other, 0.05) == (silent + 1 >= 5)
 
 
 def test_the_rise_it_says_it_notices_is_noticed_as_often(
     make: SimpleNamespace, generator: np.random.Generator
 ) -> None:
     before = metric(make, "1" * 10 + "0" * 50)
-    noticed = rise.noticed(before, before, 0.05, 0.0, power=0.8)
+    noticed = increase_test.noticed(before, before, 0.05, 0.0, power=0.8)
     assert noticed is not None
     each = (noticed - 10 / 60) * 60 / 50  # of a secret that did not leak
     caught = 0
     for _ in range(2000):
         gained = int(generator.binomial(50, each))
-        caught += rise.mcnemar(gained, 0) < 0.05
+        caught += increase_test.mcnemar(gained, 0) < 0.05
     assert caught / 2000 == pytest.approx(0.8, abs=0.03)
 
 
@@ -98,7 +100,7 @@ def test_where_nothing_changed_it_seldom_alarms(
     make: SimpleNamespace, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six metrics of 60 secrets; each leaks with a probability of its own, in both runs alike."""
-    monkeypatch.setattr(rise, "noticed", lambda *_: None)
+    monkeypatch.setattr(increase_test, "noticed", lambda *_: None)
     alarms, builds = 0, 3000
     for _ in range(builds):
         pairs = []
@@ -116,7 +118,7 @@ def test_where_nothing_changed_it_seldom_alarms(
 def test_an_outcome_is_nothing_else(make: SimpleNamespace, bad: str) -> None:
     from pydantic import ValidationError
 
-    from audit.results import FindingResult
+    from audit.results.schema import FindingResult
 
     document: dict[str, Any] = make.rate(1, 2).model_dump()
     with pytest.raises(ValidationError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.gate import policy
 
 WHOLE = """\

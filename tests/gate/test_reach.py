@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from audit.findings.ranks import _within
-from audit.gate import rise
+from audit.gate import increase_test
 from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
 from audit.gate.regression import Pair, _rises
-from audit.results import Exposures
+from audit.results.schema import Exposures
 from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.interval import Interval
@@ -43,12 +43,12 @@ def held(metric: Metric, after: Metric, many: int = 1) -> tuple[State, str]:
 
 def around(make: SimpleNamespace, before: Metric, n: int, level: float) -> None:
     """Real scores: just above what is said to be seen is, and just below is not."""
-    said = rise.noticed(before, before, level, 0.0)
+    said = increase_test.noticed(before, before, level, 0.0)
     assert said is not None
     row = np.arange(float(n))
     for shift in range(n + 1):
         after = make.metric(make.area(row + shift + 0.25, row))
-        p = rise.p_value(before, after)
+        p = increase_test.p_value(before, after)
         assert p is not None
         if abs(after.value - said) > 1e-4 and after.value > 0.5 + 1 / n:
             assert (p < level) == (after.value > said), (after.value, said)
@@ -61,9 +61,9 @@ def test_an_area_of_that_size_fails_and_a_smaller_one_does_not(
 ) -> None:
     row = np.arange(float(n))
     before = make.metric(make.area(row, row))
-    if rise.noticed(before, before, 0.05 / many, 0.0) is not None:
+    if increase_test.noticed(before, before, 0.05 / many, 0.0) is not None:
         around(make, before, n, 0.05 / many)
-    best = rise.p_value(before, make.metric(make.area(row + n, row)))
+    best = increase_test.p_value(before, make.metric(make.area(row + n, row)))
     assert best is not None
     expected = State.PASS if best < 0.05 / many else State.INCONCLUSIVE
     assert held(before, before, many)[0] == expected
@@ -88,7 +88,7 @@ def test_the_smaller_side_of_an_area_counts(
     n, m = lopsided
     before = make.metric(make.area(draw.normal(size=n), draw.normal(size=m)))
     most = make.metric(make.area(np.arange(n) + 1e9, np.arange(m)))
-    p = rise.p_value(before, most)
+    p = increase_test.p_value(before, most)
     assert p is not None
     assert (held(before, before)[0] == State.PASS) == (p < 0.05)
 
@@ -98,11 +98,11 @@ def test_a_mean_over_secrets_of_that_size_fails_and_a_smaller_one_does_not(
 ) -> None:
     unit = "probability of a planted secret per generation"
     before = scored(make, mean_interval([1e-6] * 60), unit)
-    said = rise.noticed(before, before, 0.05, 0.0)
+    said = increase_test.noticed(before, before, 0.05, 0.0)
     assert said is not None and said < 0.3
     for value in (said - 1e-3, said + 1e-3):
         after = scored(make, mean_interval([value] * 60), unit)
-        p = rise.p_value(before, after)
+        p = increase_test.p_value(before, after)
         assert p is not None and (p < 0.05) == (value > said)
     assert held(before, before)[0] == State.PASS
 
@@ -125,13 +125,13 @@ def test_a_reach_of_exposure_is_on_its_scale_and_fails(
 ) -> None:
     bits = list(np.random.default_rng(n).exponential(1.4427, size=n))
     before = exposed(make, bits)
-    said = rise.noticed(before, before, 0.05 / many, 0.0)
+    said = increase_test.noticed(before, before, 0.05 / many, 0.0)
     if said is None:
         assert held(before, before, many)[0] == State.INCONCLUSIVE
         return
     assert before.value < said < TOP
     after = exposed(make, [min(TOP, b + said - before.value) for b in bits])
-    p = rise.p_value(before, after)
+    p = increase_test.p_value(before, after)
     assert p is not None and p < 0.05 / many
     assert 0.5**n < 0.05 / many  # six of six are 1/64: no more can be said of a median
 
@@ -168,11 +168,11 @@ def test_an_accuracy_says_what_it_would_show(
     row = np.arange(float(n))
     metric = scored(make, roc.top_half_accuracy(row, row + 0.1), "share of right calls")
     assert held(metric, metric, many)[0] == state
-    said = rise.noticed(metric, metric, 0.05 / many, 0.0)
+    said = increase_test.noticed(metric, metric, 0.05 / many, 0.0)
     for shift in range(0, n, max(1, n // 50)) if said else ():
         found = roc.top_half_accuracy(row + shift, row + 0.1)
         after = scored(make, found, "share of right calls")
-        p = rise.p_value(metric, after)
+        p = increase_test.p_value(metric, after)
         assert p is not None and found.value is not None and said is not None
         if abs(found.value - said) > 1e-4:
             assert (p < 0.05 / many) == (found.value > said)
@@ -183,10 +183,10 @@ def test_hits_without_their_number_are_as_wide_as_with_it(make: SimpleNamespace)
     from audit.statistics.interval import clopper_pearson
 
     before = scored(make, clopper_pearson(20, 40), unit)
-    said = rise.noticed(before, before, 0.05, 0.0)
+    said = increase_test.noticed(before, before, 0.05, 0.0)
     assert said is not None
     for k in range(21, 41):
-        p = rise.p_value(before, scored(make, clopper_pearson(k, 40), unit))
+        p = increase_test.p_value(before, scored(make, clopper_pearson(k, 40), unit))
         assert p is not None and (p < 0.05) == (k / 40 >= said - 1e-4)
 
 
@@ -205,6 +205,6 @@ def test_an_end_at_the_end_of_the_scale_is_no_margin(make: SimpleNamespace) -> N
     def share(value: float, low: float, high: float) -> Metric:
         return scored(make, Interval(value, low, high, 100, 0.95, "by hand"), "share of members")
 
-    assert rise.p_value(share(0, 0, 0.05), share(0.2, 0, 0.4)) == 1.0
-    assert rise.p_value(share(0.6, 0.5, 1.0), share(1.0, 0.99, 1.0)) == 1.0
-    assert rise.p_value(share(0, 0, 0.05), share(0.2, 0.15, 0.4)) < 1e-4  # type: ignore[operator]
+    assert increase_test.p_value(share(0, 0, 0.05), share(0.2, 0, 0.4)) == 1.0
+    assert increase_test.p_value(share(0.6, 0.5, 1.0), share(1.0, 0.99, 1.0)) == 1.0
+    assert increase_test.p_value(share(0, 0, 0.05), share(0.2, 0.15, 0.4)) < 1e-4  # type: ignore[operator]

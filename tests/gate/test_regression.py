@@ -10,7 +10,7 @@ import pytest
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Policy, Regression
-from audit.results import Results
+from audit.results.schema import Results
 
 
 def held(make: SimpleNamespace, before: Results, after: Results, **regression: Any) -> Outcome:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.gate import rise
+from audit.gate import increase_test
 from audit.statistics.interval import Interval
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -20,8 +20,8 @@ counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.ju
 
 def test_the_lady_tasting_tea() -> None:
     """Fisher, The Design of Experiments (1935): 4 of 4 cups right, and 3 of 4."""
-    assert rise.fisher(0, 4, 4, 4) == pytest.approx(1 / 70)
-    assert rise.fisher(1, 4, 3, 4) == pytest.approx(17 / 70)
+    assert increase_test.fisher(0, 4, 4, 4) == pytest.approx(1 / 70)
+    assert increase_test.fisher(1, 4, 3, 4) == pytest.approx(17 / 70)
 
 
 @given(before=counts, after=counts)
@@ -34,7 +34,7 @@ def test_fisher_is_what_enumeration_gives(before: tuple[int, int], after: tuple[
         return
     ways = list(combinations(range(n0 + n1), hits))
     as_many = sum(sum(place >= n0 for place in way) >= k1 for way in ways)
-    assert rise.fisher(k0, n0, k1, n1) == pytest.approx(as_many / len(ways))
+    assert increase_test.fisher(k0, n0, k1, n1) == pytest.approx(as_many / len(ways))
 
 
 @pytest.mark.parametrize("table", [(2, 100, 12, 100), (0, 200, 9, 150), (490, 500, 499, 500)])
@@ -43,12 +43,12 @@ def test_fisher_is_scipys(table: tuple[int, int, int, int]) -> None:
 
     k0, n0, k1, n1 = table
     theirs = fisher_exact([[k1, n1 - k1], [k0, n0 - k0]], alternative="greater").pvalue
-    assert rise.fisher(*table) == pytest.approx(theirs, rel=1e-9)
+    assert increase_test.fisher(*table) == pytest.approx(theirs, rel=1e-9)
 
 
 def test_fisher_of_many_trials_is_quick_and_exact() -> None:
-    assert rise.fisher(2_000, 10_000, 2_000, 10_000) == pytest.approx(0.5, abs=0.01)
-    assert rise.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
+    assert increase_test.fisher(2_000, 10_000, 2_000, 10_000) == pytest.approx(0.5, abs=0.01)
+    assert increase_test.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
 
 
 def interval(value: float, low: float, high: float) -> Interval:
@@ -58,23 +58,23 @@ def interval(value: float, low: float, high: float) -> Interval:
 def test_intervals_of_equal_symmetric_width_give_the_z_test() -> None:
     """Two means with standard error 0.1 each, 0.3 apart: z = 0.3 / (0.1 √2)."""
     half = 0.1 * 1.959963985
-    p = rise.rise_of_intervals(
+    p = increase_test.rise_of_intervals(
         interval(0.5, 0.5 - half, 0.5 + half), interval(0.8, 0.8 - half, 0.8 + half)
     )
     assert p == pytest.approx(0.5 * math.erfc(0.3 / (0.1 * math.sqrt(2)) / math.sqrt(2)))
 
 
 def test_only_the_sides_that_face_each_other_count() -> None:
-    narrow = rise.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.8, 0.7, 0.9))
-    wide = rise.rise_of_intervals(interval(0.5, 0.0, 0.6), interval(0.8, 0.7, 1.0))
+    narrow = increase_test.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.8, 0.7, 0.9))
+    wide = increase_test.rise_of_intervals(interval(0.5, 0.0, 0.6), interval(0.8, 0.7, 1.0))
     assert narrow == wide
 
 
 def test_no_rise_is_no_evidence() -> None:
-    assert rise.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.5, 0.4, 0.6)) == 1.0
-    assert rise.rise_of_intervals(interval(0.5, 0.5, 0.5), interval(0.4, 0.4, 0.4)) == 1.0
+    assert increase_test.rise_of_intervals(interval(0.5, 0.4, 0.6), interval(0.5, 0.4, 0.6)) == 1.0
+    assert increase_test.rise_of_intervals(interval(0.5, 0.5, 0.5), interval(0.4, 0.4, 0.4)) == 1.0
     missing = Interval(0.9, None, None, 1, 0.95, "one record")
-    assert rise.rise_of_intervals(interval(0.1, 0.0, 0.2), missing) is None
+    assert increase_test.rise_of_intervals(interval(0.1, 0.0, 0.2), missing) is None
 
 
 def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -> None:
@@ -82,9 +82,9 @@ def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -
     low = make.metric(make.area(np.arange(60.0), np.arange(60.0) + 50))
     high = make.metric(make.area(np.arange(60.0) + 50, np.arange(60.0)))
     assert low.value < 0.1 < 0.9 < high.value
-    assert rise.p_value(chance, low) == pytest.approx(rise.p_value(chance, high))
-    assert rise.p_value(chance, high) < 1e-6
-    assert rise.p_value(high, low) > 0.4
+    assert increase_test.p_value(chance, low) == pytest.approx(increase_test.p_value(chance, high))
+    assert increase_test.p_value(chance, high) < 1e-6
+    assert increase_test.p_value(high, low) > 0.4
 
 
 @pytest.mark.parametrize(
@@ -114,26 +114,26 @@ def test_the_rise_said_to_be_noticed_is_noticed(
     from scipy.stats import binom
 
     before, after = make.metric(make.rate(k, n0)), make.metric(make.rate(k, n1))
-    rate = rise.noticed(before, after, 0.05 / 6, 0.0)
+    rate = increase_test.noticed(before, after, 0.05 / 6, 0.0)
     assert rate is not None
-    caught = [rise.fisher(k, n0, hits, n1) < 0.05 / 6 for hits in range(n1 + 1)]
+    caught = [increase_test.fisher(k, n0, hits, n1) < 0.05 / 6 for hits in range(n1 + 1)]
     power = sum(binom.pmf(hits, n1, rate) for hits in range(n1 + 1) if caught[hits])
     assert power == pytest.approx(0.8, abs=1e-6)
 
 
 def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None:
     full = make.metric(make.rate(49, 49))
-    assert rise.noticed(full, full, 0.05, 0.0) is None
-    assert rise.enough(full, full, 0.05)  # many trials; it is the rate that cannot rise
+    assert increase_test.noticed(full, full, 0.05, 0.0) is None
+    assert increase_test.enough(full, full, 0.05)  # many trials; it is the rate that cannot rise
 
 
 def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
     few, many = make.metric(make.rate(0, 3)), make.metric(make.rate(0, 30))
-    assert not rise.enough(few, few, 0.05 / 6)
-    assert rise.enough(many, many, 0.05 / 6)
+    assert not increase_test.enough(few, few, 0.05 / 6)
+    assert increase_test.enough(many, many, 0.05 / 6)
     four = make.metric(make.area([1.0, 2.0, 3.0], [0.0]))
-    assert not rise.enough(four, four, 0.05)
-    assert rise.noticed(four, four, 0.05, 0.0) is None
+    assert not increase_test.enough(four, four, 0.05)
+    assert increase_test.noticed(four, four, 0.05, 0.0) is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5])
@@ -141,8 +141,8 @@ def test_many_trials_are_quick(share: float, make: SimpleNamespace) -> None:
     """A search over halves; 47 s where each of 30,000 ways was counted."""
     n = 100_000
     metric, begun = make.metric(make.rate(int(share * n), n)), time.perf_counter()
-    assert rise.enough(metric, metric, 0.05)
-    found = rise.noticed(metric, metric, 0.05, 0.0)
+    assert increase_test.enough(metric, metric, 0.05)
+    found = increase_test.noticed(metric, metric, 0.05, 0.0)
     assert time.perf_counter() - begun < 1
     assert found is not None
     se = math.sqrt(2 * share * (1 - share) / n)  # 1.645 of it, and 0.84 of one side's for the power
@@ -153,13 +153,15 @@ def test_many_trials_are_quick(share: float, make: SimpleNamespace) -> None:
 def test_very_many_trials_follow_the_normal_law(n: int) -> None:
     k = n // 2
     more = k + round(2 * math.sqrt(2 * n * 0.25))
-    assert rise.fisher(k, n, more, n) == pytest.approx(0.5 * math.erfc(2 / math.sqrt(2)), rel=1e-3)
+    assert increase_test.fisher(k, n, more, n) == pytest.approx(
+        0.5 * math.erfc(2 / math.sqrt(2)), rel=1e-3
+    )
 
 
 def test_what_is_too_small_to_fail_is_not_said_to_be_noticed(make: SimpleNamespace) -> None:
     before = make.metric(make.rate(100, 10_000))
-    small, large = (rise.noticed(before, before, 0.05, delta) for delta in (0.0, 0.1))
+    small, large = (increase_test.noticed(before, before, 0.05, delta) for delta in (0.0, 0.1))
     assert small is not None and small < 0.02
     assert large is not None and 0.11 < large < 0.12
     wide = make.metric(make.area(np.arange(60.0), np.arange(60.0)))
-    assert rise.noticed(wide, wide, 0.05, 0.45) == pytest.approx(0.95)
+    assert increase_test.noticed(wide, wide, 0.05, 0.45) == pytest.approx(0.95)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from audit.embedded import EMBEDDED_FOLDER
-from audit.language_model import OpenSession
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.language_model import OpenSession
+from audit.core.predictor import record_tokens
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.predictor import record_tokens
 
 CLOSE = 1e-5  # nats; float32 logits
 TEXTS = (

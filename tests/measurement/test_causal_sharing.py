@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from attacks._prefix_tree import search, tree_of
-from audit.language_model import OpenSession
+from audit.core.language_model import OpenSession
+from audit.core.secret import digits
 from audit.models import causal
 from audit.models.causal import CausalLM
-from audit.secrets import digits
 
 CLOSE = 1e-9  # nats, in float64: whatever is larger is no rounding
 LENGTH, VOCABULARY = 48, 13

@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from audit.completion import FULL_RECORDS, LONGEST, PREFIX, RECORDS, Unfinished, measure, unfinished
-from audit.predictor import Access, Answer, Tokens
-from audit.results import Measure
+from audit.core.predictor import Access, Answer, Tokens
+from audit.measure.bleu import (
+    FULL_RECORDS,
+    LONGEST,
+    PREFIX,
+    RECORDS,
+    Unfinished,
+    measure,
+    unfinished,
+)
+from audit.results.schema import Measure
 
 
 class Words:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.evidence import (
+from audit.core.evidence import (
     Evidence,
     Hits,
     Likelihoods,
@@ -23,7 +23,7 @@ from audit.evidence import (
     from_json,
     to_json,
 )
-from audit.predictor import Access
+from audit.core.predictor import Access
 
 NAN, INF = float("nan"), float("inf")
 HARD = np.array([-1.25, NAN, -INF, INF, 0.1 + 0.2, -0.0, 5e-324, 1e300])

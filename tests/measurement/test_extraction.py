@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from attacks.extraction import Extraction
-from audit.attack import Knowledge
-from audit.errors import UsageError
-from audit.evidence import Evidence, Hits, Likelihoods, Successes
+from audit.core.attack import Knowledge
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Answer
+from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, findings_of
-from audit.language_model import OpenSession
-from audit.predictor import Access, Answer
-from audit.samples import Counted
-from audit.secrets import Coins, Secret, digits
+from audit.measure.samples import Counted
 
 ALPHABET = "^0123456789#ab ."
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.evidence import Evidence, Hits, Likelihoods
+from audit.core.evidence import Evidence, Hits, Likelihoods
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space, digits
 from audit.findings import Case, Finding, bounds, findings_of, hits, likelihoods
-from audit.predictor import Access
-from audit.secrets import Coins, Secret, Space, digits
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
 

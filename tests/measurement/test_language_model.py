@@ -14,16 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from audit import language_model
-from audit.ensemble import Mean, Separate, log_mean
-from audit.language_model import (
-    OpenSession,
-    answers_of,
-    equal_length_batches,
-    runs_of,
-    sample,
-)
-from audit.predictor import Access
+from audit.core import language_model
+from audit.core.ensemble import Mean, Separate, log_mean
+from audit.core.language_model import OpenSession, answers_of, equal_length_batches, runs_of, sample
+from audit.core.predictor import Access
 
 ALMOST_ONE = np.nextafter(1.0, 0.0)
 

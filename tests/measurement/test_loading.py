@@ -13,11 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.language_model import OpenSession
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.model import ModelFolder
 from audit.models.causal import CausalLM
-from audit.models.loading import ModelFolder, describe, load_tokenizer, load_weights
+from audit.models.loading import describe, load_tokenizer, load_weights
 
 PUBLIC = EMBEDDED_FOLDER / "public_model"
 TINY: dict[str, dict[str, Any]] = {

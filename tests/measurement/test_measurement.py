@@ -13,22 +13,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit import dry_run
-from audit.attack import Attack, Knowledge
-from audit.corpus import Corpus, Record
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, from_json
-from audit.folder import RunFolder, read_lines
-from audit.language_model import OpenSession
-from audit.measurement import _attack
+from audit.core.attack import Attack, Knowledge
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, from_json
+from audit.core.files import read_lines
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.release import ModelRelease
+from audit.core.secret import Secret
+from audit.measure.release import _attack
+from audit.measure.session import curve, spent
 from audit.models.loading import describe
-from audit.plan import Plan, make_plan
-from audit.predictor import Access, Predictor, Tokenizer
-from audit.preparation import prepare
-from audit.release import ModelRelease
-from audit.secrets import Secret
-from audit.session import curve, spent
+from audit.plan.defaults import make_plan
+from audit.plan.plan import Plan
+from audit.results.folder import RunFolder
+from audit.run import dry_run
+from audit.train.prepare import prepare
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.evidence import Mentions
+from audit.core.evidence import Mentions
+from audit.core.guarantee import no_guarantee
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
-from audit.guarantee import no_guarantee
-from audit.predictor import Access
-from audit.secrets import Coins, Secret, Space
-from audit.verdict import judge
+from audit.findings.verdict import judge
 
 DRAWN = Space((("Ann", "Ben", "Cat"), (" Lee", " Orr")))
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from audit.evidence import Evidence, Hits, Scores, Successes
+from audit.core.evidence import Evidence, Hits, Scores, Successes
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, Finding, findings_of
-from audit.predictor import Access
-from audit.secrets import Coins, Secret, digits
 
 NAN = float("nan")
 

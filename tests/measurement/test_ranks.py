@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.evidence import Ranks
+from audit.core.evidence import Ranks
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space, digits
 from audit.findings import Case, Finding, findings_of
-from audit.predictor import Access
-from audit.secrets import Coins, Secret, Space, digits
 
 NAN = float("nan")
 THOUSAND = digits(3)

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit import samples
-from audit.corpus import Corpus
-from audit.errors import UsageError
-from audit.folder import RunFolder, read_lines
-from audit.language_model import OpenSession
-from audit.predictor import Access, Answer
-from audit.samples import Counted, masked
-from audit.secrets import Coins, Planted, Secret, digits
+from audit.core.corpus import Corpus
+from audit.core.errors import UsageError
+from audit.core.files import read_lines
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Answer
+from audit.core.secret import Coins, Planted, Secret, digits
+from audit.measure import samples
+from audit.measure.samples import Counted, masked
+from audit.results.folder import RunFolder
 
 TEXTS = ["40718", "I am 40718, and you?", "<b>7</b>", "", "40718"]
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.evidence import Scores
+from audit.core.evidence import Scores
+from audit.core.guarantee import no_guarantee
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space, digits
 from audit.findings import Case, Finding, findings_of, scores
-from audit.guarantee import no_guarantee
-from audit.predictor import Access
-from audit.results import FindingResult
-from audit.secrets import Coins, Secret, Space, digits
+from audit.findings.verdict import judge
+from audit.results.schema import FindingResult
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
-from audit.verdict import judge
 
 NAN, INF = float("nan"), float("inf")
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from audit.assembly import Audited
-from audit.folder import RunFolder
-from audit.predictor import Access
-from audit.session import Session
+from audit.core.predictor import Access
+from audit.measure.releases import Audited
+from audit.measure.session import Session
+from audit.results.folder import RunFolder
 
 
 @dataclass

@@ -13,21 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from audit import dry_run
-from audit.attack import Attack, Knowledge
-from audit.corpus import Corpus, Record
-from audit.embedded import EMBEDDED_FOLDER
-from audit.evidence import Evidence
-from audit.folder import RunFolder
-from audit.language_model import OpenSession
-from audit.measurement import _attack
+from audit.canaries.shadows import seeded, tosses
+from audit.core.attack import Attack, Knowledge
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.evidence import Evidence
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.release import ModelRelease
+from audit.core.secret import Coins, Secret
+from audit.measure.release import _attack
 from audit.models.loading import describe
-from audit.plan import Chosen, Plan, make_plan
-from audit.predictor import Access, Predictor, Tokenizer
-from audit.preparation import prepare
-from audit.release import ModelRelease
-from audit.secrets import Coins, Secret
-from audit.shadows import seeded, tosses
+from audit.plan.defaults import make_plan
+from audit.plan.plan import Chosen, Plan
+from audit.results.folder import RunFolder
+from audit.run import dry_run
+from audit.train.prepare import prepare
 
 
 def coins_of(owners: int, seed: int = 0) -> Coins:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from audit.evidence import Successes
+from audit.core.evidence import Successes
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
-from audit.predictor import Access
-from audit.secrets import Coins, Secret, Space
 
 NAN = float("nan")
 

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 import torch
 
-from audit import training
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder, describe, load_weights
-from audit.training import Task, train_all
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.model import ModelFolder
+from audit.core.training import Training
+from audit.models.loading import describe, load_weights
+from audit.models.training.fine_tuning import Recipe
+from audit.train import task as task_module
+from audit.train import train
+from audit.train.task import Task
+from audit.train.train import train_all
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
@@ -71,7 +74,7 @@ def test_another_version_of_a_library_changes_the_key(
     from importlib import metadata
 
     before, real = task(base, Path("stages")).key, metadata.version
-    monkeypatch.setattr(metadata, "version", lambda n: "9.9" if n == package else real(n))
+    monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == package else real(n))
     assert task(base, Path("stages")).key != before
 
 
@@ -92,7 +95,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
         seen.append(one)
         one.path.write_bytes(b"weights")
 
-    monkeypatch.setattr(training, "_train", note)
+    monkeypatch.setattr(train, "_train", note)
     return seen
 
 
@@ -137,7 +140,7 @@ def test_where_nothing_is_missing_no_place_is_opened(
 ) -> None:
     there = task(base, tmp_path)
     there.path.write_bytes(b"kept")
-    monkeypatch.setattr(training, "opened", lambda workers: pytest.fail("opened"))
+    monkeypatch.setattr(train, "opened", lambda workers: pytest.fail("opened"))
     train_all([there, task(base, tmp_path, texts=())], 1, silent)
 
 
@@ -146,7 +149,7 @@ def test_one_place_is_opened_for_all_rounds(
 ) -> None:
     from contextlib import nullcontext
 
-    from audit.workers.serial import Serial
+    from audit.train.workers.serial import Serial
 
     places: list[int | str] = []
 
@@ -154,7 +157,7 @@ def test_one_place_is_opened_for_all_rounds(
         places.append(workers)
         return nullcontext(Serial())
 
-    monkeypatch.setattr(training, "opened", opened)
+    monkeypatch.setattr(train, "opened", opened)
     first = Training("first", TEXTS, RECIPE, 1)
     second = replace(first, label="second", after=first)
     third = replace(first, label="third", teachers=(first, second))
@@ -200,7 +203,7 @@ def test_training_changes_the_model_and_leaves_one_whole_file(
 
 
 def test_a_stage_lies_in_a_folder_of_its_owner_alone(base: ModelFolder, tmp_path: Path) -> None:
-    from audit.folder import RunFolder
+    from audit.results.folder import RunFolder
 
     folder = RunFolder(tmp_path / "run", "hash")
     with folder.held({}):

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from audit.language_model import OpenSession, answers_of
+from audit.core.heldout import Heldout, heldout
+from audit.core.language_model import OpenSession, answers_of
+from audit.core.predictor import Access, Answer, Tokenizer
+from audit.measure.perplexity import measure
 from audit.policies.digits import Digits
-from audit.predictor import Access, Answer, Tokenizer
-from audit.utility import Heldout, heldout, measure
 from defenses.uniform import UniformModel
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from audit.core.guarantee import Guarantee
 from audit.findings import Finding
-from audit.findings.finding import percent
-from audit.guarantee import Guarantee
-from audit.headline import headline
-from audit.results import (
+from audit.findings.headline import headline
+from audit.findings.verdict import judge, leaks
+from audit.results.schema import (
     Control,
     Cost,
     EpsilonLower,
@@ -24,9 +24,9 @@ from audit.results import (
     ReleaseResult,
     SessionResult,
 )
+from audit.results.words import percent
 from audit.statistics import one_run
 from audit.statistics.interval import Interval, clopper_pearson
-from audit.verdict import judge, leaks
 
 LEAK, NONE = 1e-9, 0.5  # p-values
 SENSITIVE = {("extraction", "hit_rate"): True}

@@ -21,14 +21,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder, describe
-from audit.models.method import NotFiniteError
-from audit.training import Task, train_all
-from audit.workers import opened, parsed
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.training import NotFiniteError, Training
+from audit.models.loading import describe
+from audit.models.training.fine_tuning import Recipe
+from audit.plan import execution
+from audit.plan.execution import parsed
+from audit.train.task import Task
+from audit.train.train import train_all
+from audit.train.workers import ray as ray_place
+from audit.train.workers.choice import opened
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
@@ -99,7 +103,7 @@ def test_any_other_word_is_refused_in_one_line(word: int | str) -> None:
 
 @pytest.mark.parametrize("word", ["ray", "ray://head:10001"])
 def test_without_ray_its_extra_is_named(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    monkeypatch.setattr(execution, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=rf"--workers {word} needs .* 'llm-audit\[ray\]'"):
         parsed(word)
     assert parsed(2) == 2
@@ -141,7 +145,7 @@ def test_a_gpu_holds_as_many_as_its_memory(
     most: int,
 ) -> None:
     """A small model needs little more than its process."""
-    from audit.workers.pool import held_by_the_gpu
+    from audit.train.workers.pool import held_by_the_gpu
 
     free_memory(monkeypatch, gigabytes * 1e9)
     tasks = on_a_gpu(base, tmp_path, 3)
@@ -157,7 +161,7 @@ def test_no_more_are_in_flight_than_the_gpu_holds(
     from concurrent.futures import ThreadPoolExecutor
     from queue import SimpleQueue
 
-    from audit.workers import pool
+    from audit.train.workers import pool
 
     monkeypatch.setattr(pool, "held_by_the_gpu", lambda tasks: 2)
     monkeypatch.setattr(pool, "_reports", SimpleQueue())
@@ -194,8 +198,8 @@ def test_processes_that_share_a_gpu_train_what_one_does(base: ModelFolder, tmp_p
 
 
 def test_one_process_is_this_one_and_0_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    from audit.workers.pool import Pool
-    from audit.workers.serial import Serial
+    from audit.train.workers.pool import Pool
+    from audit.train.workers.serial import Serial
 
     for workers, cores, kind, most in ((1, 8, Serial, 1), (0, 1, Serial, 1), (0, 6, Pool, 6)):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
@@ -211,7 +215,7 @@ def test_a_pool_gives_the_bytes_of_this_process_and_starts_no_more_than_it_needs
     with opened(8) as place:
         first, *_ = pupils(base, tmp_path)
         assert first.before is not None
-        from audit.training import _train
+        from audit.train.train import _train
 
         place.train(_train, [first.before], silent)
         place.train(_train, pupils(base, tmp_path)[:2], silent)
@@ -331,7 +335,7 @@ class TestRay:
         self, here: Any, base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = metadata.version
-        monkeypatch.setattr(metadata, "version", lambda n: "9.9" if n == "torch" else real(n))
+        monkeypatch.setattr(ray_place, "version", lambda n: "9.9" if n == "torch" else real(n))
         with pytest.raises(UsageError, match="another audit, torch or"):
             train_all([task(base, tmp_path)], "ray", silent)
 
@@ -355,7 +359,7 @@ class TestRay:
     def test_nothing_is_left_where_it_was_trained(
         self, here: Any, base: ModelFolder, tmp_path: Path
     ) -> None:
-        from audit.training import _train
+        from audit.train.train import _train
 
         for place, folder in (
             (here, here.scratch),
@@ -414,8 +418,8 @@ def free_port() -> int:
 CLIENT = """
 import sys
 from pathlib import Path
-from audit.defense import Training
-from audit.training import train_all
+from audit.core.training import Training
+from audit.train.train import train_all
 sys.path.insert(0, {folder!r})
 from test_workers import EMBEDDED_FOLDER, describe, pupils, silent
 train_all(pupils(describe("embedded", EMBEDDED_FOLDER), Path({stages!r})), {address!r}, silent)
@@ -428,7 +432,7 @@ train_all(pupils(describe("embedded", EMBEDDED_FOLDER), Path({stages!r})), {addr
 def test_a_server_that_dies_at_its_birth_is_asked_for_again(
     deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from audit.workers.ray import _ask_for_a_token, cluster
+    from audit.train.workers.ray import _ask_for_a_token, cluster
 
     _ask_for_a_token()  # before it is imported, for the tests that follow
     import ray

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from audit.models.aggregation import Questions, aggregated, ranks, top_k, top_p
+from audit.models.seqpate.aggregation import Questions, aggregated, ranks, top_k, top_p
 
 PMF = [0.5, 0.3, 0.1, 0.06, 0.04]
 

@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 import torch
 
-from audit import training
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.models.alternating_training import AlternatingRecipe
-from audit.models.distillation import Distillation
-from audit.models.fine_tuning import Recipe
-from audit.models.loading import ModelFolder, describe, load_tokenizer, load_weights
-from audit.models.method import Method
-from audit.models.private_training import Noise, PrivateRecipe
-from audit.models.pseudo_data import PseudoData, PseudoTuning
-from audit.models.selective_training import SelectiveRecipe
-from audit.models.teachers import SumNoise
-from audit.training import Task, train_all, trained_by
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.model import ModelFolder
+from audit.core.training import Method, Training
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
+from audit.models.seqpate.student import Distillation
+from audit.models.seqpate.teachers import SumNoise
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.fine_tuning import Recipe
+from audit.models.training.selective import SelectiveRecipe
+from audit.models.training.selective_as_published import AlternatingRecipe
+from audit.train import train
+from audit.train.task import Task, trained_by
+from audit.train.train import train_all
 
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
 OPEN = ("Good evening, how may I help you?",)
@@ -121,7 +122,7 @@ def test_noise_is_of_the_task_so_of_the_public_model_too(
     other = replace(base, sha256="0" * 64)
     for folder in (base, other, base):
         work = task(folder, tmp_path, Training("x", TEXTS, method, 2, owners=("a", "b", "a")))
-        training._train(work, silent)
+        train._train(work, silent)
         work.path.unlink()
     assert drawn[0] != drawn[1] and drawn[0] == drawn[2]
 
@@ -172,7 +173,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(one.training.label)
         one.path.write_bytes(b"weights")
 
-    monkeypatch.setattr(training, "_train", note)
+    monkeypatch.setattr(train, "_train", note)
     return seen
 
 

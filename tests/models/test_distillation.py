@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.models import distillation
-from audit.models.aggregation import Answers, Questions, aggregated, ranks
-from audit.models.distillation import Distillation
-from audit.models.fine_tuning import Recipe
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.training import Training
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.models.pseudo_data import PseudoData
-from audit.models.teachers import NoisyTeachers, SumNoise, next_log_pmfs
+from audit.models.seqpate import student as students_of_seqpate
+from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
+from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.student import Distillation
+from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
+from audit.models.training.fine_tuning import Recipe
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.")
 RECIPE = Recipe(epochs=2, learning_rate=1e-3, batch_tokens=256, max_length=64)
@@ -181,14 +181,14 @@ def test_without_the_pseudo_loss_only_taught_sentences_count(
     base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    descend = distillation.descend
+    descend = students_of_seqpate.descend
 
     def spied(model: Any, rows: Any, *others: Any) -> None:
         seen.append(len(rows))
         assert all(row.points for row in rows)
         descend(model, rows, *others)
 
-    monkeypatch.setattr(distillation, "descend", spied)
+    monkeypatch.setattr(students_of_seqpate, "descend", spied)
     trained(base, replace(TAUGHT, pseudo_loss=False, queries=3), teachers)
     assert 1 <= seen[0] <= 3
 

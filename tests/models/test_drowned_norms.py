@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from audit.models import gradients
-from audit.models.gradients import Batch, clipped_gradients, loop, loss
+from audit.models.training import per_example_gradients
+from audit.models.training.per_example_gradients import Batch, clipped_gradients, loop, loss
 
 CLIP = 1e-5
 
@@ -62,18 +62,21 @@ def stationary(seed: int) -> tuple[Any, Batch]:
     return model.float().requires_grad_(True), single
 
 
-def contribution() -> float:
+SEEDS = range(12)  # which of them cancel to 0 in float32 depends on the processor
+
+
+def contribution(seed: int) -> float:
     """‖clipped contribution‖ / C of that user."""
-    model, batch = stationary(3)
+    model, batch = stationary(seed)
     sums = clipped_gradients(model, batch, CLIP).sums
     return float(torch.stack([s.double().norm() for s in sums]).norm()) / CLIP
 
 
 def test_no_example_adds_more_than_the_clipping_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert contribution() <= 1 + 1e-3
-    monkeypatch.setattr(gradients, "_DROWNED", -1.0)  # put back: nobody is done alone
-    monkeypatch.setattr(gradients, "_ROUNDING", 0.0)
-    assert contribution() > 1.5
+    assert max(map(contribution, SEEDS)) <= 1 + 1e-3
+    monkeypatch.setattr(per_example_gradients, "_DROWNED", -1.0)  # put back: nobody is done alone
+    monkeypatch.setattr(per_example_gradients, "_ROUNDING", 0.0)
+    assert max(map(contribution, SEEDS)) > 1.5
 
 
 def test_who_is_done_alone_has_the_loops_norm_and_the_others_their_own() -> None:

@@ -13,8 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.defense import Training
-from audit.models.examples import (
+from audit.core.training import Training
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.examples import (
     Example,
     Marked,
     collate,
@@ -24,7 +25,6 @@ from audit.models.examples import (
     physical_batches,
     poisson,
 )
-from audit.models.private_training import Noise, PrivateRecipe
 
 CPU = torch.device("cpu")
 METHOD = PrivateRecipe(Noise(1.0, 1.0), 0.5, 1, 10, 0.1, max_length=4)

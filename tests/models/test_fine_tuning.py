@@ -9,18 +9,20 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from audit.errors import UsageError
-from audit.models.fine_tuning import (
+from audit.core.errors import UsageError
+from audit.models.lstm import Architecture, untrained
+from audit.models.training.fine_tuning import (
     IGNORED,
     Recipe,
+    adamw,
     batches,
     cut,
     fine_tune,
     next_token_loss,
     pad,
     stepped,
+    warmed,
 )
-from audit.models.lstm import Architecture, untrained
 
 RECIPE = Recipe(epochs=40, learning_rate=1e-2, batch_tokens=32, max_length=16)
 
@@ -126,7 +128,7 @@ def test_an_impossible_recipe_is_refused(bad: dict[str, Any]) -> None:
 
 def test_the_learning_rate_rises_then_falls() -> None:
     recipe = Recipe(epochs=1, learning_rate=1.0, batch_tokens=8, max_length=8, warmup=0.2)
-    rates = [recipe.rate(step, 50) for step in range(50)]
+    rates = [recipe.learning_rate * warmed(step, 50, recipe.warmup) for step in range(50)]
     peak = rates.index(max(rates))
     assert 0 < peak <= 11 and 0 < rates[-1] < 0.1
     assert rates[:peak] == sorted(rates[:peak]) and rates[peak:] == sorted(rates[peak:])[::-1]
@@ -163,7 +165,7 @@ def test_what_is_trained_is_trained_by_the_whole_gradient(layers: str) -> None:
     list(batches(TEXTS, 64, order))  # the steps are counted first
     (batch,) = batches(TEXTS, 64, order)
     next_token_loss(model, batch).backward()
-    stepped(optimizer, recipe.rate(0, 1))
+    stepped(optimizer, recipe.learning_rate * warmed(0, 1, recipe.warmup))
     assert torch.equal(weights(found), weights(model))
     assert (weights(found) - weights(tiny(layers=2))).abs().max() > 5e-3
 
@@ -172,7 +174,7 @@ def test_the_optimizer_holds_only_what_is_trained() -> None:
     recipe, model = replace(RECIPE, layers="top:1"), tiny(layers=2)
     for parameter in model.transformer.h[0].parameters():
         parameter.requires_grad_(False)
-    held = {id(p) for group in recipe.optimizer(model).param_groups for p in group["params"]}
+    held = {id(p) for group in adamw(model, recipe).param_groups for p in group["params"]}
     assert held == {id(p) for p in model.parameters() if p.requires_grad}
 
 

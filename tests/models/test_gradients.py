@@ -23,9 +23,10 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from audit.errors import UsageError
-from audit.models import gradients
-from audit.models.gradients import (
+from audit.core.errors import UsageError
+from audit.models.lstm import Architecture, State, untrained
+from audit.models.training import per_example_gradients
+from audit.models.training.per_example_gradients import (
     Batch,
     Clipped,
     check_supported,
@@ -34,7 +35,6 @@ from audit.models.gradients import (
     trainable,
     worst_difference,
 )
-from audit.models.lstm import Architecture, State, untrained
 
 VOCABULARY = 12
 EXACT = 1e-10  # relative, in float64
@@ -309,9 +309,9 @@ def test_what_nearly_cancels_is_clipped_all_the_same(monkeypatch: pytest.MonkeyP
         return max(added)
 
     assert most() < 1 + 1e-6
-    monkeypatch.setattr(gradients, "_ROUNDING", 0.0)
+    monkeypatch.setattr(per_example_gradients, "_ROUNDING", 0.0)
     assert most() > 1 + 3e-6
-    monkeypatch.setattr(gradients, "_DROWNED", -1.0)
+    monkeypatch.setattr(per_example_gradients, "_DROWNED", -1.0)
     assert most() > 1.01  # rounding errors alone would let more through
 
 
@@ -358,7 +358,7 @@ def test_any_shape_of_batch_is_exact(examples: list[Rows], form: str, max_norm: 
 
 
 def test_both_ways_to_a_norm_are_taken_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, natural, taken = gpt2(), gradients._cheaper_whole, set()
+    model, natural, taken = gpt2(), per_example_gradients._cheaper_whole, set()
 
     def noted(left: torch.Tensor, right: torch.Tensor) -> bool:
         taken.add(natural(left, right))
@@ -367,7 +367,7 @@ def test_both_ways_to_a_norm_are_taken_and_agree(monkeypatch: pytest.MonkeyPatch
     for examples in (EXAMPLES, [[row(2, 1)], [row(7, 2)]]):
         batch, expected = batch_of(examples), literal(model, examples)(0.5)
         for rule in (noted, lambda left, right: True, lambda left, right: False):
-            monkeypatch.setattr(gradients, "_cheaper_whole", rule)
+            monkeypatch.setattr(per_example_gradients, "_cheaper_whole", rule)
             assert distance(clipped_gradients(model, batch, 0.5), expected) < EXACT
     assert taken == {True, False}
 
@@ -387,7 +387,7 @@ def test_opacus_finds_the_same_norms() -> None:
     batch = batch_of([example[:1] for example in EXAMPLES])
     mine = clipped_gradients(model, batch, 1.0)
     hooked = opacus.GradSampleModule(model.train(), batch_first=True, loss_reduction="sum")
-    gradients.loss(hooked, batch).sum().backward()
+    per_example_gradients.loss(hooked, batch).sum().backward()
     parts = []
     for parameter in hooked.parameters():
         found = parameter.grad_sample
@@ -406,10 +406,10 @@ def test_without_the_cross_term_of_the_tied_matrix_norms_are_wrong(
         total, size = product(one, other)
         return (total, size) if one is other else (total * 0, size)
 
-    batch, product = batch_of(EXAMPLES), gradients._product
+    batch, product = batch_of(EXAMPLES), per_example_gradients._product
     tied, untied = gpt2(), gpt2(tie_word_embeddings=False)
     expected = [literal(model, EXAMPLES)(0.5) for model in (tied, untied)]
-    monkeypatch.setattr(gradients, "_product", within)
+    monkeypatch.setattr(per_example_gradients, "_product", within)
     assert distance(clipped_gradients(tied, batch, 0.5), expected[0]) > 1e-3
     assert worst_difference(clipped_gradients(tied, batch, 0.5), loop(tied, batch, 0.5)) > 1e-3
     assert distance(clipped_gradients(untied, batch, 0.5), expected[1]) < EXACT
@@ -538,7 +538,7 @@ def test_what_is_trained_appears_once() -> None:
 
 def test_a_factor_is_never_above_one_and_nothing_comes_of_what_is_no_number() -> None:
     norms = torch.tensor([0.0, 1e-30, 0.5, 2.0, 8.0, float("inf"), float("nan")])
-    assert gradients.clip_factors(norms, 2.0).tolist() == [1, 1, 1, 1, 0.25, 0, 0]
+    assert per_example_gradients.clip_factors(norms, 2.0).tolist() == [1, 1, 1, 1, 0.25, 0, 0]
 
 
 def clipped(norms: list[float], total: list[float]) -> Clipped:

@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
 
-from audit.embedded import EMBEDDED_FOLDER
-from audit.ensemble import Ensemble, Separate
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.ensemble import Ensemble, Separate
 from audit.models import causal
 from audit.models.causal import CausalLM
-from audit.models.fine_tuning import Recipe, fine_tune
-from audit.models.joint import Stacked, joint
+from audit.models.ensembles.batching import Stacked, joint
+from audit.models.ensembles.stacked_gpt2 import Past, Stack
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.lstm import Architecture, untrained
-from audit.models.stacked import Past, Stack
+from audit.models.training.fine_tuning import Recipe, fine_tune
 
 EXACT = 1e-10  # nats, in float64: whatever is larger is no rounding
 CLOSE = 2e-5  # nats, in float32

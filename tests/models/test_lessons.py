@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from audit.models.aggregation import Answers, Questions
-from audit.models.lessons import Loss, taught
+from audit.models.seqpate.aggregation import Answers, Questions
+from audit.models.seqpate.losses import Loss, taught
 
 V = 5
 SENTENCES = [[0, 1, 2, 3], [0, 4], [0, 2, 1]]

@@ -15,17 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.language_model import OpenSession
-from audit.listing import entries
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.predictor import record_tokens
+from audit.core.training import Training
+from audit.models import loading as model_loading
 from audit.models.causal import CausalLM
-from audit.models.fine_tuning import Recipe, fine_tune
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.lstm import Architecture, State, untrained
-from audit.predictor import record_tokens
-from audit.training import Task, train_all
+from audit.models.training.fine_tuning import Recipe, fine_tune
+from audit.plugins.listing import entries
+from audit.train.task import Task
+from audit.train.train import train_all
 
 SMALL = Architecture(vocab_size=11, embedding=5, hidden=7)
 CLOSE = 1e-5  # nats; float32 logits
@@ -204,7 +206,6 @@ def test_it_is_described_without_being_built() -> None:
 def test_its_hash_is_of_its_tokenizer_sizes_and_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from audit.models import loading
 
     shutil.copytree(EMBEDDED_FOLDER / "public_model", tmp_path / "public_model")
     before = describe("lstm", EMBEDDED_FOLDER).sha256
@@ -214,7 +215,9 @@ def test_its_hash_is_of_its_tokenizer_sizes_and_seed(
     hashes = [before]
     for one in fields(Architecture)[1:]:
         changed = {one.name: int(one.default) + 1}  # type: ignore[call-overload]
-        monkeypatch.setattr(loading, "Architecture", lambda v, c=changed: Architecture(v, **c))
+        monkeypatch.setattr(
+            model_loading, "Architecture", lambda v, c=changed: Architecture(v, **c)
+        )
         hashes.append(describe("lstm", tmp_path).sha256)
     monkeypatch.undo()
     tokenizer = tmp_path / "public_model" / "tokenizer.json"

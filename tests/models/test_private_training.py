@@ -18,15 +18,14 @@ from torch import nn
 from torch.nn.functional import linear, log_softmax
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from audit.defense import Training
-from audit.errors import UsageError
-from audit.models import gradients, private_training
-from audit.models.examples import Example, collate, collated
-from audit.models.fine_tuning import Recipe
-from audit.models.gradients import Batch
+from audit.core.errors import UsageError
+from audit.core.training import NotFiniteError, Training
 from audit.models.lstm import Architecture, untrained
-from audit.models.method import NotFiniteError
-from audit.models.private_training import Noise, NoisySum, PrivateRecipe, adapted
+from audit.models.training import dp_sgd, per_example_gradients
+from audit.models.training.dp_sgd import Noise, NoisySum, PrivateRecipe, adapted
+from audit.models.training.examples import Example, collate, collated
+from audit.models.training.fine_tuning import Recipe
+from audit.models.training.per_example_gradients import Batch
 
 CPU = torch.device("cpu")
 LETTERS = "^abcdefghijk"
@@ -107,13 +106,13 @@ def moved(model: Any, recipe: PrivateRecipe, training: Training) -> torch.Tensor
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
     """Whom each step sampled."""
     seen: list[list[Example]] = []
-    real = private_training.poisson
+    real = dp_sgd.poisson
 
     def noted(*given: Any) -> list[Example]:
         seen.append(real(*given))
         return seen[-1]
 
-    monkeypatch.setattr(private_training, "poisson", noted)
+    monkeypatch.setattr(dp_sgd, "poisson", noted)
     return seen
 
 
@@ -184,19 +183,19 @@ def rows_apart(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def through(change: Callable[[Iterable[Batch]], Iterator[Batch]]) -> Callable[..., None]:
     def put(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(private_training, "collated", lambda *given: change(collated(*given)))
+        monkeypatch.setattr(dp_sgd, "collated", lambda *given: change(collated(*given)))
 
     return put
 
 
 def no_cross_term(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = gradients._product
+    real = per_example_gradients._product
 
     def within(one: Any, other: Any) -> Any:
         total, size = real(one, other)
         return (total, size) if one is other else (total * 0, size)
 
-    monkeypatch.setattr(gradients, "_product", within)
+    monkeypatch.setattr(per_example_gradients, "_product", within)
 
 
 def realised_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,15 +209,15 @@ def realised_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batch_clipped_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = gradients.clipped_gradients
+    real = per_example_gradients.clipped_gradients
 
     def whole(model: Any, batch: Batch, max_norm: float) -> Any:
         found = real(model, batch, float("1e9"))
         norm = torch.cat([total.flatten() for total in found.sums]).norm()
-        factor = gradients.clip_factors(norm, max_norm)
+        factor = per_example_gradients.clip_factors(norm, max_norm)
         return replace(found, sums=[total * factor for total in found.sums])
 
-    monkeypatch.setattr(gradients, "clipped_gradients", whole)
+    monkeypatch.setattr(dp_sgd, "clipped_gradients", whole)
 
 
 TRAPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -258,9 +257,11 @@ def test_no_norm_moves_when_others_are_shortened() -> None:
     def norm_beside(width: int, change: Any = iter) -> float:
         other = Example(((tuple([5] * (width + 1)), [1 / width] * width),))
         (batch,) = change([collate([mine, other], CPU)])
-        return float(gradients.clipped_gradients(model, batch, 1.0).norms[0])
+        return float(per_example_gradients.clipped_gradients(model, batch, 1.0).norms[0])
 
-    alone = float(gradients.clipped_gradients(model, collate([mine], CPU), 1.0).norms[0])
+    alone = float(
+        per_example_gradients.clipped_gradients(model, collate([mine], CPU), 1.0).norms[0]
+    )
     assert norm_beside(15) == pytest.approx(norm_beside(1), rel=1e-5)
     assert norm_beside(15) == pytest.approx(alone, rel=1e-5)
     assert norm_beside(1, of_all) > 2 * norm_beside(15, of_all)  # put back
@@ -314,7 +315,7 @@ def test_sizes_of_batches_are_binomial(steps: Steps, monkeypatch: pytest.MonkeyP
     recipe.train(tiny(), Letters(), people(16))
     assert len(steps.sizes) == 250 and binomial(steps.sizes, 16, 0.2)
     steps.sizes.clear()
-    monkeypatch.setattr(private_training, "poisson", shuffled)
+    monkeypatch.setattr(dp_sgd, "poisson", shuffled)
     recipe.train(tiny(), Letters(), people(16))
     assert set(steps.sizes) == {3} and not binomial(steps.sizes, 16, 0.2)
 
@@ -339,7 +340,7 @@ def test_every_sampled_owner_is_read_once_a_step(steps: Steps, drawn: list[list[
 def test_the_size_of_physical_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def after(tokens: int) -> torch.Tensor:
         sized = lambda examples, _, device: collated(examples, tokens, device)  # noqa: E731
-        monkeypatch.setattr(private_training, "collated", sized)
+        monkeypatch.setattr(dp_sgd, "collated", sized)
         return weights(trained(tiny(), RECIPE, people()))
 
     torch.testing.assert_close(after(1), after(100_000), atol=1e-5, rtol=0)
@@ -366,7 +367,7 @@ def releases(model: Any, noise: Noise, count: int, divisor: float) -> list[Any]:
     release, found = NoisySum(model, noise, noise.stream(people(), "noise")), []
     for _ in range(count):
         release.into_gradients([], divisor)
-        found.append([parameter.grad for parameter in gradients.trainable(model)])
+        found.append([parameter.grad for parameter in per_example_gradients.trainable(model)])
     return found
 
 
@@ -383,7 +384,7 @@ def normal(values: torch.Tensor, deviation: float) -> bool:
 def test_an_empty_batch_releases_noise_of_the_accounted_size_everywhere(form: str) -> None:
     model = tiny(n_embd=32, tie_word_embeddings=form != "untied")
     with adapted(model, form if form == "top:1" else "all", 0, 0) as inner:
-        trainable = gradients.trainable(inner)
+        trainable = per_example_gradients.trainable(inner)
         noise, q, population = Noise(1.5, 0.4), 0.25, 200
         found = releases(inner, noise, 4, q * population)
     deviation = 1.5 * 0.4 / 50
@@ -635,8 +636,8 @@ def test_a_part_that_no_hook_sees_stops_the_training(
 
 
 def test_the_check_is_made_once_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, real = [], gradients.loop
-    monkeypatch.setattr(gradients, "loop", lambda *given: calls.append(1) or real(*given))
+    calls, real = [], per_example_gradients.loop
+    monkeypatch.setattr(dp_sgd, "loop", lambda *given: calls.append(1) or real(*given))
     expected = weights(trained(tiny(), RECIPE, people()))
     assert len(calls) == 1
     monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from audit.defense import Training
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.models.fine_tuning import Recipe
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.training import Training
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.models.pseudo_data import PseudoData, PseudoTuning
+from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
+from audit.models.training.fine_tuning import Recipe
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.", "Hi")
 PSEUDO = PseudoData(sentences=40, prefix=4, shortest=8, longest=14)

@@ -12,19 +12,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.models import alternating_training, selective_training
-from audit.models.alternating_training import Alternating, AlternatingRecipe, turns
-from audit.models.examples import Marked
-from audit.models.fine_tuning import Recipe
-from audit.models.hidden import noised
 from audit.models.lstm import Architecture, State, untrained
-from audit.models.private_training import Noise
-from audit.models.selective_training import (
-    PublicSteps,
-    SelectiveRecipe,
-    noised_loss,
-    public_rows,
-)
+from audit.models.training import selective, selective_as_published
+from audit.models.training.dp_sgd import Noise
+from audit.models.training.examples import Marked
+from audit.models.training.fine_tuning import Recipe
+from audit.models.training.noised_states import noised
+from audit.models.training.selective import PublicSteps, SelectiveRecipe, noised_loss, public_rows
+from audit.models.training.selective_as_published import Alternating, AlternatingRecipe, turns
 
 V = 26
 PUBLIC = Recipe(epochs=2, learning_rate=1e-2, batch_tokens=20, max_length=16)
@@ -146,7 +141,7 @@ def test_a_record_releases_at_most_so_many_states(
         released = released + kept
         return noised(state, noise, generator, kept)
 
-    monkeypatch.setattr(selective_training, "noised", counted)
+    monkeypatch.setattr(selective, "noised", counted)
     records = [marked("abXcdXefXghXijXkl"), marked("abcXde")]
     generator = np.random.default_rng(0)
     noised_loss(network(), records, Noise(1.0, 1.0), transitions, generator)
@@ -248,7 +243,7 @@ def test_every_private_run_is_one_gradient_and_one_state(monkeypatch: pytest.Mon
         gradients += batch.examples
         inner([batch], divisor)
 
-    monkeypatch.setattr(alternating_training, "noised", counted)
+    monkeypatch.setattr(selective_as_published, "noised", counted)
     monkeypatch.setattr(trainer._release, "into_gradients", summed)
     records = [marked("XabYcd"), marked("abcXdeZ"), marked("abcd")]
     trainer.batch(records, 0, 1)
@@ -281,7 +276,7 @@ class Words:
 
 
 def training(method: Any) -> Any:
-    from audit.defense import Training
+    from audit.core.training import Training
     from audit.policies.digits import Digits
 
     texts = ("ab1cd", "abc22de3f", "bcd")

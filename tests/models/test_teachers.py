@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from audit.defense import Training
-from audit.models.aggregation import Questions
-from audit.models.fine_tuning import Recipe
-from audit.models.teachers import NoisyTeachers, SumNoise, heard, next_log_pmfs
+from audit.core.training import Training
+from audit.models.seqpate.aggregation import Questions
+from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, heard, next_log_pmfs
+from audit.models.training.fine_tuning import Recipe
 
 V = 6
 SENTENCES = [[0, 1, 2, 3], [0, 4], [0, 5, 1]]

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from audit.policies import merged, named
+from audit.core.spans import merged
+from audit.policies import named
 from audit.policies.customersim import FORMS
 
 POLICY = named("customersim")

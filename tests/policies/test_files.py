@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.policies import named
 from audit.policies.list import Listed
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.errors import UsageError
-from audit.policies import merged, named
+from audit.core.errors import UsageError
+from audit.core.spans import merged
+from audit.policies import named
 from audit.policies._missing import Missing
 from audit.policies.digits import Digits
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.policies import _pipeline, named
 from audit.policies.contextual import Contextual
 from audit.policies.entities import ONTONOTES, Entities

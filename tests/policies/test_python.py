@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from audit.errors import UsageError
+from audit.core.errors import UsageError
 from audit.policies import named
 
 CODE = {

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.policies import merged, redacted, token_mask
-from audit.policies._spans import disjoint
+from audit.core.spans import disjoint, merged, redacted, token_mask
 
 spans_ = st.lists(
     st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda s: (s[0], s[0] + s[1])), max_size=6

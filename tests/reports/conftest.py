@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from audit.results import (
+from audit.results.schema import (
     Control,
     CorpusResult,
     Cost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import _attacks
 
 

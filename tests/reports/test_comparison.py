@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import _comparison, html, pdf
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import csv as report
 
 

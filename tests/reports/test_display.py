@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from audit import api
-from audit.errors import UsageError
-from audit.results import Results
+from audit.core.errors import UsageError
+from audit.results.schema import Results
 
 
 def cells(table: api.Findings) -> list[list[str]]:

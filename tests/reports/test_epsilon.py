@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audit.results import EpsilonLower, Results
+from audit.results.schema import EpsilonLower, Results
 from reports import _epsilon
 
 ONE_RUN = EpsilonLower(

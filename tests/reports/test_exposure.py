@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from audit.results import Exposures, FindingResult, Results
+from audit.results.schema import Exposures, FindingResult, Results
 from reports import _exposure
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import html
 from reports._marks import VERDICTS
 

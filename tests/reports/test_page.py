@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from audit.results import ReleaseResult, Results
+from audit.results.schema import ReleaseResult, Results
 from reports import _page, _summary
 
 

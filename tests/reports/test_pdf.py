@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import pdf
 from reports._marks import VERDICTS
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from audit.results import FindingResult, Results
+from audit.results.schema import FindingResult, Results
 from reports import _roc
 
 COARSE = [(0.0, 0.1), (0.02, 0.3), (0.5, 0.9), (1.0, 1.0)]  # fifty controls

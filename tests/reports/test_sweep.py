@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from audit import results as contract
-from audit.results import (
+from audit.results import schema as contract
+from audit.results.schema import (
     EpsilonLower,
     Measure,
     ReleaseResult,
@@ -24,7 +24,7 @@ from audit.results import (
     SessionResult,
     SweepResult,
 )
-from audit.sweeps.over_seeds import cells
+from audit.run.sweep.over_seeds import cells
 from reports import _sweep, _sweep_draw, csv, html, pdf
 from reports._figure import Figure
 from reports._sweep_axes import epsilon_axes, kind, labels, parameter_axes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit.results import (
+from audit.results.schema import (
     Control,
     Cost,
     EpsilonLower,
@@ -18,9 +18,9 @@ from audit.results import (
     Power,
     ReleaseResult,
 )
+from audit.run.sweep.agreement import agreement
+from audit.run.sweep.over_seeds import cells
 from audit.statistics.one_run import epsilon_lower, p_value
-from audit.sweeps.agreement import agreement
-from audit.sweeps.over_seeds import cells
 
 
 def finding(test: str, p: float | None, **changes: Any) -> FindingResult:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from audit import results
+from audit.results import schema
 
 PLAN = """
 defense = ["submix:k=2"]
@@ -61,14 +61,14 @@ def comparable(folder: Path) -> str:
     return json.dumps(document)
 
 
-def by_name(folder: Path) -> dict[str, results.ReleaseResult]:
-    return {r.defense: r for r in results.load(folder / "results.json").releases}
+def by_name(folder: Path) -> dict[str, schema.ReleaseResult]:
+    return {r.defense: r for r in schema.load(folder / "results.json").releases}
 
 
 def test_the_results_carry_the_references_and_match_the_schema(done: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     document = json.loads((done / "results.json").read_text())
-    jsonschema.validate(document, results.schema())
+    jsonschema.validate(document, schema.schema())
     releases = by_name(done)
     assert [(name, r.reference) for name, r in releases.items()] == [
         ("submix", False), ("submix_unprotected", True), ("none", True), ("public", True),

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from audit import plugins, run
-from audit.corpus import load
-from audit.embedded import EMBEDDED_FOLDER
-from audit.folder import RunFolder
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.corpora.loading import load
 from audit.models.loading import describe
-from audit.plan import execution, make_plan
-from audit.results import ReleaseResult, Results
-from audit.results import load as results_of
+from audit.plan.defaults import make_plan
+from audit.plan.execution import execution
+from audit.plugins import registry
+from audit.results.folder import RunFolder
+from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import load as results_of
+from audit.run import pipeline
 
 EXTRACTION = "extraction:generations=30,searched=20,suffix=4"
 OTHERS = {
@@ -23,7 +25,7 @@ OTHERS = {
     "membership": "membership",
     "name_leak": "name_leak:generations=8,length=6,decoys=2",
 }
-BESIDE = [text for name, text in OTHERS.items() if name in plugins.names("attacks")]
+BESIDE = [text for name, text in OTHERS.items() if name in registry.names("attacks")]
 UTILITY = ("utility", "completion")
 MAY_MOVE = {"verdict", "sentence"}  # and power.detectable_rate: Holm, over more tests
 
@@ -67,7 +69,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Results]:
                 describe("embedded", EMBEDDED_FOLDER),
             )
             output = RunFolder(folder / str(len(done)), plan.hash)
-            run.run(
+            pipeline.run(
                 plan, execution({"format": (), "workers": 1}), output, lambda label, share: None
             )
             done[attacks] = results_of(output.path / "results.json")

@@ -18,15 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit import plugins, results
-from audit.corpus import Corpus, Record
-from audit.defense import Defense
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.guarantee import no_guarantee
-from audit.models.fine_tuning import Recipe
+from audit.core.corpus import Corpus, Record
+from audit.core.defense import Defense
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.guarantee import no_guarantee
 from audit.models.loading import describe
-from audit.results import (
+from audit.models.training.fine_tuning import Recipe
+from audit.plugins import registry
+from audit.results import schema
+from audit.results.schema import (
     Control,
     Cost,
     EpsilonLower,
@@ -36,12 +37,12 @@ from audit.results import (
     Power,
     ReleaseResult,
 )
+from audit.run.sweep import summary
+from audit.run.sweep.agreement import SEVERITY, Agreement
+from audit.run.sweep.grid import grid_of
+from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.interval import clopper_pearson
 from audit.statistics.t_interval import t_interval
-from audit.sweeps import words
-from audit.sweeps.agreement import SEVERITY, Agreement
-from audit.sweeps.grid import grid_of
-from audit.sweeps.over_seeds import cells, joined, lower_median, mean_measure
 
 NOTHING = Agreement(no_guarantee("nothing is promised"), {}, set(), set())
 
@@ -126,7 +127,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "sweeps.md"
 def test_every_example_of_the_docs_is_a_grid_that_can_be_built(block: str) -> None:
     document = tomllib.loads(block)
     grid = grid_of(document.pop("sweep"), {})
-    built = [plugins.build("defenses", text, Defense, {}) for text in grid.settings()]  # type: ignore[type-abstract]
+    built = [registry.build("defenses", text, Defense, {}) for text in grid.settings()]  # type: ignore[type-abstract]
     assert len(built) == len({repr(one) for one in built}) > 1
     assert len(grid.seeds) == 3
 
@@ -310,7 +311,7 @@ def test_the_epsilon_of_one_kind_adds_up_and_of_others_never() -> None:
         release(math.inf),
         release(0.0, reference=True),
     ]
-    told = words.joint(releases)
+    told = summary.joint(releases)
     assert len(told) == 2  # one replace alone adds to nothing
     assert "4 releases with ε per user" in told[0] and "ε = 8 nats at δ = 0.004" in told[0]
     assert "2 releases on one partition (k = 8) with ε per part (removed" in told[1]
@@ -328,7 +329,7 @@ def test_defenses_on_one_partition_add_up_under_every_relation_that_holds() -> N
         release(11.0, defense="gnmax", parameters={"k": 4}, **both),
         release(13.0, defense="gnmax", seed=1, **both),
     ]
-    removed, replaced = words.joint(releases)
+    removed, replaced = summary.joint(releases)
     assert "4 releases" in removed and "removed" in removed and "data-dependent" in removed
     assert "ε = 17 nats" in removed
     assert "2 releases" in replaced and "replace" in replaced and "worst case" in replaced
@@ -343,7 +344,7 @@ def test_defenses_of_equal_k_and_seed_have_the_same_parts() -> None:
     recipe = Recipe(epochs=1, batch_tokens=64, learning_rate=1e-3, max_length=32)
     parts = []
     for name in names:
-        defense: Any = plugins.plugin("defenses", name, Defense)(k=3)
+        defense: Any = registry.plugin("defenses", name, Defense)(k=3)
         made = [set(t.texts) for t in defense.trainings(corpus, model, recipe, 5)]
         halved = name == "submix"
         parts.append([made[i] | made[i + 1] for i in (0, 2, 4)] if halved else made)
@@ -352,9 +353,9 @@ def test_defenses_of_equal_k_and_seed_have_the_same_parts() -> None:
 
 def test_no_headline_ranks_on_one_seed() -> None:
     releases = [release(1.0), release(3.0)]
-    assert "not ranked" in words.sweep_headline(releases, cells(releases))
+    assert "not ranked" in summary.sweep_headline(releases, cells(releases))
     more = [*releases, release(1.0, seed=1), release(3.0, seed=1)]
-    assert "not ranked" not in words.sweep_headline(more, cells(more))
+    assert "not ranked" not in summary.sweep_headline(more, cells(more))
 
 
 def test_perplexities_beyond_a_float_have_a_mean() -> None:
@@ -412,8 +413,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_results_json_holds_every_seed_and_fits_the_schema(done: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     document = json.loads((done / "results.json").read_text())
-    jsonschema.validate(document, results.schema())
-    loaded = results.load(done / "results.json")
+    jsonschema.validate(document, schema.schema())
+    loaded = schema.load(done / "results.json")
     assert loaded.sweep is not None
     assert sorted({r.seed for r in loaded.releases}) == [0, 1]
     assert all(len(cell.releases) == 2 for cell in loaded.sweep.cells)

@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
-from audit.embedded import EMBEDDED_FOLDER
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 

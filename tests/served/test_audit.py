@@ -17,19 +17,20 @@ import numpy as np
 import pytest
 
 from attacks.exposure import Exposure
-from audit import cli, planting
-from audit import manifest as manifests
-from audit.attack import Knowledge
-from audit.embedded import EMBEDDED_FOLDER
-from audit.errors import UsageError
-from audit.folder import RunFolder
-from audit.language_model import OpenSession
-from audit.models.endpoint import Endpoint
-from audit.models.served import ServedRelease
-from audit.predictor import Access
-from audit.rehearsal import Rehearsal
-from audit.release import NoJournal
-from audit.resolution import plan_of
+from audit.canaries import manifest as manifests
+from audit.canaries import plant_corpus
+from audit.cli import app
+from audit.core.attack import Knowledge
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.models.endpoint.http import Endpoint
+from audit.models.endpoint.session import ServedRelease
+from audit.plan.resolution import resolve
+from audit.results.folder import RunFolder
+from audit.run.endpoint_cost import Rehearsal
 from defenses.as_is import AsIs
 
 FOLDER = EMBEDDED_FOLDER / "public_model"
@@ -42,7 +43,9 @@ def planted(tmp_path_factory) -> Path:
     """A folder with m.json, planted.jsonl, which nobody trained on, and few.jsonl, which has only
     four held-out records."""
     folder = tmp_path_factory.mktemp("planted")
-    planting.plant("helpdesk", folder / "planted.jsonl", folder / "m.json", {"count": 8, "seed": 3})
+    plant_corpus.plant(
+        "helpdesk", folder / "planted.jsonl", folder / "m.json", {"count": 8, "seed": 3}
+    )
     lines = (folder / "planted.jsonl").read_text().splitlines(keepends=True)
     split = [json.loads(line).get("split", "private") for line in lines]
     heldout = [line for line, name in zip(lines, split, strict=True) if name == "heldout"]
@@ -65,7 +68,7 @@ def run(server, planted, tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         code = 0
         try:
-            cli.main()
+            app.main()
         except SystemExit as done:
             code = int(done.code or 0)
         out = capsys.readouterr()
@@ -221,7 +224,7 @@ def test_a_served_model_is_shown_by_its_name(run):
 
 
 def plan(planted, model, given=""):
-    return plan_of(
+    return resolve(
         {
             "defense": (f"as_is:base={FOLDER}{given}",),
             "attack": ("membership",),
@@ -356,7 +359,7 @@ def test_a_killed_run_goes_on_where_it_was(run, server, planted):
     words = [w for name in attacks for w in ("--attack", name)]
     words += ["--secrets", str(planted / "m.json"), "--no-references", "--output", "r", *RUN]
     command = [sys.executable, "-m", "audit", "run", "--defense", f"as_is:base={FOLDER}"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(app.__file__).parents[1])}
     with subprocess.Popen(
         [*command, "--model", server.url, *words], env=environment, stderr=subprocess.DEVNULL
     ) as killed:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from audit.errors import UsageError
-from audit.models.completions import choice_of, generated, same_tokens
+from audit.core.errors import UsageError
+from audit.models.endpoint.wire_format import choice_of, generated, same_tokens
 
 
 @dataclass(frozen=True)

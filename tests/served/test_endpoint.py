@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.errors import UsageError
-from audit.models.endpoint import Endpoint, Pace, RefusedError, address, address_of, is_url, url_of
+from audit.core.errors import UsageError
+from audit.models.endpoint.http import (
+    Endpoint,
+    Pace,
+    RefusedError,
+    address,
+    address_of,
+    is_url,
+    url_of,
+)
 
 
 @dataclass

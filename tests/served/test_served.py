@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit.errors import UsageError
-from audit.language_model import OpenSession
-from audit.models.endpoint import Endpoint, Pace
-from audit.models.served import Served, ServedRelease, Unseen
-from audit.predictor import Access, Predictor, record_tokens
-from audit.release import NoJournal
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Predictor, record_tokens
+from audit.core.release import NoJournal
+from audit.models.endpoint.http import Endpoint, Pace
+from audit.models.endpoint.session import Served, ServedRelease, Unseen
 from defenses.as_is import AsIs
 
 TEXTS = ("My code is 40917.", "My name is Ann Lee, and I need help.", "Hello")

@@ -19,8 +19,8 @@ import pytest
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
-from audit.results import Results, SeedResult, SweepResult
-from audit.sweeps.over_seeds import cells
+from audit.results.schema import Results, SeedResult, SweepResult
+from audit.run.sweep.over_seeds import cells
 
 TESTS = Path(__file__).parents[1]
 HOSTILE_PAIR = ("hostile", "hostile_four")

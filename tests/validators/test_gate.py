@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from audit.gate import junit, sarif
 from audit.gate.outcome import Outcome
+from audit.gate.render import junit, sarif
 
 pytestmark = pytest.mark.validators
 SDK = "node_modules/@microsoft/sarif-multitool-linux"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import html
 
 pytestmark = pytest.mark.validators

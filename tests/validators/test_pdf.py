@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.results import Results
+from audit.results.schema import Results
 from reports import pdf
 
 pytestmark = pytest.mark.validators

@@ -1,0 +1,62 @@
+"""The command line: one group of commands, one line per error, and the contract's exit codes.
+
+Light: a command imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import click
+
+from audit import __version__
+from audit.cli.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Commands
+from audit.cli.doctor import doctor
+from audit.cli.gate import baseline, gate
+from audit.cli.plant import plant
+from audit.cli.run import run
+from audit.cli.show import clean, compare, list_, report, schema
+from audit.cli.sweep import sweep
+from audit.core.errors import UsageError
+from audit.plugins.registry import check_one_place
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="audit")
+def cli() -> None:
+    """Trains language models under privacy defenses, attacks them, reports what leaked."""
+    check_one_place()
+
+
+for command in (run, plant, sweep, gate, baseline, compare, list_, report, clean, doctor, schema):
+    cli.add_command(command)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    if os.environ.get("AUDIT_DEBUG") == "1":
+        raise
+    printable = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    click.echo(f"audit: {printable}", err=True)
+    raise SystemExit(code)
+
+
+def main() -> None:
+    """The entry point: one line per error on stderr, and the contract's exit codes."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        raise SystemExit(done.exit_code) from None
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+    except click.ClickException as error:
+        _fail(error.format_message(), EXIT_USAGE)
+    except UsageError as error:
+        _fail(str(error), EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except Exception as error:  # whatever it is, the user gets one line
+        _fail(
+            f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where",
+            EXIT_FAILED,
+        )

@@ -1,0 +1,65 @@
+"""What the commands share: exit codes, argument types, and a hint for a mistyped name."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from audit.cli.progress import Progress
+from audit.core.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from audit.api import Planned
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
+FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+FORMATS = click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
+
+
+class Commands(click.Group):
+    """A group that suggests the command that was meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise UsageError(f"unknown command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """The words between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def given(flags: dict[str, Any], formats: str | None) -> dict[str, Any]:
+    """The flags that were given, as settings. 0 is a value; absent are None, False and ()."""
+    settings = {k: v for k, v in flags.items() if not any(v is a for a in (None, False, ()))}
+    return settings if formats is None else {**settings, "format": parts(formats)}
+
+
+def carry_out(planned: Planned, dry: bool) -> None:
+    """Describes what is planned, or runs it with its progress shown.
+
+    The last lines on stdout are the verdict sentence and where the report is. Interrupted, it ends
+    with how to resume it.
+    """
+    if dry:
+        click.echo(planned.describe())
+        return
+    with Progress() as progress:
+        try:
+            results = planned.run(progress.report)
+        except KeyboardInterrupt:
+            progress.stop()
+            click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
+            raise SystemExit(EXIT_INTERRUPTED) from None
+    click.echo(results.headline)
+    written = [n for n in ("html", "pdf", "json") if n in planned.formats]
+    shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
+    click.echo(str(planned.folder / shown))

@@ -1,0 +1,58 @@
+"""`audit gate` and `audit baseline update`: what a CI build is held to."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+
+import click
+
+from audit.cli.commands import FOLDER, Commands
+
+
+@click.command()
+@FOLDER
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), metavar="FILE.toml")
+@click.option("--baseline", "baseline_file", type=click.Path(path_type=Path), metavar="FILE.json")
+@click.option("--strict", is_flag=True, help="Exit with 4 where the outcome is inconclusive.")
+@click.option("--format", "formats", default="junit", metavar="junit,sarif", show_default=True)
+def gate(
+    folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
+) -> None:
+    """Holds a run to audit.toml and audit-baseline.json; exits with 1 where it fails."""
+    from audit import api
+    from audit.gate import files
+    from audit.gate.render import console
+
+    wanted = files.check_formats(formats)
+    outcome = api.gate(files.finished(folder), policy_file, baseline_file, strict)
+    written = files.write(outcome, folder, wanted)
+    files.append_summary(outcome, os.environ)
+    click.echo("\n".join([console.render(outcome), *map(str, written)]))
+    raise SystemExit(outcome.exit_code)
+
+
+@click.group(cls=Commands)
+def baseline() -> None:
+    """What a gate holds later runs to."""
+
+
+@baseline.command()
+@FOLDER
+@click.option("--reason", required=True, metavar="TEXT", help="Why these results are accepted.")
+@click.option("--only-tighten", is_flag=True, help="Refuse whatever would allow more than before.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("audit-baseline.json"),
+    metavar="FILE",
+    show_default=True,
+)
+def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
+    """Accepts a run: writes what it measured, to be committed beside the code."""
+    from audit.gate import baseline as baselines
+    from audit.gate import files
+
+    accepted = baselines.make(files.finished(folder), reason, date.today())
+    click.echo("\n".join(files.update_baseline(output, accepted, only_tighten)))

@@ -1,0 +1,39 @@
+"""`audit plant`: canaries for a corpus that others will train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from audit.cli.commands import given
+
+
+@click.command()
+@click.argument("corpus", metavar="CORPUS")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE|DIR",
+    help="The planted corpus: .jsonl, .txt, or a folder of splits.",
+)
+@click.option(
+    "--manifest",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What is planted, and every coin: keep it to yourself.",
+)
+@click.option(
+    "--kind", multiple=True, metavar="code|id|name|record", help="Repeatable; default all."
+)
+@click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
+@click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
+@click.option("--seed", type=int, help="Default: one that the operating system draws.")
+def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
+    """Plants canaries into a corpus that others will train on."""
+    from audit import api
+
+    click.echo(api.plant(corpus, output, manifest, **given(flags, None)))

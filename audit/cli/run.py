@@ -1,0 +1,51 @@
+"""`audit run`: one audit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from audit.cli.commands import FORMATS, carry_out, given
+
+
+@click.command()
+@click.option("--defense", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
+@click.option("--attack", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
+@click.option("--corpus", metavar="NAME|FILE|DIR|hf:NAME", help="Private text; default helpdesk.")
+@click.option(
+    "--model",
+    metavar="NAME|DIR|hf:NAME|URL",
+    help="Public base model (default embedded); with as_is, the model that is audited.",
+)
+@click.option("--secrets", metavar="MANIFEST", help="What `audit plant` planted, for as_is.")
+@click.option("--epsilon", type=float, help="ε of every requested defense that has one, in nats.")
+@click.option("--delta", type=float, help="δ; default 1/(10·N) for N private users.")
+@click.option("--policy", help="Which characters are private; default digits.")
+@click.option("--seed", type=int, help="Seed of every random stream; default 0.")
+@click.option("--device", help="auto, cpu or cuda; default auto.")
+@click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="TOML file of settings.")
+@FORMATS
+@click.option(
+    "--workers",
+    metavar="N|ray|ray://HOST:PORT",
+    help="Who trains: N processes (default: one a core), or Ray, here or a cluster's.",
+)
+@click.option(
+    "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
+)
+@click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
+@click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
+def run(
+    plan_file: Path | None, formats: str | None, no_references: bool, dry_run: bool, **flags: Any
+) -> None:
+    """Trains, attacks and reports; running the same plan again resumes."""
+    from audit import api
+
+    settings = given(flags, formats)
+    if no_references:
+        settings["references"] = False
+    carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run)

@@ -1,0 +1,22 @@
+"""`audit sweep`: a grid of audits over seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from audit.cli.commands import FORMATS, carry_out, given
+
+
+@click.command()
+@click.argument("plan_file", type=click.Path(path_type=Path), metavar="PLAN.toml")
+@click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
+@FORMATS
+@click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
+@click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
+def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: str | None) -> None:
+    """Runs a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
+    from audit import api
+
+    carry_out(api.planned_sweep(plan_file, **given(flags, formats)), dry_run)

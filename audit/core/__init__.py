@@ -1,0 +1,39 @@
+"""The nouns of the field: all that the author of a defense or an attack imports from.
+
+    from audit.core import Defense, Release, Training
+
+Each name is loaded from its file when it is first used, so what is light stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "attack": "Attack Knowledge Shadow",
+    "corpus": "Corpus Population Record",
+    "defense": "Defense",
+    "ensemble": "Ensemble",
+    "errors": "UsageError",
+    "evidence": "Evidence Hits Likelihoods Mentions Ranks Scores Successes",
+    "guarantee": "Guarantee no_guarantee",
+    "language_model": "LanguageModel OpenSession",
+    "ledger": "Ledger",
+    "model": "ModelFolder TextTokenizer",
+    "policy": "Policy",
+    "predictor": "Access Answer Predictor Tokenizer Tokens affordable continuation record_tokens",
+    "randomness": "derived_seed noise_stream stream",
+    "release": "Journal ModelRelease NoJournal Release",
+    "secret": "Secret Space",
+    "spans": "Span",
+    "training": "FineTuning Method Trained Training owners",
+}
+HOME = {name: file for file, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a noun from its file."""
+    if name not in HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{HOME[name]}"), name)

@@ -1,0 +1,121 @@
+"""Several language models that read the same texts, and the plain mean of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from audit.core.language_model import Cursor, LanguageModel
+from audit.core.predictor import Tokenizer, Tokens
+
+
+class EnsembleCursor(Protocol):
+    """n texts being read together by m models, one token at a time."""
+
+    def log_pmfs(self) -> torch.Tensor:
+        """Shape (n, m, V), float64 nats: each model's distribution after each text."""
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Appends tokens, shape (n,), one to each text."""
+
+
+class Ensemble(Protocol):
+    """m language models with one vocabulary, asked together."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def max_length(self) -> int: ...
+
+    def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
+        """Reads prompts of *equal length* and waits for tokens to append."""
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        """Shape (Σ len(text) − start, m, V), float64 nats: the models' distributions of every
+        text[start:], one text after the other. Each start is at least 1."""
+
+
+@dataclass(frozen=True)
+class Separate:
+    """Any models, each asked by itself."""
+
+    members: Sequence[LanguageModel]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.members[0].tokenizer
+
+    @property
+    def vocabulary(self) -> int:
+        return self.members[0].vocabulary
+
+    @property
+    def max_length(self) -> int:
+        return min(member.max_length for member in self.members)
+
+    def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
+        return _SeparateCursor(tuple(member.cursor(prompts) for member in self.members))
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return torch.stack([member.log_pmfs(texts, starts) for member in self.members], dim=1)
+
+
+@dataclass(frozen=True)
+class _SeparateCursor:
+    cursors: tuple[Cursor, ...]
+
+    def log_pmfs(self) -> torch.Tensor:
+        return torch.stack([cursor.log_pmf() for cursor in self.cursors], dim=1)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        for cursor in self.cursors:
+            cursor.append(tokens)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """h̄ = the mean of an ensemble's pmfs, as one language model: no protection of any kind."""
+
+    ensemble: Ensemble
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.ensemble.tokenizer
+
+    @property
+    def vocabulary(self) -> int:
+        return self.ensemble.vocabulary
+
+    @property
+    def max_length(self) -> int:
+        return self.ensemble.max_length
+
+    def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
+        return _MeanCursor(self.ensemble.cursor(prompts))
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return log_mean(self.ensemble.log_pmfs(texts, starts))
+
+
+@dataclass(frozen=True)
+class _MeanCursor:
+    inner: EnsembleCursor
+
+    def log_pmf(self) -> torch.Tensor:
+        return log_mean(self.inner.log_pmfs())
+
+    def append(self, tokens: torch.Tensor) -> None:
+        self.inner.append(tokens)
+
+
+def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """log of the mean of m pmfs given by their logs: (n, m, V) to (n, V)."""
+    return torch.logsumexp(log_pmfs, dim=1) - math.log(log_pmfs.shape[1])

@@ -1,0 +1,53 @@
+"""Writes files that a killed process leaves whole: atomic replacement, and flushed appends."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSONL file; a torn last line is dropped."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Appends rows and waits until they are on disk. A torn last line is cut off first."""
+    if not rows:
+        return
+    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    with _private(path, "ab+") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read() != b"\n":
+                stream.seek(0)
+                stream.truncate(stream.read().rfind(b"\n") + 1)
+        stream.write(text.encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_atomically(path: Path, text: str, private: bool = False) -> None:
+    """Writes a file that is either the old one or the new one, never half of it.
+
+    private: readable by its owner only, from the first byte on.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.unlink(missing_ok=True)
+    with _private(partial, "wb") if private else partial.open("wb") as stream:
+        # a lone surrogate, hostile or not, becomes a valid JSON escape
+        stream.write(text.encode("utf-8", errors="backslashreplace"))
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
+
+
+def _private(path: Path, mode: str) -> IO[bytes]:
+    """Opens a file that is created with mode 0600."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))

@@ -1,0 +1,259 @@
+"""h : Σ* → Δ^|Σ|, a language model as the papers see it, and the simplest session with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from audit.core.predictor import Access, Answer, Tokenizer, Tokens
+
+_TOKENS_AT_ONCE = 2048  # of scored text in one forward pass
+_CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
+
+
+class Cursor(Protocol):
+    """n texts being read together, one token at a time."""
+
+    def log_pmf(self) -> torch.Tensor:
+        """Shape (n, V), float64 nats: the next token's distribution after each text."""
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Appends tokens, shape (n,), one to each text."""
+
+
+class LanguageModel(Protocol):
+    """Next-token distributions after any context."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def max_length(self) -> int: ...
+
+    def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
+        """Reads prompts of *equal length* and waits for tokens to append."""
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        """Shape (Σ len(text) − start, V), float64 nats: the distributions of every text[start:],
+        one text after the other. Each start is at least 1."""
+
+
+def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
+    """log of pmf^(1/T), normalised along the last axis."""
+    if temperature == 1.0:
+        return log_pmf
+    return torch.log_softmax(log_pmf / temperature, dim=-1)
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """A language model at temperature T."""
+
+    inner: LanguageModel
+    temperature: float
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.inner.tokenizer
+
+    @property
+    def vocabulary(self) -> int:
+        return self.inner.vocabulary
+
+    @property
+    def max_length(self) -> int:
+        return self.inner.max_length
+
+    def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
+        return _TemperedCursor(self.inner.cursor(prompts), self.temperature)
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return temper(self.inner.log_pmfs(texts, starts), self.temperature)
+
+
+@dataclass(frozen=True)
+class _TemperedCursor:
+    inner: Cursor
+    temperature: float
+
+    def log_pmf(self) -> torch.Tensor:
+        return temper(self.inner.log_pmf(), self.temperature)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        self.inner.append(tokens)
+
+
+def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
+    """Inverse-CDF samples, shape (n,), from log_pmf (n, V) with uniforms (n,) in [0, 1).
+
+    One uniform a token, fixed by the token's place in the session: how queries are batched, or
+    whether a session is replayed, cannot change which token a distribution gives.
+    """
+    cumulative = log_pmf.exp().cumsum(dim=-1)
+    draws = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)
+    target = draws[:, None] * cumulative[:, -1:]
+    tokens = torch.searchsorted(cumulative, target, right=True)[:, 0]
+    return tokens.clamp_(max=log_pmf.shape[-1] - 1)
+
+
+def equal_length_batches(prompts: Sequence[Tokens], size: int) -> Iterator[list[int]]:
+    """Indices of prompts in batches of equal length and at most `size`."""
+    by_length: dict[int, list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(index)
+    for indices in by_length.values():
+        for first in range(0, len(indices), size):
+            yield indices[first : first + size]
+
+
+def runs_of(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
+    """Consecutive texts that hold at most `tokens` tokens together, or one longer text."""
+    first, held = 0, 0
+    for i, length in enumerate(lengths):
+        if i > first and held + length > tokens:
+            yield slice(first, i)
+            first, held = i, 0
+        held += length
+    if lengths:
+        yield slice(first, len(lengths))
+
+
+@dataclass(frozen=True)
+class OpenSession:
+    """A session with a model that anyone may query without end (a Predictor)."""
+
+    model: LanguageModel
+    stream: np.random.Generator
+    batch: int = 128
+    access: Access = Access.DISTRIBUTION
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.model.tokenizer
+
+    @property
+    def max_length(self) -> int:
+        return self.model.max_length
+
+    @property
+    def readable(self) -> Access:
+        return Access.DISTRIBUTION
+
+    @property
+    def remaining(self) -> int | None:
+        return None
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        uniforms = self.stream.random((len(prompts), length))
+        answers: dict[int, Answer] = {}
+        for batch in equal_length_batches(prompts, self.batch):
+            drawn = draw(self.model, [prompts[i] for i in batch], uniforms[batch])
+            answers.update(zip(batch, drawn, strict=True))
+        return [answers[i] for i in range(len(prompts))]
+
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
+        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
+        answers: dict[int, Answer] = {}
+        for some in runs_of([len(texts[i]) for i in order], _TOKENS_AT_ONCE):
+            run = order[some]
+            log_pmfs = self.model.log_pmfs([texts[i] for i in run], [len(prefixes[i]) for i in run])
+            tails = [continuations[i] for i in run]
+            answers.update(
+                zip(run, answers_of(tails, log_pmfs, len(log_pmfs), moments), strict=True)
+            )
+        return [answers[i] for i in range(len(texts))]
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        return next_log_probs(self.model, contexts, choices), len(contexts)
+
+
+def next_log_probs(
+    model: LanguageModel, contexts: Sequence[Tokens], choices: Sequence[int]
+) -> np.ndarray:
+    """log-probability of each of `choices` after each context: (contexts, choices), nats."""
+    read = np.empty((len(contexts), len(choices)))
+    for batch in equal_length_batches(contexts, _CONTEXTS_AT_ONCE):
+        log_pmf = model.cursor([contexts[i] for i in batch]).log_pmf()
+        read[batch] = log_pmf[:, list(choices)].cpu().numpy()
+    return read
+
+
+def draw(model: LanguageModel, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
+    """Samples uniforms.shape[1] tokens after each of the equally long prompts."""
+    cursor = model.cursor(prompts)
+    length = uniforms.shape[1]
+    columns = []
+    for step in range(length):
+        log_pmf = cursor.log_pmf()
+        tokens = sample(log_pmf, uniforms[:, step])
+        chosen = log_pmf.gather(1, tokens[:, None])[:, 0]
+        columns.append((tokens, chosen, log_pmf.argmax(dim=1) == tokens))
+        if step + 1 < length:
+            cursor.append(tokens)
+    stacked = [torch.stack(column, dim=1).cpu().numpy() for column in zip(*columns, strict=True)]
+    return [
+        Answer(tuple(int(t) for t in row), log_probs, top1, answered=length)
+        for row, log_probs, top1 in zip(*stacked, strict=True)
+    ]
+
+
+def answers_of(
+    continuations: Sequence[Tokens],
+    log_pmfs: torch.Tensor,
+    answered: int,
+    moments: bool = False,
+    log_caps: torch.Tensor | None = None,
+) -> list[Answer]:
+    """One Answer for each continuation, given the distribution at each of their tokens.
+
+    log_pmfs: shape (Σ len, V), one continuation after the other. answered: how many of all these
+        tokens, from the first on, were answered by the release.
+    log_caps: upper bounds on log_pmfs that a paper reports in their place, or None.
+    """
+    lengths = [len(tokens) for tokens in continuations]
+    flat = torch.tensor([token for tokens in continuations for token in tokens], dtype=torch.long)
+    flat = flat.to(log_pmfs.device)
+    chosen = log_pmfs.gather(1, flat[:, None])[:, 0].cpu().numpy()
+    top1 = (log_pmfs.argmax(dim=1) == flat).cpu().numpy()
+    both = moments_of(log_pmfs).cpu().numpy() if moments else None
+    caps = None if log_caps is None else log_caps.gather(1, flat[:, None])[:, 0].cpu().numpy()
+    answers, first = [], 0
+    for tokens, length in zip(continuations, lengths, strict=True):
+        here = slice(first, first + length)
+        answers.append(
+            Answer(
+                tokens=tuple(tokens),
+                log_probs=chosen[here],
+                top1=top1[here],
+                answered=min(max(answered - first, 0), length),
+                moments=None if both is None else both[:, here],
+                log_caps=None if caps is None else caps[here],
+            )
+        )
+        first += length
+    return answers
+
+
+def moments_of(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """E and standard deviation of log p(z), z ~ p, for each row of (n, V): shape (2, n), nats.
+
+    To 1e-5 nats: worked out in float32, half the time, and centred before it is squared.
+    """
+    logs = log_pmfs.float().clamp_(min=-200)  # so that 0 · log 0 is 0
+    pmf = logs.exp()
+    mean = (pmf * logs).sum(dim=1)
+    logs -= mean[:, None]
+    variance = pmf.mul_(logs).mul_(logs).sum(dim=1)
+    return torch.stack([mean, variance.sqrt_()]).double()

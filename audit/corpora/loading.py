@@ -1,0 +1,93 @@
+"""Loads a corpus by name, file, folder or hub name, and gives every record a split."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.corpora import files, hub
+
+NAMES = {  # what comes with audit, in the embedded folder
+    "helpdesk": "simulated customer support",
+    "customersim": "simulated orders of a shop, one dialog each, in the form of CustomerSim",
+    "airdialogue": "simulated talk of travellers and a flight desk, after AirDialogue",
+}
+
+
+def load(source: str, embedded: Path) -> Corpus:
+    """The corpus named `source`, as `read` does, each record in a split.
+
+    Without one in the data, a fifth of the users is held out. Raises UsageError.
+    """
+    corpus = read(source, embedded)
+    corpus = replace(_split(corpus.name, list(corpus.records)), embedded=source == "helpdesk")
+    return corpus if corpus.of("public") else replace(corpus, spare=_spare(embedded))
+
+
+def load_planted(source: str, embedded: Path) -> Corpus:
+    """The corpus named `source`, into which secrets are planted: all that is not marked as
+    something else was there to be trained on. Raises UsageError."""
+    corpus = read(source, embedded)
+    records = tuple(r if r.split else replace(r, split="private") for r in corpus.records)
+    _check_users_in_one_split(corpus.name, records)
+    return Corpus(corpus.name, records, spare=_spare(embedded))
+
+
+def read(source: str, embedded: Path) -> Corpus:
+    """Reads the corpus named `source`: one of NAMES, a file, a folder, or hf:NAME[/CONFIG]; records
+    have the split that the data give, or none.
+
+    embedded: folder of the embedded default. Raises UsageError with file and line.
+    """
+    if source in NAMES:
+        name, read = source, files.records(embedded / f"{source}.jsonl")
+    elif source.startswith("hf:"):
+        name, read = source, hub.records(source[3:])
+    else:
+        path = Path(source)
+        if not path.exists():
+            raise UsageError(
+                f"corpus {source!r}: no such file or folder; give a .jsonl, .txt or .en file, a "
+                f"folder, hf:NAME, or one of {', '.join(NAMES)}"
+            )
+        name, read = path.stem or path.name, files.records(path)
+    records = list(read)
+    if not records:
+        raise UsageError(f"{source}: the corpus is empty; it needs at least one record with text")
+    return Corpus(name, tuple(records))
+
+
+def _spare(embedded: Path) -> tuple[str, ...]:
+    read = files.records(embedded / "helpdesk.jsonl")
+    return tuple(record.text for record in read if record.split == "public")
+
+
+def _split(name: str, records: list[Record]) -> Corpus:
+    """Gives every record a split. Without one in the data, a fifth of the users is held out.
+
+    Who is held out is the order of the hash of the user's id: it does not move with the seed, nor
+    with the order of the file.
+    """
+    if not any(record.split for record in records):
+        users = sorted({r.user for r in records}, key=lambda u: hashlib.sha256(u.encode()).digest())
+        heldout = set(users[: max(1, len(users) // 5)] if len(users) > 1 else ())
+        records = [replace(r, split="heldout" if r.user in heldout else "private") for r in records]
+    records = [r if r.split else replace(r, split="private") for r in records]
+    _check_users_in_one_split(name, records)
+    return Corpus(name=name, records=tuple(records))
+
+
+def _check_users_in_one_split(name: str, records: Iterable[Record]) -> None:
+    split_of: dict[str, str] = {}
+    for record in records:
+        if split_of.setdefault(record.user, record.split) != record.split:
+            raise UsageError(
+                f"corpus {name}: user {record.user!r} is in two splits "
+                f"({split_of[record.user]} and {record.split}); give each user one split"
+            )
+    if "private" not in split_of.values():
+        raise UsageError(f'corpus {name}: no private record; mark some with "split": "private"')

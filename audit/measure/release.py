@@ -1,0 +1,189 @@
+"""All that is measured on one release: its utility, and what every attack finds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from audit.core.attack import Knowledge, Shadow
+from audit.core.evidence import Hits, Mentions, from_json, to_json
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Predictor
+from audit.core.randomness import stream
+from audit.core.release import NoJournal
+from audit.findings import Case, Finding, findings_of
+from audit.findings.verdict import judge
+from audit.measure import bleu, samples
+from audit.measure.perplexity import measure
+from audit.measure.releases import Audited
+from audit.measure.session import Session
+from audit.plan.plan import Chosen
+from audit.results.folder import RunFolder
+from audit.results.schema import Cost, GuaranteeResult, Measure, ReleaseResult, SessionResult
+from audit.train.prepare import Prepared
+
+_UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All measurements of one release, before any verdict."""
+
+    audited: Audited
+    utility: dict[str, Measure]
+    sessions: tuple[SessionResult, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+    seed: int
+    tests: int
+
+    def result(
+        self, sensitive: dict[tuple[str, str], bool] | None, references: bool
+    ) -> ReleaseResult:
+        """The release as results.json shows it."""
+        one = self.audited
+        guarantee = one.release.guarantee
+        fields = GuaranteeResult.model_fields
+        return ReleaseResult(
+            defense=one.name,
+            parameters=one.parameters,
+            seed=self.seed,
+            reference=one.reference,
+            role=one.role,
+            guarantee=GuaranteeResult(**{f: getattr(guarantee, f) for f in fields}),
+            utility=self.utility,
+            cost=Cost(
+                train_tokens=one.train_tokens,
+                queries=sum(session.queries for session in self.sessions),
+                seconds=self.seconds,
+            ),
+            sessions=list(self.sessions),
+            findings=judge(self.findings, guarantee, sensitive if references else None, self.tests),
+            tests=self.tests,
+        )
+
+
+def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
+    """Opens two sessions for the utility, scored and completed, and one for each attack."""
+    plan = prepared.plan
+    began = time.monotonic()
+    scored = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
+    completed = Session(prepared, one, folder, "completion", list(bleu.SETTINGS))
+    kept = [
+        scored.stored(partial(_utility, prepared)),
+        completed.stored(partial(_completion, prepared)),
+    ]
+    seen = {name: m for stored in kept for name, m in stored["seen"].items()}
+    utility = {name: Measure.model_validate(m) for name, m in seen.items()}
+    sessions = [SessionResult.model_validate(stored["session"]) for stored in kept]
+    findings: list[Finding] = []
+    for chosen in plan.attacks:
+        session = Session(prepared, one, folder, chosen.label, [chosen.name, chosen.parameters])
+        secrets = prepared.secrets_for(chosen.plugin)
+        looked = partial(_attack, prepared, one, chosen, folder, reveal)
+        stored = session.stored(looked)
+        sessions.append(SessionResult.model_validate(stored["session"]))
+        case = Case(
+            attack=chosen.label,
+            secrets=secrets,
+            coins=prepared.planted.coins,
+            delta=plan.delta,
+            seed=plan.seed,
+            access=Access(stored["access"]),
+            tainted=stored["seen"]["tainted"],
+            tests=prepared.tests,
+            unit=prepared.unit,
+            lost=_lost(prepared, one),
+        )
+        findings += findings_of(map(from_json, stored["seen"]["evidence"]), case)
+    seconds = time.monotonic() - began
+    found, held = tuple(findings), tuple(sessions)
+    return Measured(one, utility, held, found, seconds, plan.seed, prepared.tests)
+
+
+def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    plan = prepared.plan
+    utility, queries, answered = measure(
+        predictor,
+        prepared.text,
+        plan.utility_tokens,
+        stream(plan.seed, "utility", "bootstrap"),
+    )
+    return _dumped(utility), queries, answered
+
+
+def _completion(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    plan = prepared.plan
+    texts = [record.text for record in plan.corpus.of("heldout")]
+    draws = stream(plan.seed, "completion", "bootstrap")
+    utility, queries, answered = bleu.measure(predictor, texts, draws)
+    return _dumped(utility), queries, answered
+
+
+def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
+    return {name: measure.model_dump(mode="json") for name, measure in utility.items()}
+
+
+def _attack(
+    prepared: Prepared,
+    one: Audited,
+    chosen: Chosen,
+    folder: RunFolder,
+    reveal: bool,
+    predictor: Predictor,
+) -> tuple[dict[str, Any], int, int]:
+    """Evidence without any text: generations go to samples.jsonl, masked."""
+    counted = samples.Counted(predictor)
+    name = f"{one.label}/{chosen.label}"
+    secrets = prepared.secrets_for(chosen.plugin)
+    evidence = chosen.plugin.run(counted, secrets, _knowledge(prepared, one, chosen, name))
+    texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
+    samples.write(folder, name, texts, reveal)
+    seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
+    return seen, counted.queries, counted.answered
+
+
+def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> Knowledge:
+    seed, heldout = prepared.plan.seed, prepared.plan.corpus.of("heldout")
+    return Knowledge(
+        public=_public(prepared, one, name),
+        texts=tuple(record.text for record in heldout),
+        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
+        shadows=_shadows(prepared, one, chosen, name) if chosen.plugin.shadows else (),
+        stream=stream(seed, name, "attacker"),
+    )
+
+
+def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
+    if not prepared.plan.base_known:
+        return None
+    return OpenSession(one.public, stream(prepared.plan.seed, name, "public"))
+
+
+def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
+    """By kind, what is not known to have reached the training of a finished model; others are
+    trained here, on everything."""
+    ours = [c for c in prepared.plan.defenses if c.plugin.finished and c.label == one.label]
+    if not ours:
+        return {}
+    if ours[0].plugin.training is not None:
+        return {reach.kind: reach.sentence for reach in prepared.reaches if not reach.whole}
+    told = {reach.kind: f"{reach.sentence}. " for reach in prepared.reaches}
+    kinds = dict.fromkeys(secret.kind for secret in prepared.planted.secrets)
+    return {kind: f"{told.get(kind, '')}{_UNSEEN}" for kind in kinds}
+
+
+def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
+    secrets = prepared.secrets_for(chosen.plugin)
+    releases = one.shadows()[: chosen.plugin.shadows]
+    return tuple(
+        Shadow(
+            release.open(stream(prepared.plan.seed, name, "shadow", j), NoJournal()),
+            np.array([coins.planted(secret) for secret in secrets]),
+        )
+        for j, (release, coins) in enumerate(zip(releases, prepared.tosses, strict=False))
+    )

@@ -1,0 +1,135 @@
+"""Every release of a plan, assembled from its trained members."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from safetensors.torch import load_model
+
+from audit.core.language_model import LanguageModel
+from audit.core.release import Release
+from audit.core.training import Trained
+from audit.models.causal import CausalLM
+from audit.models.endpoint.session import Unseen
+from audit.models.external_model import UNSEEN
+from audit.models.loading import load_weights
+from audit.plan.plan import Chosen
+from audit.train.prepare import Prepared
+from audit.train.task import Task, trained_by
+
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A release under audit: who made it, in which role, from which trainings.
+
+    keys: of its trainings; of a served model, its URL. public: the model it started from.
+    shadows: loads the same release on other coins. bare: whether it is without its protection.
+    """
+
+    name: str
+    label: str
+    parameters: dict[str, Any]
+    reference: bool
+    role: str
+    release: Release
+    keys: tuple[str, ...]
+    train_tokens: int
+    public: LanguageModel
+    shadows: Callable[[], list[Release]]
+    bare: bool = False
+
+    @property
+    def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+        """What its answers follow from: name, parameters, trainings. Without protection they follow
+        from the trainings alone: settings that share members share them."""
+        return (self.name, {}, self.keys) if self.bare else (self.label, self.parameters, self.keys)
+
+
+def releases(prepared: Prepared, report: Report) -> list[Audited]:
+    """Every release of the plan, each ensemble followed by its own unprotected mixture."""
+    plan = prepared.plan
+    torch.set_num_threads(plan.threads)
+    public = _public(prepared)
+    audited = []
+    for chosen, tasks in prepared.tasks.items():
+        report(f"loading {chosen.label}", 0.0)
+        release = _release(chosen, public, tasks)
+        role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
+        one = Audited(
+            name=chosen.name,
+            label=chosen.label,
+            parameters={**chosen.shown, **_served(release)},
+            reference=chosen.reference,
+            role=role if chosen.reference else "audited",
+            release=release,
+            keys=(*(task.key for task in tasks), *([release.origin.url] if release.origin else [])),
+            train_tokens=prepared.train_tokens(chosen),
+            public=public,
+            shadows=partial(_shadows, prepared, chosen, public),
+        )
+        audited.append(one)
+        bare = release.unprotected()
+        if bare is not None and plan.references:
+            name = f"{chosen.name}_unprotected"
+            label = chosen.label.replace(chosen.name, name, 1)
+            role = f"positive control of {chosen.name}"
+            audited.append(
+                replace(
+                    one,
+                    name=name,
+                    label=label,
+                    reference=True,
+                    role=role,
+                    release=bare,
+                    shadows=partial(_unprotected, one.shadows),
+                    bare=True,
+                )
+            )
+    return audited
+
+
+def _public(prepared: Prepared) -> LanguageModel:
+    """The public model; where it is unknown, no more than the tokenizer."""
+    plan = prepared.plan
+    if plan.model.kind == UNSEEN:
+        return Unseen(prepared.tokenizer, plan.model.max_length)
+    inner = load_weights(plan.model, plan.device)
+    return CausalLM(inner, prepared.tokenizer, plan.model.max_length)
+
+
+def _served(release: Release) -> dict[str, str]:
+    """What is only known once the server of a release is asked."""
+    origin = release.origin
+    return {} if origin is None else {"served": origin.served, "served_sha256": origin.sha256}
+
+
+def _shadows(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Release]:
+    return [_release(chosen, public, tasks) for tasks in prepared.shadows[chosen]]
+
+
+def _release(chosen: Chosen, public: LanguageModel, tasks: Sequence[Task]) -> Release:
+    trained = [Trained(task.training, _trained(public, task)) for task in tasks]
+    release: Release = chosen.plugin.release(public, trained)
+    return release
+
+
+def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
+    return [bare for shadow in shadows() if (bare := shadow.unprotected()) is not None]
+
+
+def _trained(public: LanguageModel, task: Task) -> LanguageModel:
+    """The model of a task; the public model where it had nothing to train on."""
+    path = trained_by(task)
+    if path is None:
+        return public
+    assert isinstance(public, CausalLM)  # nothing is trained from what is not here
+    inner = copy.deepcopy(public.inner)
+    load_model(inner, str(path), device=task.device)
+    return replace(public, inner=inner)

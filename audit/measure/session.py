@@ -1,0 +1,94 @@
+"""One session with a release: opened once, kept as a stage when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from audit.core.digest import key_of
+from audit.core.predictor import Predictor
+from audit.core.randomness import stream
+from audit.measure.releases import Audited
+from audit.results.folder import RunFolder
+from audit.results.schema import SessionResult
+from audit.train.prepare import Prepared
+
+Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, answered
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session with a release, kept as a stage once it has ended."""
+
+    prepared: Prepared
+    one: Audited
+    folder: RunFolder
+    purpose: str
+    what: list[Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.one.determined[0]}/{self.purpose}"
+
+    def stored(self, look: Look) -> dict[str, Any]:
+        plan = self.prepared.plan
+        secrets = [s.value for s in self.prepared.planted.secrets]
+        key = key_of(
+            "session 2",
+            [*self.one.determined, self.what, *plan.finished.values()],
+            [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
+        )
+        return self.folder.stored(f"session-{key}", lambda: self._held(look, key))
+
+    def _held(self, look: Look, key: str) -> dict[str, Any]:
+        """key: of all that determines the session. Its random stream does too: two runs that differ
+        in anything share no draw, whose difference could be taken."""
+        journal = self.folder.journal(self.name)
+        own = stream(self.prepared.plan.seed, self.name, "session", key)
+        predictor = self.one.release.open(own, journal)
+        budget = predictor.remaining
+        seen, queries, answered = look(predictor)
+        rows = journal.rows()
+        return {
+            "seen": seen,
+            "access": int(predictor.access),
+            "session": SessionResult(
+                purpose=self.purpose,
+                queries=queries,
+                answered=answered,
+                budget=budget,
+                remaining=predictor.remaining,
+                stopped_at=next((row["query"] for row in rows if row["stopped"]), None),
+                epsilon_spent=spent(rows)[-1] if rows else [],
+                epsilon_local=local(rows),
+                spent_curve=curve(rows),
+            ).model_dump(mode="json"),
+        }
+
+
+def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
+    """Cumulative charges, one list of parts a row. Rows of a killed process stay spent."""
+    total = [0.0] * len(rows[0]["charge"])
+    totals = []
+    for row in rows:
+        if not row["stopped"]:
+            total = [t + c for t, c in zip(total, row["charge"], strict=True)]
+        totals.append(total)
+    return totals
+
+
+def local(rows: Sequence[dict[str, Any]]) -> list[float]:
+    """What the answered queries cost each part on this data set; none where that is not kept."""
+    kept = [row["local"] for row in rows if "local" in row and not row["stopped"]]
+    return [sum(part) for part in zip(*kept, strict=True)]
+
+
+def curve(rows: Sequence[dict[str, Any]], points: int = 64) -> list[tuple[int, float]]:
+    """(queries so far, largest ε spent by any part), thinned to about `points` places."""
+    if not rows:
+        return []
+    totals = spent(rows)
+    step = max(1, -(-len(rows) // points))
+    chosen = sorted({*range(0, len(rows), step), len(rows) - 1})
+    return [(rows[i]["query"] + 1, max(totals[i])) for i in chosen]

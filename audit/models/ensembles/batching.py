@@ -1,0 +1,108 @@
+"""The models of an ensemble, put together so that what they share is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
+from audit.core.language_model import Cursor, LanguageModel
+from audit.core.predictor import Tokenizer, Tokens
+from audit.models.causal import CausalLM
+from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
+
+
+def joint(members: Sequence[LanguageModel]) -> Ensemble:
+    """The members as one ensemble, in their order; their weights must not change any more.
+
+    GPT-2s of one shape and tokenizer are stacked: equal weights, found by comparing them, are read
+    once, equal members are one, and all others are multiplied in batches. Anything else is asked
+    member by member. Log-probabilities are those of the members to 1e-5 nats, in float32.
+    """
+    models = [member.inner for member in members if isinstance(member, CausalLM)]
+    if len(models) < max(2, len(members)) or not all(map(is_known, models)):
+        return Separate(members)
+    first = members[0]
+    same = all(
+        member.tokenizer == first.tokenizer and are_alike(model, models[0])
+        for member, model in zip(members, models, strict=True)
+    )
+    if not same:
+        return Separate(members)
+    distinct, places = _distinct(models)
+    stack: Any = Stack(distinct)
+    length = min(member.max_length for member in members)
+    return Stacked(CausalLM(stack, first.tokenizer, length), places)
+
+
+def _distinct(models: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
+    """Each model once, however often it or its equal is there; and which of them each one is."""
+    distinct: list[Any] = []
+    places = []
+    for model in models:
+        known = (i for i, other in enumerate(distinct) if _are_equal(model, other))
+        places.append(place := next(known, len(distinct)))
+        if place == len(distinct):
+            distinct.append(model)
+    return distinct, tuple(places)
+
+
+def _are_equal(model: Any, other: Any) -> bool:
+    pairs = zip(model.parameters(), other.parameters(), strict=True)
+    return model is other or all(torch.equal(mine, its) for mine, its in pairs)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """A Stack as an Ensemble. Whoever reads it as one causal model, prompts shared and all, has
+    distributions of shape (…, distinct members, V); `places` has each member's among them."""
+
+    stack: CausalLM
+    places: tuple[int, ...]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.stack.tokenizer
+
+    @property
+    def vocabulary(self) -> int:
+        return self.stack.vocabulary
+
+    @property
+    def max_length(self) -> int:
+        return self.stack.max_length
+
+    def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
+        return _StackedCursor(self.stack.cursor(prompts), self.places)
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        if self._is_next_only(texts, starts):  # a cursor shares more: siblings in a tree
+            return self.cursor([text[:-1] for text in texts]).log_pmfs()
+        return _expanded(self.stack.log_pmfs(texts, starts), self.places)
+
+    def _is_next_only(self, texts: Sequence[Tokens], starts: Sequence[int]) -> bool:
+        """Whether nothing is asked but what comes after prompts of one length."""
+        length = len(texts[0])
+        equal = all(len(text) == length for text in texts)
+        return equal and set(starts) == {length - 1} and 1 < length <= self.max_length + 1
+
+
+@dataclass(frozen=True)
+class _StackedCursor:
+    inner: Cursor
+    places: tuple[int, ...]
+
+    def log_pmfs(self) -> torch.Tensor:
+        return _expanded(self.inner.log_pmf(), self.places)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        self.inner.append(tokens)
+
+
+def _expanded(log_pmfs: torch.Tensor, places: tuple[int, ...]) -> torch.Tensor:
+    """(n, distinct, V) to (n, m, V)."""
+    same = places == tuple(range(log_pmfs.shape[1]))
+    return log_pmfs if same else log_pmfs[:, list(places)]

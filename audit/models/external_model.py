@@ -1,0 +1,136 @@
+"""Models that others trained: a folder of all weights, or a PEFT adapter on a base of its own."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from peft import PeftModel
+from transformers import PreTrainedModel
+
+from audit.core.errors import UsageError, first_line
+from audit.core.model import ModelFolder
+from audit.core.predictor import PROBE
+from audit.models.loading import count_parameters, describe, hash_of, load_tokenizer, load_weights
+
+ADAPTER = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+UNSEEN = "unseen"  # the kind of a model of which only the tokenizer is here
+
+
+def find(source: str, base: str | None, embedded: Path) -> ModelFolder:
+    """The finished model at `source`, a folder, described and not loaded; its name and hash are of
+    all that it is made of.
+
+    base: the public model that it was trained from; None where nobody said. Raises UsageError for a
+    missing or corrupt folder, an adapter whose base is not here, or a tokenizer that is not the
+    base's.
+    """
+    path = Path(source)
+    if is_adapter(path):
+        return _adapter(path, base, embedded)
+    found = describe(source, embedded)
+    if base:
+        _check_same_tokens(found, describe(base, embedded), any(path.glob("tokenizer*")))
+    return found
+
+
+def unseen(tokenizer: str, context: int) -> ModelFolder:
+    """A model of which only the tokenizer is here, described by the tokenizer's folder.
+
+    context: tokens that may be read with it. Raises UsageError.
+    """
+    path = Path(tokenizer)
+    files = sorted({*path.glob("tokenizer*"), *path.glob("*.model"), *path.glob("vocab*")})
+    if not files:
+        raise UsageError(f"{path}: no tokenizer files; give the folder that holds tokenizer.json")
+    return ModelFolder(
+        name=path.resolve().name,
+        path=path,
+        sha256=hash_of([file for file in files if file.is_file()]),
+        parameters=0,
+        vocabulary=0,
+        max_length=context,
+        kind=UNSEEN,
+    )
+
+
+def is_adapter(path: Path) -> bool:
+    """Whether a folder holds a PEFT adapter."""
+    return (path / ADAPTER).is_file()
+
+
+def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
+    """An adapter, described as the base that it changes."""
+    base = base or named_base(path)
+    if base is None:
+        named = _named_base(path)
+        told = f"names {named!r}, which is no folder here" if named else "names none"
+        raise UsageError(
+            f"{path}: is an adapter without its base (its {ADAPTER} {told}); give the base with "
+            "as_is:base=DIR"
+        )
+    weights = path / WEIGHTS
+    if not weights.is_file():
+        raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
+    count_parameters(weights)
+    folder = describe(base, embedded)
+    digest = hash_of([path / ADAPTER, weights], folder.sha256)
+    return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
+
+
+def named_base(path: Path) -> str | None:
+    """The base that an adapter names, where it is here."""
+    named = _named_base(path) if is_adapter(path) else ""
+    return named if named and (Path(named) / "config.json").is_file() else None
+
+
+def _named_base(path: Path) -> str:
+    try:
+        config = json.loads((path / ADAPTER).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path / ADAPTER}: cannot be read ({error})") from None
+    if not isinstance(config, dict):
+        raise UsageError(f"{path / ADAPTER}: expected an object")
+    return str(config.get("base_model_name_or_path") or "")
+
+
+def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
+    """The finished model, in float32 where its base is; an adapter merged into a copy of the base.
+
+    Raises UsageError.
+    """
+    if is_adapter(path):
+        return _merged(path, base)
+    return load_weights(describe(str(path), path), str(base.device))
+
+
+def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of its own calls of transformers
+            whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
+            merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
+    except Exception as error:  # the library raises what its many methods raise
+        raise UsageError(
+            f"{adapter}: the adapter does not fit its base ({first_line(error)}); give the one it "
+            "was trained on with as_is:base=DIR"
+        ) from None
+    return merged
+
+
+def _check_same_tokens(finished: ModelFolder, base: ModelFolder, own: bool) -> None:
+    """Two models are compared token by token: they must read the same ones. own: whether the
+    finished one has a tokenizer; else it must have room for the base's tokens."""
+    same = own or finished.vocabulary >= base.vocabulary
+    if own:
+        one, other = load_tokenizer(finished), load_tokenizer(base)
+        same = one.encode(PROBE) == other.encode(PROBE) and one.stop == other.stop
+    if not same:
+        raise UsageError(
+            f"{finished.path}: its tokenizer is not that of the base {base.path}; give the base it "
+            "was trained from"
+        )

@@ -1,0 +1,117 @@
+"""D̃pub of SeqPATE (arXiv 2210.05281, section 4.1): public prefixes, completed in public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel
+
+from audit.core.errors import UsageError
+from audit.core.language_model import draw
+from audit.core.model import TextTokenizer
+from audit.core.randomness import stream
+from audit.core.training import FineTuning, Method, Progress, Teachers, Training
+from audit.models.causal import CausalLM
+from audit.models.training.fine_tuning import fine_tune
+
+_AT_ONCE = 128  # sentences completed together
+
+
+@dataclass(frozen=True)
+class PseudoData:
+    """How pseudo-sentences are made; nothing private is read for it.
+
+    sentences: how many are completed. prefix: tokens that a public text gives to each.
+    shortest, longest: tokens of a sentence; a shorter one is left out, a longer one is cut.
+    """
+
+    sentences: int = 500
+    prefix: int = 4
+    shortest: int = 8
+    longest: int = 40
+
+    def __post_init__(self) -> None:
+        if self.sentences < 1 or self.prefix < 1:
+            raise UsageError("pseudo-data: sentences and prefix must be at least 1")
+        if not self.prefix <= self.shortest <= self.longest:
+            raise UsageError(
+                f"pseudo-data: prefix {self.prefix}, shortest {self.shortest} and longest "
+                f"{self.longest} must not fall"
+            )
+
+    def complete(
+        self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
+    ) -> list[list[int]]:
+        """Sentences as token ids: start, at most `longest` tokens, and stop where the model ended.
+
+        texts: the public texts whose beginnings serve, in random order, each as often as needed.
+        Raises UsageError where no text has a prefix, or no sentence is long enough.
+        """
+        generator = stream(seed, "pseudo-data")
+        prompts = self._prompts(tokenizer, texts)
+        if not prompts:
+            raise UsageError(
+                f"no public text has {self.prefix} tokens to begin a pseudo-sentence with; "
+                'mark longer records with "split": "public"'
+            )
+        order = generator.permutation(len(prompts))
+        asked = [prompts[order[i % len(prompts)]] for i in range(self.sentences)]
+        uniforms = generator.random((self.sentences, self.longest - self.prefix + 1))
+        public = CausalLM(model, tokenizer, self.longest + 1)
+        sentences = []
+        for first in range(0, len(asked), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            answers = draw(public, asked[some], uniforms[some])
+            for prompt, answer in zip(asked[some], answers, strict=True):
+                sentences.append([*prompt, *self._ended(answer.tokens, tokenizer.stop)])
+        kept = [s for s in sentences if self._text_tokens(s, tokenizer.stop) >= self.shortest]
+        if not kept:
+            raise UsageError(
+                f"the public model completes no public prefix to {self.shortest} tokens; "
+                "lower shortest"
+            )
+        return kept
+
+    def _prompts(self, tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
+        heads = (tokenizer.encode(text)[: self.prefix] for text in texts)
+        return [[tokenizer.start, *head] for head in heads if len(head) == self.prefix]
+
+    def _ended(self, tokens: Sequence[int], stop: int) -> list[int]:
+        """The tokens up to and with the first stop; without one, the last token goes too."""
+        if stop in tokens:
+            return list(tokens[: tokens.index(stop) + 1])
+        return list(tokens[:-1])
+
+    def _text_tokens(self, sentence: Sequence[int], stop: int) -> int:
+        return len(sentence) - 1 - (sentence[-1] == stop)
+
+
+@dataclass(frozen=True)
+class PseudoTuning(Method):
+    """Fine-tuning on pseudo-sentences: the warm-up of a student, or a model of its own."""
+
+    recipe: FineTuning
+    pseudo: PseudoData
+
+    def train(
+        self,
+        model: PreTrainedModel,
+        tokenizer: TextTokenizer,
+        training: Training,
+        progress: Progress | None = None,
+        teachers: Teachers = (),
+    ) -> None:
+        sentences = self.pseudo.complete(model, tokenizer, training.texts, training.seed)
+        fine_tune(model, sentences, self.recipe, training.seed, progress)
+
+    def idle(self, training: Training) -> bool:
+        return self.recipe.epochs == 0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("texts",)
+
+    @property
+    def passes(self) -> float:
+        return self.recipe.epochs

@@ -1,0 +1,125 @@
+"""The teachers of SeqPATE behind their noise: the only way in which private text is heard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from audit.core.language_model import runs_of
+from audit.core.randomness import noise_stream
+from audit.core.training import Teachers, Training
+from audit.models.seqpate.aggregation import Answers, Questions, aggregated
+from audit.models.training.fine_tuning import pad
+
+_TOKENS_AT_ONCE = 4096  # read by a teacher in one forward pass
+
+
+@dataclass(frozen=True)
+class SumNoise:
+    """What is added to the sum of the teachers' distributions, on every candidate.
+
+    scale: σ of N(0, σ²), or b of Laplace(b); above 0. kind: "gaussian" or "laplace".
+    source: "seed", a stream that the whole training determines, or "system", the operating
+        system's entropy.
+    """
+
+    scale: float
+    kind: str = "gaussian"
+    source: str = "seed"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < math.inf:
+            raise ValueError(f"the noise's scale must be above 0 and finite; got {self.scale}")
+
+    def stream(self, training: Training) -> np.random.Generator:
+        """Of its own for each training."""
+        return noise_stream(training.key or training.digest, "answers", self.source)
+
+    def draws(self, count: int, stream: np.random.Generator) -> Tensor:
+        """Fresh numbers in float64, shape (count,)."""
+        if self.kind == "laplace":
+            return torch.from_numpy(stream.laplace(0.0, self.scale, count))
+        return torch.from_numpy(stream.standard_normal(count) * self.scale)
+
+
+class NoisyTeachers:
+    """Answers at most `queries` questions, each with noise of its own; an answer is all it gives.
+
+    aggregation: "mean" of the teachers' distributions, or "vote", their most likely tokens.
+    """
+
+    def __init__(
+        self,
+        teachers: Teachers,
+        noise: SumNoise,
+        stream: np.random.Generator,
+        queries: int,
+        aggregation: str,
+    ) -> None:
+        self._teachers = teachers
+        self._noise = noise
+        self._stream = stream
+        self._aggregation = aggregation
+        self.remaining = queries
+
+    def answer(self, questions: Questions, sentences: Sequence[Sequence[int]]) -> Answers:
+        """p_agg of each question about the sentences; every question is one query.
+
+        Raises RuntimeError, and asks nobody, where they are more than may still be asked.
+        """
+        if len(questions) > self.remaining:
+            raise RuntimeError(f"{len(questions)} questions, but {self.remaining} may be asked")
+        self.remaining -= len(questions)
+        total = torch.zeros(len(questions.rows), dtype=torch.float64)
+        for teacher in self._teachers:
+            total += heard(teacher, questions, sentences, self._aggregation)
+        total += self._noise.draws(len(total), self._stream)
+        return aggregated(questions, total)
+
+
+def heard(
+    teacher: Any, questions: Questions, sentences: Sequence[Sequence[int]], aggregation: str
+) -> Tensor:
+    """What one teacher says about every candidate, float64: its share of probability, or vote."""
+    said = torch.zeros(len(questions.rows), dtype=torch.float64)
+    for asked, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
+        mine = torch.isin(questions.rows, asked)
+        row, token = torch.searchsorted(asked, questions.rows[mine]), questions.tokens[mine]
+        sound = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else weights are broken: no opinion
+        log_pmf = torch.where(sound, log_pmf, -math.log(log_pmf.shape[-1]))
+        if aggregation == "vote":
+            said[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
+        else:
+            said[mine] = log_pmf[row, token].exp()
+    return said
+
+
+def next_log_pmfs(
+    model: Any, sentences: Sequence[Sequence[int]], places: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(which of the places, rising; log-pmfs of the token at each, (n, V), float64 nats).
+
+    places: (k, 2) the sentence, and the token of it that is to be predicted, at least 1.
+    """
+    texts, kind = places[:, 0].contiguous(), model.device.type
+    for some in _batches(sentences, sorted(set(texts.tolist()))):
+        asked = torch.isin(texts, torch.tensor(some)).nonzero()[:, 0]
+        rows = torch.searchsorted(torch.tensor(some), texts[asked])
+        inputs, _ = pad([sentences[i] for i in some])
+        with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+            logits = model(input_ids=inputs.to(model.device), use_cache=False).logits
+        chosen = logits[rows, places[asked, 1] - 1]
+        yield asked, torch.log_softmax(chosen.double(), dim=-1).cpu()
+
+
+def _batches(sentences: Sequence[Sequence[int]], chosen: Sequence[int]) -> Iterator[list[int]]:
+    """Sentences of like length together, at most so many tokens at once; each batch rising."""
+    order = sorted(chosen, key=lambda i: (len(sentences[i]), i))
+    for some in runs_of([len(sentences[i]) for i in order], _TOKENS_AT_ONCE):
+        yield sorted(order[some])

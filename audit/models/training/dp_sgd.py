@@ -1,0 +1,209 @@
+"""DP-SGD (arXiv 1607.00133): Poisson sampling, per-example clipping, Gaussian noise on the sum.
+
+A step is all or nothing: whoever is sampled is read once, whoever is not leaves no trace, and an
+empty batch still releases its noise. The sum is divided by the *expected* batch, which is public.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from peft import LoraConfig, get_peft_model
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from audit.accounting import Gaussians
+from audit.core.errors import UsageError
+from audit.core.model import TextTokenizer
+from audit.core.randomness import derived_seed, noise_stream
+from audit.core.training import Method, NotFiniteError, Progress, Teachers, Training
+from audit.models.layers import limited
+from audit.models.training.examples import collated, examples_of, poisson
+from audit.models.training.fine_tuning import stepped, warmed
+from audit.models.training.per_example_gradients import (
+    Batch,
+    check_supported,
+    clipped_gradients,
+    loop,
+    trainable,
+    worst_difference,
+)
+
+CHECKED = 16  # examples of the first batch that are compared with the plain loop
+TOLERANCE = 1e-3  # relative, in float32
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is added to a clipped sum, and where it comes from.
+
+    multiplier: σ; the standard deviation is σ·C. max_norm: C, the clipping norm. source: "seed",
+        streams that the whole training determines, or "system", the operating system's entropy.
+    """
+
+    multiplier: float
+    max_norm: float
+    source: str = "seed"
+
+    def stream(self, training: Training, purpose: str) -> np.random.Generator:
+        """Of its own for each training and purpose."""
+        return noise_stream(training.key or training.digest, purpose, self.source)
+
+    def drawn(self, like: Tensor, stream: np.random.Generator) -> Tensor:
+        """N(0, σ²C²) in the shape and on the device of `like`.
+
+        Drawn in float64 and then rounded: float32 generators have few values in their tails, which
+        tell a sum from its neighbour, and end before six standard deviations.
+        """
+        values = stream.standard_normal(like.shape) * (self.multiplier * self.max_norm)
+        return torch.from_numpy(values).to(device=like.device, dtype=like.dtype)
+
+
+@dataclass(frozen=True)
+class PrivateRecipe(Method):
+    """DP-SGD in full; the examples are the training's owners.
+
+    sampling_probability: q, each owner's chance in each step. steps: T.
+    population: N, the public number of owners; the noisy sum is divided by the expected q·N.
+    learning_rate: the optimizer's peak, after `warmup` (a share of the steps), zero at the end.
+    optimizer: "adamw" or "sgd". max_length: input tokens per row; longer records are cut.
+    layers: "all", or "top:N" for the last N blocks. lora: rank of the adapters trained instead
+        (merged when done); 0: none.
+    physical_tokens: tokens, padding included, in memory at once; the logical batch is their sum.
+    """
+
+    noise: Noise
+    sampling_probability: float
+    steps: int
+    population: int
+    learning_rate: float
+    max_length: int
+    optimizer: str = "adamw"
+    warmup: float = 0.0
+    layers: str = "all"
+    lora: int = 0
+    physical_tokens: int = 4096
+
+    def train(
+        self,
+        model: PreTrainedModel,
+        tokenizer: TextTokenizer,
+        training: Training,
+        progress: Progress | None = None,
+        teachers: Teachers = (),
+    ) -> None:
+        examples = examples_of(training, tokenizer, self.max_length)
+        coins = self.noise.stream(training, "sampling")
+        model.eval()  # type: ignore[no-untyped-call]  # dropout would make the norms random
+        with adapted(model, self.layers, self.lora, training.seed) as inner:
+            release = NoisySum(inner, self.noise, self.noise.stream(training, "noise"))
+            optimizer = make_optimizer(self.optimizer, inner)
+            for step in range(self.steps):
+                drawn = poisson(examples, self.sampling_probability, coins)
+                batches = collated(drawn, self.physical_tokens, model.device)
+                release.into_gradients(batches, self.sampling_probability * self.population)
+                stepped(optimizer, self.learning_rate * warmed(step, self.steps, self.warmup))
+                if progress is not None:
+                    progress((step + 1) / self.steps)
+
+    def idle(self, training: Training) -> bool:
+        return self.steps == 0  # without a text there is still the noise
+
+    @property
+    def releases(self) -> tuple[Gaussians, ...]:
+        """Every noisy sum that owes something to an owner."""
+        return (Gaussians(self.noise.multiplier, self.steps, self.sampling_probability),)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("texts", "owners")
+
+    @property
+    def passes(self) -> float:
+        return self.sampling_probability * self.steps
+
+
+class NoisySum:
+    """Releases Σ_i clip(g_i) + N(0, σ²C²), the only way in which examples reach the model.
+
+    The first batch is compared with a plain per-example loop; a disagreement stops the training.
+    """
+
+    def __init__(self, model: nn.Module, noise: Noise, stream: np.random.Generator) -> None:
+        check_supported(model)
+        self._model = model
+        self._noise = noise
+        self._parameters = trainable(model)
+        self._stream = stream
+        self._checked = False
+
+    def into_gradients(self, batches: Iterable[Batch], divisor: float) -> None:
+        """Sets every trainable parameter's gradient to the noisy sum over `divisor`.
+
+        batches: all of one release; no example is in two of them.
+        Raises NotFiniteError where a loss is no longer a number.
+        """
+        for parameter, total in zip(self._parameters, self._clipped(batches), strict=True):
+            total.add_(self._noise.drawn(parameter, self._stream)).div_(divisor)
+            parameter.grad = total
+
+    def _clipped(self, batches: Iterable[Batch]) -> list[Tensor]:
+        totals = [torch.zeros_like(parameter) for parameter in self._parameters]
+        for batch in batches:
+            if not self._checked:
+                self._check(batch.part(0, CHECKED))
+            found = clipped_gradients(self._model, batch, self._noise.max_norm)
+            if not bool(found.losses.isfinite().all() and found.norms.isfinite().all()):
+                raise NotFiniteError("a loss is no longer a number; lower learning_rate or clip")
+            for total, part in zip(totals, found.sums, strict=True):
+                total += part
+        return totals
+
+    def _check(self, batch: Batch) -> None:
+        self._checked = True
+        mine = clipped_gradients(self._model, batch, self._noise.max_norm)
+        if not bool(mine.losses.isfinite().all() and mine.norms.isfinite().all()):
+            return  # said later, in words
+        gap = worst_difference(mine, loop(self._model, batch, self._noise.max_norm))
+        if not gap <= TOLERANCE:
+            raise RuntimeError(
+                f"per-example gradients differ from a plain loop by {gap:.1e}: this model has a "
+                "part that they do not see; nothing was trained"
+            )
+
+
+def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
+    """AdamW or plain SGD on the trainable parameters; what it sees is already private."""
+    if name == "sgd":
+        return torch.optim.SGD(trainable(model), lr=1.0)
+    return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0, fused=True)
+
+
+@contextmanager
+def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.Module]:
+    """The model with only its top layers, or only LoRA adapters, trainable; merged on leaving."""
+    with limited(model, layers):
+        inner: Any = _with_lora(model, lora, seed) if lora else model
+        yield inner
+        if lora:
+            inner.merge_and_unload()
+
+
+def _with_lora(model: Any, rank: int, seed: int) -> Any:
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the order of dimensions, which it then mends
+        torch.manual_seed(derived_seed(seed, "lora"))
+        try:
+            return get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank)).eval()
+        except (ValueError, AttributeError, KeyError) as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(
+                f"lora={rank} does not fit this model ({reason}); use lora=0"
+            ) from None

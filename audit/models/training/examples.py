@@ -1,0 +1,175 @@
+"""What one protected unit trains on: its rows of tokens, and how much each token's loss counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from audit.core.model import TextTokenizer
+from audit.core.predictor import record_marks, record_tokens
+from audit.core.training import Training
+from audit.models.training.fine_tuning import cut
+from audit.models.training.per_example_gradients import Batch
+
+_BORDERS = 16  # widths, at most, at which rows are told apart on trial
+Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights of those predicted
+
+
+@dataclass(frozen=True)
+class Example:
+    """All rows of one protected unit: one record, or all records of a user."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def width(self) -> int:
+        return max((len(tokens) - 1 for tokens, _ in self.rows), default=0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, width)."""
+        return len(self.rows), self.width
+
+    def apart(self, border: int) -> tuple[Example, Example]:
+        """The rows up to `border` tokens wide, and the wider ones; either may be none."""
+        narrow = tuple(row for row in self.rows if len(row[0]) - 1 <= border)
+        wide = tuple(row for row in self.rows if len(row[0]) - 1 > border)
+        return Example(narrow), Example(wide)
+
+    def padded(self, border: int) -> int:
+        """Tokens of the rows so told apart, each part padded to its widest."""
+        return sum(len(part.rows) * part.width for part in self.apart(border))
+
+
+def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
+    """One example for each owner, in order of appearance: the mean −log p over its own tokens.
+
+    Normalised by itself, so that no example's loss or gradient depends on another's length.
+    """
+    texts: dict[str, list[str]] = {}
+    for owner, text in zip(training.owners, training.texts, strict=True):
+        texts.setdefault(owner, []).append(text)
+    examples = []
+    for mine in texts.values():
+        sequences = [record_tokens(tokenizer, text) for text in mine]
+        weight = 1 / sum(len(sequence) - 1 for sequence in sequences)
+        rows = [row for sequence in sequences for row in cut(sequence, max_length)]
+        examples.append(Example(tuple((row, [weight] * (len(row) - 1)) for row in rows)))
+    return examples
+
+
+def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
+    """Every text as tokens with the marks of its private ones."""
+    return [
+        Marked(tuple(record_tokens(tokenizer, text)), tuple(record_marks(tokenizer, text, spans)))
+        for text, spans in zip(training.texts, training.private, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A record's tokens, start and stop included, and which of them are private."""
+
+    tokens: tuple[int, ...]
+    marks: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def first(self, predictions: int) -> Marked:
+        """The record cut off after so many predictions."""
+        return Marked(self.tokens[: predictions + 1], self.marks[: predictions + 1])
+
+    @property
+    def pairs(self) -> list[bool]:
+        """Whether the prediction x_t → x_{t+1} is private: either token is."""
+        return [a or b for a, b in zip(self.marks, self.marks[1:], strict=False)]
+
+    def runs(self) -> list[tuple[bool, int, int]]:
+        """(private?, first, last): maximal runs of predictions of one kind, t in [first, last)."""
+        found: list[tuple[bool, int, int]] = []
+        for t, private in enumerate(self.pairs):
+            if found and found[-1][0] == private:
+                found[-1] = (private, found[-1][1], t + 1)
+            else:
+                found.append((private, t, t + 1))
+        return found
+
+    def private_example(self, max_length: int) -> Example | None:
+        """The whole record, its loss the mean over its private predictions; None without any."""
+        pairs = self.pairs
+        if not any(pairs):
+            return None
+        weights = [private / sum(pairs) for private in pairs]
+        rows = [
+            (row, weights[start : start + max_length])
+            for start, row in zip(
+                range(0, len(pairs), max_length), cut(self.tokens, max_length), strict=True
+            )
+        ]
+        return Example(tuple(rows))
+
+
+def poisson(
+    examples: Sequence[Example], probability: float, coins: np.random.Generator
+) -> list[Example]:
+    """Each example by a coin of its own: the batch's size is random, and it may be empty."""
+    draws = coins.random(len(examples))
+    return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
+
+
+def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
+    """All examples once, in batches of at most `tokens` tokens, padding included."""
+    border = _border(examples)
+    return (collate(group, device, border) for group in physical_batches(examples, tokens, border))
+
+
+def physical_batches(
+    examples: Sequence[Example], tokens: int, border: int = 0
+) -> Iterator[list[Example]]:
+    """All examples once, those of like shape together, at most `tokens` tokens with padding.
+
+    border: rows up to so wide are padded among themselves, and so are the wider ones.
+    """
+    group: list[Example] = []
+    shapes = [(0, 0), (0, 0)]  # rows and width, of the narrow ones and of the wide ones
+    for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
+        own = [part.shape for part in example.apart(border)]
+        grown = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(shapes, own, strict=True)]
+        if group and sum(rows * width for rows, width in grown) * (len(group) + 1) > tokens:
+            yield group
+            group, grown = [], own
+        group.append(example)
+        shapes = grown
+    if group:
+        yield group
+
+
+def _border(examples: Sequence[Example]) -> int:
+    """The width at which an example's rows are best told apart; 0: they all stand together."""
+    widths = sorted({len(tokens) - 1 for example in examples for tokens, _ in example.rows})
+    borders = [0, *widths[: -1 : 1 + len(widths) // _BORDERS]]
+    return min(borders, key=lambda border: sum(example.padded(border) for example in examples))
+
+
+def collate(examples: Sequence[Example], device: torch.device, border: int = 0) -> Batch:
+    """Examples as one batch; shorter rows are padded on the right, where no one looks."""
+    parts = zip(*(example.apart(border) for example in examples), strict=True)
+    *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
+    return replace(batch, more=tuple(more))
+
+
+def _block(examples: Sequence[Example], device: torch.device) -> Batch:
+    rows, width = (max(sizes) for sizes in zip(*(e.shape for e in examples), strict=True))
+    inputs = torch.zeros(len(examples) * rows, width, dtype=torch.long)
+    targets, weights = torch.zeros_like(inputs), torch.zeros(inputs.shape)
+    for i, example in enumerate(examples):
+        for j, (tokens, counts) in enumerate(example.rows):
+            place, length = i * rows + j, len(tokens) - 1
+            whole = torch.tensor(tokens)
+            inputs[place, :length], targets[place, :length] = whole[:-1], whole[1:]
+            weights[place, :length] = torch.tensor(counts)
+    return Batch(inputs.to(device), targets.to(device), weights.to(device), rows)

@@ -1,0 +1,171 @@
+"""Fine-tuning of a causal language model on token sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
+
+from audit.core.model import TextTokenizer
+from audit.core.predictor import record_tokens
+from audit.core.training import FineTuning, NotFiniteError, Progress, Teachers, Training
+from audit.models.layers import limited
+from audit.models.training.per_example_gradients import trainable
+
+R = TypeVar("R", bound=Sized)
+IGNORED = -100  # the target at padding, which cross-entropy skips
+
+
+@dataclass(frozen=True)
+class Recipe(FineTuning):
+    """Fine-tunes on next-token loss, with AdamW."""
+
+    def train(
+        self,
+        model: PreTrainedModel,
+        tokenizer: TextTokenizer,
+        training: Training,
+        progress: Progress | None = None,
+        teachers: Teachers = (),
+    ) -> None:
+        sequences = [record_tokens(tokenizer, text) for text in training.texts]
+        fine_tune(model, sequences, self, training.seed, progress)
+
+    def idle(self, training: Training) -> bool:
+        return not training.texts
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("texts",)
+
+    @property
+    def passes(self) -> float:
+        return self.epochs
+
+
+def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
+    """Builds AdamW on every trainable parameter; each step sets its own learning rate."""
+    return torch.optim.AdamW(
+        trainable(model),
+        betas=(0.9, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
+
+
+def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """One step at this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+
+
+def warmed(step: int, steps: int, warmup: float) -> float:
+    """Share of the peak learning rate at step 0 ≤ step < steps: linear up, then linear down."""
+    rising = warmup * steps
+    return min((step + 1) / (rising + 1), (steps - step) / (steps - rising + 1))
+
+
+def fine_tune(
+    model: PreTrainedModel,
+    sequences: Sequence[Sequence[int]],
+    recipe: FineTuning,
+    seed: int,
+    progress: Progress | None = None,
+) -> int:
+    """Trains `model` in place on `sequences` and returns the number of tokens predicted.
+
+    sequences: token ids, from bos to eos; each token but the first is predicted once an epoch.
+    seed: decides the order of batches and dropout; the global random state is left as it was.
+    progress: told the share of the steps done, 0 to 1, after each.
+    On a CPU with a fixed number of threads, the same arguments give the same bytes; CUDA computes
+    in bfloat16.
+    """
+    rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
+    descend(model, rows, next_token_loss, recipe, seed, progress)
+    return recipe.epochs * sum(len(row) - 1 for row in rows)
+
+
+def descend(
+    model: PreTrainedModel,
+    rows: Sequence[R],
+    loss_of: Callable[[PreTrainedModel, list[R]], Tensor],
+    recipe: FineTuning,
+    seed: int,
+    progress: Progress | None = None,
+) -> None:
+    """Minimises the mean of `loss_of` over batches of rows; as `fine_tune`, which see."""
+    if not rows or recipe.epochs == 0:
+        return
+    device = model.device
+    order = torch.Generator().manual_seed(seed)
+    steps = recipe.epochs * sum(1 for _ in batches(rows, recipe.batch_tokens, order))
+    step = 0
+    with (
+        limited(model, recipe.layers),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+    ):
+        optimizer = adamw(model, recipe)
+        torch.manual_seed(seed)
+        model.train()
+        for _ in range(recipe.epochs):
+            for batch in batches(rows, recipe.batch_tokens, order):
+                loss = loss_of(model, batch)
+                if not loss.isfinite():
+                    raise NotFiniteError(
+                        f"the loss is {loss.item()} at step {step + 1} of {steps}; "
+                        "lower training.learning_rate"
+                    )
+                loss.backward()  # type: ignore[no-untyped-call]
+                stepped(optimizer, recipe.learning_rate * warmed(step, steps, recipe.warmup))
+                optimizer.zero_grad()
+                step += 1
+                if progress is not None:
+                    progress(step / steps)
+        model.eval()  # type: ignore[no-untyped-call]
+
+
+def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
+    """Mean −log p over all tokens of the rows but the first of each."""
+    kind = model.device.type
+    inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
+    with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+        logits = model(input_ids=inputs, use_cache=False).logits
+    return cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+
+
+def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
+    """Rows of at most `max_length` inputs and their targets; neighbours share one token."""
+    return [
+        sequence[start : start + max_length + 1]
+        for start in range(0, len(sequence) - 1, max_length)
+    ]
+
+
+def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) -> Iterator[list[R]]:
+    """All rows once, rows of like length together, in random order.
+
+    How many batches there are depends on the lengths alone.
+    """
+    shuffled = torch.randperm(len(rows), generator=generator).tolist()
+    groups: list[list[R]] = [[]]
+    for row in sorted((rows[index] for index in shuffled), key=len, reverse=True):
+        group = groups[-1]
+        if group and (len(group) + 1) * (len(group[0]) - 1) > batch_tokens:
+            groups.append(group := [])
+        group.append(row)
+    for index in torch.randperm(len(groups), generator=generator).tolist():
+        yield groups[index]
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Inputs and targets, each (rows, longest − 1), padded where causal attention never looks."""
+    width = max(len(row) for row in rows) - 1
+    inputs = [[*row[:-1], *[0] * (width + 1 - len(row))] for row in rows]
+    targets = [[*row[1:], *[IGNORED] * (width + 1 - len(row))] for row in rows]
+    return torch.tensor(inputs), torch.tensor(targets)

@@ -1,0 +1,178 @@
+"""Algorithm 1 of Selective-DPSGD (arXiv 2108.12944) to the letter, for reproduction.
+
+Each batch is cut into runs of public and private predictions, in turns. A public run is an ordinary
+step; a private one a DP-SGD step, after which the hidden and cell state are clipped and noised. All
+runs belong to the *same* batch, whose un-noised public gradients tell who is in it: no
+amplification by sampling may be claimed, and every noised state is a release of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from audit.accounting import Gaussians, hidden_states
+from audit.core.model import TextTokenizer
+from audit.core.randomness import derived_seed
+from audit.core.training import Method, NotFiniteError, Progress, Teachers, Training
+from audit.models.lstm import State
+from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
+from audit.models.training.examples import Example, Marked, collate, marked_records
+from audit.models.training.fine_tuning import stepped, warmed
+from audit.models.training.noised_states import noised
+from audit.models.training.per_example_gradients import Batch, loss
+
+
+@dataclass(frozen=True)
+class AlternatingRecipe(Method):
+    """schedule=paper: every record once an epoch, in shuffled batches of `batch` records.
+
+    noise: of the private gradients. hidden_noise: σ_h and the clipping norm of h and of c, each.
+    private_runs: of any one record, at most; more is an error, for they are what is charged.
+    population: the public number of records.
+    learning_rate, public_learning_rate: of private and public steps, both falling to zero.
+    max_length: predictions read of a record; what is beyond is left out.
+    """
+
+    noise: Noise
+    hidden_noise: Noise
+    batch: int
+    epochs: int
+    private_runs: int
+    population: int
+    learning_rate: float
+    public_learning_rate: float
+    optimizer: str
+    max_length: int
+
+    def train(
+        self,
+        model: Any,
+        tokenizer: TextTokenizer,
+        training: Training,
+        progress: Progress | None = None,
+        teachers: Teachers = (),
+    ) -> None:
+        records = [r.first(self.max_length) for r in marked_records(training, tokenizer)]
+        runs = max((sum(private for private, _, _ in r.runs()) for r in records), default=0)
+        if runs > self.private_runs:
+            raise RuntimeError(f"a record has {runs} private runs; {self.private_runs} are charged")
+        order = torch.Generator().manual_seed(derived_seed(training.seed, "order"))
+        streams = [self.noise.stream(training, purpose) for purpose in ("noise", "hidden")]
+        alternating = Alternating(self, model, *streams)
+        per_epoch = -(-len(records) // self.batch)
+        for epoch in range(self.epochs):
+            shuffled = torch.randperm(len(records), generator=order).tolist()
+            for place in range(per_epoch):
+                some = shuffled[place * self.batch : (place + 1) * self.batch]
+                step = epoch * per_epoch + place
+                alternating.batch([records[i] for i in some], step, self.epochs * per_epoch)
+                if progress is not None:
+                    progress((step + 1) / (self.epochs * per_epoch))
+
+    @property
+    def releases(self) -> tuple[Gaussians, ...]:
+        """The gradient of every private run, and the state after it; nothing amplifies them."""
+        runs = self.epochs * self.private_runs
+        sums = Gaussians(self.noise.multiplier, runs)
+        return sums, hidden_states(self.hidden_noise.multiplier, runs)
+
+    def idle(self, training: Training) -> bool:
+        return not training.texts or self.epochs == 0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("texts", "private")
+
+    @property
+    def passes(self) -> float:
+        return self.epochs
+
+
+class Alternating:
+    """Public and private steps on the runs of one batch after the other."""
+
+    def __init__(
+        self,
+        recipe: AlternatingRecipe,
+        model: Any,
+        stream: np.random.Generator,
+        hidden: np.random.Generator,
+    ) -> None:
+        self._recipe = recipe
+        self._model = model
+        self._release = NoisySum(model, recipe.noise, stream)
+        self._hidden = hidden
+        self._private = make_optimizer(recipe.optimizer, model)
+        self._public = make_optimizer(recipe.optimizer, model)
+
+    def batch(self, records: Sequence[Marked], step: int, steps: int) -> None:
+        """All runs of a batch, in time: the first is public, and may be empty."""
+        falling = warmed(step, steps, 0.0)
+        runs = [turns(record) for record in records]
+        zero = torch.zeros(len(records), self._model.config.hidden, device=self._model.device)
+        state = State(zero, zero)
+        for turn in range(max(map(len, runs))):
+            here = [
+                i for i, its in enumerate(runs) if turn < len(its) and its[turn][0] < its[turn][1]
+            ]
+            if not here:
+                continue
+            rows = torch.tensor(here, device=self._model.device)
+            spans = [(records[i], *runs[i][turn]) for i in here]
+            private = turn % 2 == 1
+            batch = run_batch(spans, state.rows(rows), by_record=private)
+            after = state_after(self._model, batch)
+            if private:
+                self._release.into_gradients([batch], self._recipe.batch)
+                stepped(self._private, self._recipe.learning_rate * falling)
+                kept = torch.ones(len(here), dtype=torch.bool, device=self._model.device)
+                after = noised(after, self._recipe.hidden_noise, self._hidden, kept)
+            else:
+                self._public_step(batch, self._recipe.public_learning_rate * falling)
+            state = State(
+                state.h.index_copy(0, rows, after.h), state.c.index_copy(0, rows, after.c)
+            )
+
+    def _public_step(self, batch: Batch, learning_rate: float) -> None:
+        value = loss(self._model, batch).sum()
+        if not value.isfinite():
+            raise NotFiniteError("the public loss is no longer a number; lower learning_rate")
+        self._public.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        stepped(self._public, learning_rate)
+
+
+def turns(record: Marked) -> list[tuple[int, int]]:
+    """[first, last) of each run of predictions: public, private, public, …; the first may be
+    empty."""
+    runs = record.runs()
+    spans = [(first, last) for _, first, last in runs]
+    return [(0, 0), *spans] if runs and runs[0][0] else spans
+
+
+def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record: bool) -> Batch:
+    """Runs [first, last) of some records as one batch that continues `state`.
+
+    by_record: each record's loss is the mean over its own run; else all tokens of the batch count
+        alike.
+    """
+    total = sum(last - first for _, first, last in spans)
+    examples = []
+    for record, first, last in spans:
+        counts = [1 / (last - first if by_record else total)] * (last - first)
+        examples.append(Example(((record.tokens[first : last + 1], counts),)))
+    return replace(collate(examples, state.h.device), state=state)
+
+
+def state_after(model: Any, batch: Batch) -> State:
+    """h and c after the last token of each row, without a way back for gradients."""
+    with torch.no_grad():
+        h, c = model.unroll(batch.inputs, batch.state)
+    last = (batch.weights > 0).sum(dim=1) - 1
+    rows = torch.arange(len(last), device=last.device)
+    return State(h[rows, last], c[rows, last])

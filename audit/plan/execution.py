@@ -1,0 +1,60 @@
+"""How a plan is run: where to, by whom, in which formats. None of it can change a result."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError
+from audit.plugins import registry
+
+RAY = "ray"
+_CLUSTER = re.compile(r"ray://(\[[0-9a-fA-F:]+\]|[^\s/:\[\]]+):\d{1,5}")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a plan is run: where to, by whom, in which formats. Cannot change a result.
+
+    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    """
+
+    output: Path | None = None
+    formats: tuple[str, ...] = ("json", "html", "pdf")
+    workers: int | str = 0
+    reveal: bool = False
+
+
+def execution(settings: dict[str, Any]) -> Execution:
+    """The settings that cannot change a result. Raises UsageError."""
+    formats = tuple(settings.get("format", Execution.formats))
+    for name in formats:
+        if name != "json":
+            registry.module("reports", name)
+    output = settings.get("output")
+    return Execution(
+        output=None if output is None else Path(output),
+        formats=formats,
+        workers=parsed(settings.get("workers", 0)),
+        reveal=bool(settings.get("reveal", False)),
+    )
+
+
+def parsed(word: int | str) -> int | str:
+    """What --workers says: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+
+    Raises UsageError, also where Ray is asked for and not installed.
+    """
+    text = str(word)
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    if text != RAY and not _CLUSTER.fullmatch(text):
+        raise UsageError(
+            f"--workers is {text}; it must be a number of processes, ray or ray://HOST:PORT"
+        )
+    if find_spec("ray") is None:
+        raise UsageError(f"--workers {text} needs the extra: pip install 'llm-audit[ray]'")
+    return text

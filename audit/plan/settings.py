@@ -1,0 +1,119 @@
+"""Where settings come from: flag > AUDIT_* variable > plan file > pyproject.toml > default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError, did_you_mean
+from audit.plugins.registry import convert
+
+KNOWN: dict[str, Any] = {
+    "defense": tuple[str, ...],
+    "attack": tuple[str, ...],
+    "corpus": str,
+    "model": str,
+    "secrets": str,
+    "epsilon": float,
+    "delta": float,
+    "policy": str,
+    "seed": int,
+    "device": str,
+    "references": bool,
+    "utility_tokens": int,
+    "threads": int,
+    "output": str,
+    "format": tuple[str, ...],
+    "workers": str,
+    "reveal": bool,
+}
+TABLES = ("planting", "training")
+
+
+def gather(flags: Mapping[str, Any], plan_file: Path | None, own: str = "") -> dict[str, Any]:
+    """All settings, resolved by precedence. Flags that are None were not given.
+
+    own: a table of the plan file that is the command's own; it is not looked into here.
+    Raises UsageError for an unknown key in a file, a value of the wrong type, or a file that
+    cannot be read.
+    """
+    settings = _from_pyproject()
+    if plan_file is not None:
+        settings = _over(settings, checked(_read_toml(plan_file), str(plan_file), own))
+    settings = _over(settings, _from_environment())
+    return _over(settings, {k: v for k, v in flags.items() if v is not None and v != ()})
+
+
+def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**below, **above}
+    for table in TABLES:
+        if table in below and table in above:
+            merged[table] = {**below[table], **above[table]}
+    return merged
+
+
+def _from_pyproject() -> dict[str, Any]:
+    path = Path("pyproject.toml")
+    if not path.is_file():
+        return {}
+    tool = _read_toml(path).get("tool", {})
+    table = tool.get("audit", {}) if isinstance(tool, dict) else None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: [tool.audit] must be a table")
+    return checked(table, f"{path} [tool.audit]")
+
+
+def _from_environment() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, text in sorted(os.environ.items()):
+        key = variable.removeprefix("AUDIT_").lower()
+        if not variable.startswith("AUDIT_") or key in ("debug", "plan"):
+            continue
+        if key in KNOWN:
+            if key in ("defense", "attack"):
+                found[key] = tuple(text.split())
+            elif key == "format":
+                found[key] = tuple(text.replace(",", " ").split())
+            else:
+                found[key] = convert(text, KNOWN[key], variable)
+        elif "did you mean" in did_you_mean(key, list(KNOWN)):
+            raise UsageError(f"unknown variable {variable}{did_you_mean(key, list(KNOWN))}")
+    return found
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read as TOML ({error})") from None
+
+
+def checked(table: Mapping[str, Any], where: str, own: str = "") -> dict[str, Any]:
+    """A file's table with every key known and every value of its type."""
+    checked: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in (*TABLES, own):
+            if not isinstance(value, dict):
+                raise UsageError(f"{where}: {key} must be a table")
+            checked[key] = value
+        elif key == "sweep":
+            raise UsageError(f"{where}: [sweep] is for `audit sweep`")
+        elif key not in KNOWN:
+            raise UsageError(f"{where}: unknown key {key!r}{did_you_mean(key, [*KNOWN, *TABLES])}")
+        elif isinstance(value, list) and typing.get_origin(KNOWN[key]) is tuple:
+            checked[key] = tuple(str(item) for item in value)
+        elif isinstance(value, list):
+            raise UsageError(f"{where}: {key} takes one value, not a list")
+        elif isinstance(value, dict):
+            raise UsageError(f"{where}: {key} cannot be a table")
+        elif typing.get_origin(KNOWN[key]) is tuple:
+            checked[key] = (str(value),)
+        else:
+            checked[key] = convert(str(value), KNOWN[key], f"{where}: {key}")
+    return checked

@@ -1,0 +1,111 @@
+"""Lists what there is. Plugins are read from their source, so nothing heavy is imported."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import NAMES
+from audit.plugins import registry
+from audit.policies import names, source_of
+
+_ANCESTOR = {"defenses": "Defense", "attacks": "Attack"}
+
+
+def entries(kind: str) -> list[dict[str, Any]]:
+    """Lists objects with at least `name`; where it makes sense `summary`, `parameters`, `path`."""
+    if kind in _ANCESTOR:
+        return [_plugin(kind, name) for name in registry.names(kind)]
+    if kind == "policies":
+        return [{"name": name, "summary": _summary(source_of(name), "Policy")} for name in names()]
+    if kind == "corpora":
+        return [
+            {"name": n, "summary": about, "path": str(EMBEDDED_FOLDER / f"{n}.jsonl")}
+            for n, about in NAMES.items()
+        ]
+    return [
+        {
+            "name": "embedded",
+            "summary": "a tiny public GPT-2 that comes with audit",
+            "path": str(EMBEDDED_FOLDER / "public_model"),
+        },
+        {"name": "lstm", "summary": "one LSTM layer of 200, trained from scratch"},
+    ]
+
+
+def _plugin(kind: str, name: str) -> dict[str, Any]:
+    try:
+        tree = _tree(registry.source(kind, name))
+        if not (found := _class(tree, _ANCESTOR[kind])):
+            registry.module(kind, name)  # says why it cannot be used
+            raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
+        return {
+            "name": name,
+            "summary": _first_line(found),
+            "parameters": {key: _value(default, tree) for key, default in _fields(found)},
+        }
+    except (UsageError, ValueError) as error:  # one broken plugin does not hide the others
+        return {"name": name, "summary": str(error)}
+
+
+def _summary(path: Path, ancestor: str) -> str:
+    return _first_line(_class(_tree(path), ancestor))
+
+
+def _tree(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read ({error}); mend or uninstall it") from None
+
+
+def _class(tree: ast.Module, ancestor: str) -> ast.ClassDef | None:
+    """The one class of a module that derives from `ancestor`; None where there is no such one."""
+    classes = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).split(".")[-1] == ancestor for base in node.bases)
+    ]
+    return classes[0] if len(classes) == 1 else None
+
+
+def _first_line(found: ast.ClassDef | None) -> str:
+    return ((found and ast.get_docstring(found)) or "").strip().split("\n")[0].rstrip(".")
+
+
+def _fields(found: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
+    """Name and default of each field of a dataclass, as written."""
+    for node in found.body:
+        if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
+            continue
+        if isinstance(node.target, ast.Name):
+            yield node.target.id, node.value
+
+
+def _value(default: ast.expr | None, tree: ast.Module) -> Any:
+    """The value that a default's expression stands for. Raises ValueError where none is plain."""
+    if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("field"):
+        default = next((k.value for k in default.keywords if k.arg == "default"), None)
+    if isinstance(default, ast.Name):
+        return _constant(default.id, tree)
+    return None if default is None else ast.literal_eval(default)
+
+
+def _constant(name: str, tree: ast.Module) -> Any:
+    """The value of a constant of this module, or of the one that it is imported from."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            return ast.literal_eval(node.value)
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        if any((alias.asname or alias.name) == name for alias in node.names):
+            spec = importlib.util.find_spec(node.module)
+            if spec is not None and spec.origin is not None:
+                return _constant(name, _tree(Path(spec.origin)))
+    raise ValueError(f"{name} is no plain value")

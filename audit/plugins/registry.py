@@ -1,0 +1,157 @@
+"""The folder is the registry: defenses/submix.py *is* `submix`. Others join by entry point.
+
+Entry points of the groups `audit.defenses`, `audit.attacks` and `audit.reports` name a module; its
+one concrete class is the plugin, as in the project's own folders. Listing imports no plugin.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import types
+import typing
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from audit.core.errors import UsageError, did_you_mean, first_line
+
+T = TypeVar("T")
+
+
+def names(kind: str) -> list[str]:
+    """The names of all plugins of a kind: "defenses", "attacks" or "reports"."""
+    return sorted({*_own(kind), *(point.name for point in _entry_points(kind))})
+
+
+def _own(kind: str) -> list[str]:
+    return [path.stem for path in _folder(kind).glob("*.py") if not path.stem.startswith("_")]
+
+
+def module(kind: str, name: str) -> types.ModuleType:
+    """Imports the plugin's module. Raises UsageError for an unknown name, or another's module
+    that cannot be imported."""
+    if name in _own(kind):
+        return importlib.import_module(f"{kind}.{name}")
+    for point in _entry_points(kind):
+        if point.name == name:
+            return _others(kind, name, point.module)
+    raise UsageError(f"unknown {kind[:-1]} {name!r}{did_you_mean(name, names(kind))}")
+
+
+def source(kind: str, name: str) -> Path:
+    """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
+    if name in _own(kind):
+        return _folder(kind) / f"{name}.py"
+    (point,) = (point for point in _entry_points(kind) if point.name == name)
+    try:
+        spec = importlib.util.find_spec(point.module)
+    except Exception as error:  # a parent package of others may raise anything
+        raise UsageError(f"{kind[:-1]} {name!r}: {point.module}: {first_line(error)}") from error
+    if spec is None or spec.origin is None:
+        raise UsageError(f"{kind[:-1]} {name!r}: {point.module} is not installed; uninstall it")
+    return Path(spec.origin)
+
+
+def _others(kind: str, name: str, path: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(path)
+    except Exception as error:  # whatever a module of others raises
+        why = f"{path} cannot be imported ({first_line(error)}); mend or uninstall it"
+        raise UsageError(f"{kind[:-1]} {name!r}: {why}") from error
+
+
+def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
+    """The one concrete subclass of `ancestor` that the plugin's module defines."""
+    found = module(kind, name)
+    classes = [
+        value
+        for value in vars(found).values()
+        if inspect.isclass(value)
+        and issubclass(value, ancestor)
+        and value.__module__ == found.__name__
+        and not inspect.isabstract(value)
+    ]
+    if len(classes) != 1:
+        raise UsageError(
+            f"{kind[:-1]} {name!r}: {found.__name__} defines {len(classes)} concrete "
+            f"{ancestor.__name__} classes; it must define one"
+        )
+    return classes[0]
+
+
+def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tuple[str, T]:
+    """Makes the plugin that `NAME[:key=value,…]` describes; lists inside a value join with "+".
+
+    extra: further values by field name, used where the class has the field and the text is silent.
+    Raises UsageError for an unknown name or key, or a value of the wrong type.
+    """
+    name, _, rest = text.partition(":")
+    name = name.strip()
+    cls = plugin(kind, name, ancestor)
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(cls)
+    values, given = {key: value for key, value in extra.items() if key in fields}, set()
+    for pair in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if key not in fields:
+            hint = did_you_mean(key, list(fields)) if fields else "; it has no parameters"
+            raise UsageError(f"{name}: unknown parameter {key!r}{hint}")
+        if not equals or not value:
+            raise UsageError(f"{name}: {key} has no value; write {key}=VALUE")
+        if key in given:
+            raise UsageError(f"{name}: {key} is given twice")
+        given.add(key)
+        values[key] = convert(value, hints[key], f"{name}: {key}")
+    return name, cls(**values)
+
+
+def convert(text: str, hint: Any, where: str) -> Any:
+    """`text` as a value of the annotated type. Raises UsageError that says what was expected."""
+    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    if type(None) in options and text.lower() in ("none", "null"):
+        return None
+    kind = next(option for option in options if option is not type(None))
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)[0]
+        return tuple(convert(part, inner, where) for part in text.split("+"))
+    if kind is bool:
+        if text.lower() in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+            return text.lower() in ("true", "yes", "on", "1")
+        raise UsageError(f"{where} is {text!r}; expected true or false")
+    try:
+        return kind(text)
+    except ValueError:
+        expected = {int: "a whole number", float: "a number"}.get(kind, kind.__name__)
+        raise UsageError(f"{where} is {text!r}; expected {expected}") from None
+
+
+def check_one_place() -> None:
+    """Raises UsageError unless the four packages come from one place.
+
+    Their names are common words: another distribution's `reports` must not become part of a report.
+    """
+    places = {_folder(kind).parent for kind in ("audit", "attacks", "defenses", "reports")}
+    if len(places) != 1:
+        found = ", ".join(sorted(str(place) for place in places))
+        raise UsageError(
+            f"audit, attacks, defenses and reports come from different places ({found}); "
+            "install audit into an environment of its own"
+        )
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _folder(kind: str) -> Path:
+    spec = importlib.util.find_spec(kind)
+    if spec is None or spec.origin is None:
+        raise UsageError(f"the package {kind!r} is missing; install audit again")
+    return Path(spec.origin).parent
+
+
+def _entry_points(kind: str) -> list[Any]:
+    return list(entry_points(group=f"audit.{kind}"))

@@ -1,0 +1,223 @@
+"""The run folder: everything a run writes, so that killed at any instant it can go on.
+
+manifest.json is written first and replaced atomically; ledger.jsonl and samples.jsonl are appended
+and flushed, and a torn last line is dropped; stages/ keeps costly results under the hash of all
+that determines them. The lock is a flock: it dies with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import secrets as random_bytes
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError
+from audit.core.files import append_lines, read_lines, write_atomically
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that belongs to one plan."""
+
+    path: Path
+    plan_hash: str
+
+    @property
+    def stages(self) -> Path:
+        return self.path / "stages"
+
+    @contextlib.contextmanager
+    def held(self, plan: dict[str, Any]) -> Iterator[None]:
+        """Creates the folder, locks it, and marks it as running until the block ends."""
+        _make(self.stages)
+        with _locked(self.stages):
+            self.mark("running", plan)
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps other sweeps out until the block ends; runs within lock the stages themselves."""
+        _make(self.stages)
+        with _locked(self.stages, "sweep.lock"):
+            yield
+
+    def mark(self, status: str, plan: dict[str, Any]) -> None:
+        """Replaces manifest.json: "running", "interrupted", "failed" or "complete"."""
+        manifest = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
+        write_atomically(self.path / "manifest.json", json.dumps(manifest, indent=1) + "\n")
+
+    @contextlib.contextmanager
+    def marked(self, plan: dict[str, Any]) -> Iterator[None]:
+        """Marks the folder by how the block ends: complete, interrupted or failed."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.mark("interrupted", plan)
+            raise
+        except Exception:
+            self.mark("failed", plan)
+            raise
+        self.mark("complete", plan)
+
+    def stage(self, name: str) -> Path:
+        """The path of a costly result named by the hash of what determines it."""
+        return self.stages / name
+
+    def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The JSON result kept under `key`, made and kept now if it is not there."""
+        path = self.stage(f"{key}.json")
+        if path.exists():
+            with contextlib.suppress(json.JSONDecodeError):
+                document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+                return document
+        document = make()
+        write_atomically(path, json.dumps(document), private=True)
+        return document
+
+    def journal(self, session: str) -> FileJournal:
+        """The ledger rows of one session, and what others' servers answered in all of them."""
+        answers = self.stage("answers.jsonl")
+        return FileJournal(self.path / "ledger.jsonl", session, self.key, answers)
+
+    @property
+    def key(self) -> bytes:
+        """The folder's own key, made when first asked for: a five-digit code under an unkeyed hash
+        is no secret."""
+        path = self.stage("mask.key")
+        if not path.exists():
+            write_atomically(path, random_bytes.token_hex(32), private=True)
+        key = path.read_bytes()
+        if len(key) != 64:
+            raise UsageError(
+                f"{path}: is damaged; remove it, and samples.jsonl and ledger.jsonl with it"
+            )
+        return key
+
+
+@contextlib.contextmanager
+def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
+    with (stages / name).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"{stages.parent}: another run is working in this folder") from None
+        yield
+
+
+def clean(folder: Path) -> int:
+    """Removes a run's stages and returns their size in bytes.
+
+    Raises UsageError where this is no run folder, or a run is working in it.
+    """
+    if manifest_of(folder) is None:
+        raise UsageError(f"{folder}: is not a run folder; nothing was removed")
+    stages = folder / "stages"
+    if not stages.exists():
+        return 0
+    if stages.is_symlink():
+        sweep = stages.resolve().parent
+        raise UsageError(f"{folder}: its stages are those of a sweep; clean {sweep} instead")
+    with _locked(stages), _locked(stages, "sweep.lock"):
+        size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
+        shutil.rmtree(stages)
+    return size
+
+
+def _make(stages: Path) -> None:
+    try:
+        stages.mkdir(parents=True, exist_ok=True, mode=0o700)
+        stages.chmod(0o700)
+        (stages / ".gitignore").write_text("*\n")  # unprotected models are never committed
+    except OSError as error:
+        where = stages.parent
+        raise UsageError(
+            f"{where}: cannot be written ({error.strerror}); choose another --output"
+        ) from None
+
+
+@dataclass(frozen=True)
+class FileJournal:
+    """Ledger rows on disk: one JSON object a line, the session's name in each.
+
+    answers: where others' servers' answers are kept, for all sessions alike; None: nowhere.
+    """
+
+    path: Path
+    session: str
+    key: bytes
+    answers: Path | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows of this session."""
+        return [row["row"] for row in read_lines(self.path) if row.get("session") == self.session]
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return self.rows()
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        append_lines(self.path, [{"session": self.session, "row": row} for row in rows])
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        if self.answers is None:
+            return {}
+        try:
+            return {row["question"]: row["answer"] for row in read_lines(self.answers)}
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"{self.answers}: is damaged; remove it to ask again") from None
+
+    def recall(self, question: str) -> Any:
+        return self._known.get(question)
+
+    def keep(self, question: str, answer: Any) -> None:
+        self._known[question] = answer
+        if self.answers is not None:
+            append_lines(self.answers, [{"question": question, "answer": answer}])
+
+
+def find(output: Path | None, plan_hash: str) -> RunFolder:
+    """The folder to run in: the one asked for, the newest of this plan, or a new one.
+
+    Raises UsageError where the folder asked for holds another plan or something else.
+    """
+    if output is None:
+        return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash)
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output}: is a file; --output needs a folder")
+    held = manifest_of(output)
+    if held is None:
+        # a run killed before its first manifest leaves no more than these
+        names = {p.name for p in output.iterdir()} if output.exists() else set()
+        if any(n != "stages" and not n.startswith(".manifest.json.") for n in names):
+            raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
+    elif held.get("hash") != plan_hash:
+        raise UsageError(f"{output}: holds a run of another plan; choose another --output")
+    return RunFolder(output, plan_hash)
+
+
+def manifest_of(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a run folder, or None where there is none."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    ours = isinstance(found, dict) and {"schema_version", "hash", "plan"} <= set(found)
+    return found if ours else None
+
+
+def _newest(plan_hash: str) -> Path | None:
+    folders = [path.parent for path in Path("audits").glob("*/manifest.json")]
+    same = [path for path in folders if (manifest_of(path) or {}).get("hash") == plan_hash]
+    return max(same, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def _fresh(plan_hash: str) -> Path:
+    return Path("audits") / f"{date.today().isoformat()}-{plan_hash[:8]}"

@@ -1,0 +1,121 @@
+"""What a run would do and what it could show, without loading a model."""
+
+from __future__ import annotations
+
+from audit.core.predictor import Access
+from audit.findings import Case, bounds
+from audit.findings.hits import rate_power
+from audit.measure import bleu
+from audit.models.endpoint.capabilities import PROBES
+from audit.models.endpoint.http import is_url
+from audit.models.external_model import UNSEEN
+from audit.plan.plan import Chosen, Plan
+from audit.results.folder import RunFolder
+from audit.results.words import count, percent
+from audit.run.endpoint_cost import Rehearsal, rehearse
+from audit.run.reproduce import reproduce
+from audit.train.prepare import Prepared, prepare
+
+
+def describe(plan: Plan, folder: RunFolder) -> str:
+    """Plan, trainings, queries, tokens, and the least leak that this n can show."""
+    prepared = prepare(plan, folder.stages)
+    return "\n".join(
+        [
+            *_plan_lines(prepared, folder),
+            *_training_lines(prepared),
+            *_query_lines(prepared),
+            *_request_lines(prepared),
+        ]
+    )
+
+
+def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
+    plan, coins = prepared.plan, prepared.planted.coins
+    present = sum(coins.present.values())
+    return [
+        f"plan {plan.hash[:12]}: {reproduce(plan)}",
+        f"folder: {folder.path}",
+        f"corpus {plan.corpus.name}: {len(plan.corpus.records)} records of "
+        f"{len(plan.corpus.users())} users; {len(coins.present)} users decided by coin, {present} "
+        f"trained on, {len(coins.present) - present} twins",
+        f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
+        "are private",
+        f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
+        if plan.model.kind != UNSEEN
+        else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
+    ]
+
+
+def _training_lines(prepared: Prepared) -> list[str]:
+    lines, total = ["trainings:"], 0
+    for chosen, tasks in prepared.tasks.items():
+        tokens = prepared.train_tokens(chosen)
+        total += tokens
+        trainings = sum(1 + len(task.needed) for task in tasks)
+        lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")
+    shadows = len(prepared.tosses)
+    if shadows:
+        lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
+    return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
+
+
+def _query_lines(prepared: Prepared) -> list[str]:
+    plan = prepared.plan
+    lines = [
+        "queries of each release:",
+        f"  utility: {min(plan.utility_tokens, prepared.text.tokens)}",
+        f"  completion: the first {bleu.RECORDS} held-out texts, "
+        f"{bleu.FULL_RECORDS} where queries are free",
+    ]
+    for chosen in plan.attacks:
+        queries = chosen.plugin.queries(prepared.secrets_for(chosen.plugin), prepared.tokenizer)
+        lines.append(
+            f"  {chosen.label}: {queries:,} at most (a session's own budget may allow fewer)"
+            f"{_shown(prepared, chosen)}"
+        )
+    m = len(prepared.planted.coins.present)
+    largest = bounds.largest(m, plan.delta) or 0.0
+    return [*lines, f"largest empirical ε that {m} coins can show: {largest:.3g} nats (95 %)"]
+
+
+def _request_lines(prepared: Prepared) -> list[str]:
+    """What a served model would be asked; it is not asked now."""
+    served = [
+        chosen
+        for chosen in prepared.plan.defenses
+        if chosen.plugin.finished and is_url(chosen.plugin.model)
+    ]
+    if not served:
+        return []
+    least, most = (rehearse(prepared, access) for access in (Access.GENERATE, Access.SCORE))
+    lines = [
+        f"requests to the endpoint, of {count(len(served), 'release')} (none was sent now):",
+        f"  where it gives log-probabilities of a prompt: {_cost(most, len(served))}",
+        f"  where it does not: {_cost(least, len(served))}",
+        f"  and up to {PROBES} of one token, to see what it gives",
+    ]
+    rate = served[0].plugin.rate
+    if rate:
+        minutes = most.requests * len(served) / rate / 60
+        lines.append(f"  at {rate:g} requests a second at least {minutes:,.1f} minutes")
+    return lines
+
+
+def _cost(one: Rehearsal, times: int) -> str:
+    requests, read, said = (n * times for n in (one.requests, one.prompt_tokens, one.said_tokens))
+    return f"{requests:,} requests, {read:,} prompt tokens, at most {said:,} generated tokens"
+
+
+def _shown(prepared: Prepared, chosen: Chosen) -> str:
+    """The smallest rate that an attack which counts generations can show."""
+    n = chosen.plugin.trials()
+    if n < 2:
+        return ""
+    plan, coins, access = prepared.plan, prepared.planted.coins, Access.GENERATE
+    kind, tests = chosen.plugin.kinds[0], prepared.tests  # what it generates comes first
+    secrets = tuple(s for s in prepared.secrets_for(chosen.plugin) if s.kind == kind)
+    case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
+    shown = rate_power(n, case)
+    rate = shown.detectable_rate or shown.smallest_rate or 1.0
+    return f"; the smallest leak this can show is a rate of {percent(rate)} (95 %)"

@@ -1,0 +1,115 @@
+"""One run: plant, train, release, attack, judge, report. Data flows one way."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import audit
+from audit.core.files import write_atomically
+from audit.findings.headline import headline
+from audit.findings.verdict import judge, leaks
+from audit.measure import samples
+from audit.measure.release import Measured, measure_release
+from audit.measure.releases import releases
+from audit.plan.execution import Execution
+from audit.plan.plan import Plan
+from audit.plugins import registry
+from audit.results.folder import RunFolder
+from audit.results.schema import CorpusResult, Results, to_json
+from audit.run.limitations import not_tested, warnings
+from audit.run.reproduce import reproduce
+from audit.train.prepare import Prepared, prepare
+from audit.train.train import train_all
+
+Report = Callable[[str, float], None]
+
+
+def run(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> Results:
+    """Runs or resumes a plan in its folder and writes results.json and the reports."""
+    began = time.monotonic()
+    prepared = prepare(plan, folder.stages)
+    with folder.held(plan.document), folder.marked(plan.document):
+        train_all(prepared.trainings, execution.workers, report)
+        results = _audit(prepared, folder, execution, report, began)
+        if execution.reveal:
+            samples.reveal(folder.path, prepared.planted)
+        write(results, execution.formats, folder.path, report)
+    return results
+
+
+def write(results: Results, formats: Sequence[str], folder: Path, report: Report) -> None:
+    """Writes results.json, and the reports of these formats beside it."""
+    write_atomically(folder / "results.json", to_json(results))
+    for name in formats:
+        if name != "json":
+            report(f"writing {name}", 0.0)
+            registry.module("reports", name).write(results, folder)
+
+
+def _audit(
+    prepared: Prepared, folder: RunFolder, execution: Execution, report: Report, began: float
+) -> Results:
+    plan = prepared.plan
+    measured = []
+    for one in releases(prepared, report):
+        report(f"attacking {one.label}", 0.0)
+        measured.append(measure_release(prepared, one, folder, execution.reveal))
+    sensitive = _sensitivity(measured)
+    audited = [m.result(sensitive, plan.references) for m in measured]
+    return Results(
+        status="complete",
+        headline=headline(audited),
+        not_tested=not_tested(plan),
+        warnings=warnings(prepared, audited),
+        reproduce=reproduce(plan),
+        plan={**plan.document, "hash": plan.hash},
+        environment=_environment(plan, time.monotonic() - began),
+        corpus=_corpus(prepared),
+        releases=audited,
+    )
+
+
+def _corpus(prepared: Prepared) -> CorpusResult:
+    """The corpus; one that is not here, as its manifest describes it."""
+    corpus, present = prepared.plan.corpus, prepared.planted.coins.present
+    written = None if corpus.records else prepared.plan.manifest
+    return CorpusResult(
+        name=corpus.name,
+        sha256=written.sha256 if written else corpus.sha256,
+        records=written.records if written else len(corpus.records),
+        users=written.users if written else len(corpus.users()),
+        near_duplicates=prepared.near_duplicates,
+        private_token_share=prepared.private_share if corpus.records else None,
+        planted_users=len(present),
+        trained_users=len(prepared.planted.corpus.users("private")) or sum(present.values()),
+        twins=sum(not here for here in present.values()),
+    )
+
+
+def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool] | None:
+    """By (attack, metric): did the undefended model leak in this run? None: it was not there."""
+    for m in measured:
+        if m.audited.name == "none":
+            own = {(f.attack, f.metric): True for f in m.findings}
+            judged = judge(m.findings, m.audited.release.guarantee, own, m.tests)
+            return {(f.attack, f.metric): leaks(f) for f in judged}
+    return None
+
+
+def _environment(plan: Plan, seconds: float) -> dict[str, Any]:
+    return {
+        "audit": audit.__version__,
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "transformers": version("transformers"),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": plan.device,
+        "date": date.today().isoformat(),
+        "seconds": round(seconds, 1),
+    }

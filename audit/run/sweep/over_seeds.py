@@ -1,0 +1,205 @@
+"""What the seeds of a sweep say together, one cell of the grid at a time.
+
+The unit of an interval is the seed: other coins, other trainings, the same held-out text. Only
+counts of independent trials are pooled, and their interval speaks of the models that were trained.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from audit.results.numbers import Bounds
+from audit.results.schema import (
+    Cell,
+    Control,
+    EpsilonLower,
+    FindingResult,
+    Measure,
+    Power,
+    ReleaseResult,
+)
+from audit.run.sweep.agreement import Agreement, agreement, test_of
+from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.power import smallest_rate
+from audit.statistics.t_interval import t_interval
+
+
+def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
+    """The releases by defense and parameters, in the order of the first seed."""
+    places: dict[str, list[int]] = {}
+    for place, release in enumerate(releases):
+        alike = json.dumps([release.defense, release.parameters, release.reference], default=str)
+        places.setdefault(alike, []).append(place)
+    return [_cell(indices, [releases[i] for i in indices]) for indices in places.values()]
+
+
+def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
+    measures: dict[str, list[Measure]] = {}
+    found: dict[tuple[str, str, str], list[FindingResult]] = {}
+    for release in releases:
+        for name, measure in release.utility.items():
+            measures.setdefault(name, []).append(measure)
+        for f in release.findings:
+            found.setdefault((f.attack, f.metric, f.unit), []).append(f)
+    utility = {name: mean_measure(measured) for name, measured in measures.items()}
+    together = agreement(releases)
+    findings = [joined(several, together) for several in found.values()]
+    return Cell(releases=places, utility=utility, findings=findings)
+
+
+def mean_measure(measures: Sequence[Measure]) -> Measure:
+    """The mean over seeds with its t-interval, n the number of seeds; one seed has no interval.
+
+    A perplexity is averaged and bounded as a logarithm (nats a token), then exponentiated.
+    """
+    first = measures[0]
+    values = [m.value for m in measures]
+    logarithmic = first.unit.startswith("perplexity") and min(values) > 0
+    mean = t_interval([math.log(v) for v in values] if logarithmic else values)
+    answered = [m.answered for m in measures if m.answered is not None]
+    exponent = _exp if logarithmic else float
+    return first.model_copy(
+        update={
+            "value": exponent(mean.value or 0.0),
+            "ci": None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
+            "n": mean.n,
+            "method": f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''}"
+            if mean.ci
+            else f"{_seeds(mean.n)}, no interval over seeds",
+            "answered": min(answered, default=None),
+        }
+    )
+
+
+def _exp(nats: float) -> float:
+    """e^nats, or the largest that a float holds."""
+    return math.exp(min(nats, 709.0))
+
+
+def _within(bounds: Sequence[float], unit: str) -> Bounds:
+    """Shares lie between 0 and 1, BLEU between 0 and 100; bits may be negative, little else."""
+    word = unit.split(" ")[0]
+    most = {"share": 1.0, "probability": 1.0, "AUC": 1.0}.get(word, math.inf)
+    most = 100.0 if word.startswith("BLEU") else most
+    least = -math.inf if unit == "bits" else 0.0
+    return max(least, bounds[0]), min(most, bounds[1])
+
+
+def _seeds(n: int) -> str:
+    return "one seed" if n == 1 else f"mean over {n} seeds"
+
+
+def joined(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
+    """One measure of one setting over its seeds; a single seed's finding stays as it is."""
+    if len(found) == 1:
+        return found[0]
+    whole = _pooled(found, together)
+    verdict, sentence = together.verdict(whole, found)
+    if whole.epsilon_lower is not None:
+        sentence += " The bound on ε is the lower median of the seeds'."
+    return whole.model_copy(update={"verdict": verdict, "sentence": sentence})
+
+
+def _pooled(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
+    """The measure itself, before any verdict."""
+    measured = [f for f in found if f.value is not None]
+    shown: dict[str, Any] = {
+        "p_value": together.p_values.get(test_of(found[0])),
+        "roc": None,
+        "exposures": None,
+        "outcomes": None,
+        "untrained": next((f.untrained for f in found if f.untrained), ""),
+        "stronger_than_release": any(f.stronger_than_release for f in found),
+    }
+    first = (measured or list(found))[0]
+    if not measured:
+        return first.model_copy(update=shown)
+    value = _rate(measured) if _countable(measured) else _mean(measured)
+    bound = lower_median([f.epsilon_lower for f in found])
+    return first.model_copy(
+        update={
+            **shown,
+            "value": value.value,
+            "ci": value.ci,
+            "k": sum(f.k or 0 for f in measured) if _countable(measured) else None,
+            "n": value.n,
+            "confidence": value.confidence,
+            "method": value.method,
+            "chance": _average([f.chance for f in measured]),
+            "control": _control([f.control for f in measured], first.unit),
+            "blind": _control([f.blind for f in measured], first.unit),
+            "epsilon_lower": bound,
+            "power": _power(measured, value.n),
+        }
+    )
+
+
+def _countable(found: Sequence[FindingResult]) -> bool:
+    """Whether these are hits of independent trials, which an exact interval may pool."""
+    return all(f.k is not None and f.n and f.method.startswith("Clopper-Pearson") for f in found)
+
+
+def _rate(found: Sequence[FindingResult]) -> Interval:
+    """Pooled counts. Models differ, and a sum of unlike coins is no wider than a binomial."""
+    pooled = clopper_pearson(sum(f.k or 0 for f in found), sum(f.n for f in found))
+    method = f"counts of {len(found)} seeds pooled, {found[0].method}; of these trained models"
+    return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
+
+
+def _mean(found: Sequence[FindingResult]) -> Interval:
+    mean = t_interval([f.value for f in found if f.value is not None])
+    if mean.ci is None:
+        return Interval(mean.value, None, None, mean.n, mean.confidence, _seeds(mean.n))
+    low, high = _within(mean.ci, found[0].unit)
+    method = f"{_seeds(mean.n)}, t-interval"
+    return Interval(mean.value, low, high, mean.n, mean.confidence, method)
+
+
+def _control(controls: Sequence[Control | None], unit: str) -> Control | None:
+    present = [c for c in controls if c is not None]
+    if not present:
+        return None
+    if all(c.k is not None and c.n for c in present):
+        k = sum(c.k or 0 for c in present)
+        pooled = clopper_pearson(k, sum(c.n for c in present))
+        return Control(value=pooled.value or 0.0, ci=pooled.ci, k=k, n=pooled.n)
+    mean = t_interval([c.value for c in present])
+    bounds = None if mean.ci is None else _within(mean.ci, unit)
+    return Control(value=mean.value or 0.0, ci=bounds, n=mean.n)
+
+
+def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
+    """The seed's bound at the lower median, a seed without one counting as 0; None where that is
+    such a seed, or the bounds are not of one kind.
+
+    It is too high only if half of the seeds' bounds are, or the only one: seeds toss their own
+    coins, so no more often than a single bound. That needs all seeds: those that could be
+    measured may be those where something was found.
+    """
+    known = [b for b in bounds if b is not None]
+    if len({(b.method, b.hypothesis, b.unit, b.relation, b.delta) for b in known}) != 1:
+        return None
+    missing = len(bounds) - len(known)
+    ranked = [*[None] * missing, *sorted(known, key=lambda bound: bound.value)]
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def _power(found: Sequence[FindingResult], n: int) -> Power:
+    """What every seed could have shown; the rate is that of the pooled trials."""
+    rates = [f.power.detectable_rate for f in found]
+    largest = [f.power.largest_epsilon for f in found if f.power.largest_epsilon is not None]
+    known = [rate for rate in rates if rate is not None]
+    return Power(
+        smallest_rate=smallest_rate(n) if _countable(found) else None,
+        detectable_rate=max(known) if len(known) == len(rates) else None,
+        largest_epsilon=min(largest, default=None),
+        n=n,
+    )
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

@@ -1,0 +1,144 @@
+"""What a sweep says in sentences: its headline, its warnings, what it did not test."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from audit.findings.headline import headline
+from audit.findings.verdict import leaks
+from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
+from audit.results.words import count
+
+ONE_SEED = "differences between seeds"
+
+
+def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """One sentence on all, one on each defense; settings stand in the grid's order, unranked."""
+    audited = [r for r in releases if not r.reference]
+    seeds = len({r.seed for r in releases})
+    mine = [c for c in cells if not releases[c.releases[0]].reference]
+    refuted = sum(any(f.verdict == "refuted" for f in c.findings) for c in mine)
+    leaking = sum(any(map(_leaks, c.findings)) for c in mine)
+    if len(mine) == 1 and seeds == 1:
+        return headline(releases)
+    parts = [
+        f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
+        f"these attacks find a leak in {leaking or 'none'} of the settings and refute "
+        f"{refuted or 'none'} of their claims."
+    ]
+    defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
+    parts += [_defense(name, releases, mine) for name in defenses]
+    beside = [f"{word} {value}" for word, value in _references(releases, cells)]
+    parts += [f"Beside them: {', '.join(beside)}."] if beside else []
+    parts += ["One seed: defenses are not ranked."] if seeds == 1 else []
+    return " ".join(parts)
+
+
+def _leaks(finding: FindingResult) -> bool:
+    return leaks(finding) and not finding.stronger_than_release
+
+
+def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """`submix: perplexity 8.1 (ε = 1) to 6.2 (ε = 8)`, ε in nats of the kind the report names."""
+    mine = [c for c in cells if releases[c.releases[0]].defense == name]
+    measured = [
+        (c.utility["perplexity"].value, releases[c.releases[0]].guarantee.epsilon)
+        for c in mine
+        if "perplexity" in c.utility
+    ]
+    if not measured:
+        return f"{name}: no perplexity."
+    worst, best = max(measured, key=_first), min(measured, key=_first)
+    ends = [worst] if worst == best else [worst, best]
+    return f"{name}: perplexity {' to '.join(f'{_number(v)}{_at(e)}' for v, e in ends)}."
+
+
+def _first(pair: tuple[float, float | None]) -> float:
+    return pair[0]
+
+
+def _at(epsilon: float | None) -> str:
+    known = epsilon is not None and math.isfinite(epsilon)
+    return f" (ε = {epsilon:.3g})" if known else ""
+
+
+def _references(
+    releases: Sequence[ReleaseResult], cells: Sequence[Cell]
+) -> Iterable[tuple[str, str]]:
+    for name, word in (("none", "undefended"), ("public", "public")):
+        for cell in cells:
+            release = releases[cell.releases[0]]
+            if release.defense == name and release.reference and "perplexity" in cell.utility:
+                yield word, _number(cell.utility["perplexity"].value)
+
+
+def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list[str]:
+    """What every seed warns of, what single seeds do, and what only a sweep must say."""
+    common = [line for line in runs[0].warnings if all(line in run.warnings for run in runs)]
+    own = [
+        f"seed {run.plan['seed']}: {line}"
+        for run in runs
+        for line in run.warnings
+        if line not in common
+    ]
+    settings = sum(not release.reference for release in runs[0].releases)
+    picked = (
+        f"choosing one of these {settings} settings by what the sweep measured on private data is "
+        "not in its ε"
+    )
+    verdicts = (
+        "a verdict on a setting is of its seeds' p-values together (Fisher), adjusted for the "
+        f"tests of one release, not for {count(settings, 'setting')}: up to 5 in 100 settings that "
+        "do not leak are called a leak"
+    )
+    return [*common, picked, verdicts, *joint(releases), *own]
+
+
+def joint(releases: Sequence[ReleaseResult]) -> list[str]:
+    """For guarantees of one unit, the ε (nats) of all their releases together: the sum.
+
+    Each counts under every relation it holds for. Parts of another partition are other units: they
+    are added up within one partition only, which defenses with the same k and seed share.
+    """
+    kinds: dict[tuple[Any, ...], list[GuaranteeResult]] = {}
+    for release in releases:
+        claim, parts = release.guarantee, release.guarantee.unit == "part"
+        if not release.reference and claim.epsilon is not None and 0 < claim.epsilon < math.inf:
+            partition = (release.parameters.get("k"), release.seed) if parts else (None, None)
+            for relation in dict.fromkeys([claim.relation, *claim.also]):
+                kind = (claim.unit, relation, claim.alpha, *partition)
+                kinds.setdefault(kind, []).append(claim)
+    told = Counter(_sum(kind, claims) for kind, claims in kinds.items() if len(claims) > 1)
+    return [
+        f"released together, {line}" + (f", on each of {times} partitions" if times > 1 else "")
+        for line, times in told.items()
+    ]
+
+
+def _sum(kind: tuple[Any, ...], claims: Sequence[GuaranteeResult]) -> str:
+    unit, relation, alpha, k, _ = kind
+    total = math.fsum(claim.epsilon or 0.0 for claim in claims)
+    delta = math.fsum(claim.delta or 0.0 for claim in claims)
+    also = f" at δ = {delta:.3g}" if delta else ""
+    order = f", Rényi order {alpha:g}" if alpha is not None else ""
+    worst = all(claim.basis == "worst case" for claim in claims)
+    where = f" on one partition (k = {k})" if unit == "part" else ""
+    basis = "worst case" if worst else "data-dependent"
+    return (
+        f"the {len(claims)} releases{where} with ε per {unit} ({relation}{order}, {basis}) "
+        f"promise ε = {total:.4g} nats{also}"
+    )
+
+
+def not_tested(runs: Sequence[Results]) -> list[str]:
+    """What no seed tested; several seeds did test how seeds differ."""
+    lines = list(dict.fromkeys(line for run in runs for line in run.not_tested))
+    return [line for line in lines if len(runs) == 1 or not line.startswith(ONE_SEED)]
+
+
+def _number(value: float) -> str:
+    """Three significant digits; thousands in full."""
+    return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

@@ -1,0 +1,199 @@
+"""A sweep: a grid of settings over seeds, each seed an ordinary run, one results.json for all.
+
+Seeds lie in `seeds/` of the sweep's folder, each a run folder with its own ledger and results whose
+`stages` is a link to the sweep's. What is finished is not done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import audit
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.corpora import loading as corpora
+from audit.models import loading
+from audit.plan import settings
+from audit.plan.defaults import make_plan
+from audit.plan.execution import Execution
+from audit.plan.plan import Plan
+from audit.plan.resolution import DEFAULTS
+from audit.results.folder import RunFolder, manifest_of
+from audit.results.schema import Results, SeedResult, SweepResult, load
+from audit.run import pipeline as running
+from audit.run.pipeline import Report
+from audit.run.sweep import summary
+from audit.run.sweep.grid import Grid, grid_of
+from audit.run.sweep.over_seeds import cells
+from audit.train.prepare import Prepared, prepare
+
+_COINS = ("planted_users", "trained_users", "twins", "private_token_share")  # differ by seed
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A grid, and its plans: one a seed, each with every setting and the references."""
+
+    grid: Grid
+    plans: tuple[Plan, ...]
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The plans as results.json shows them: what they share, the seeds, and the grid."""
+        shared = {k: v for k, v in self.plans[0].document.items() if k != "seed"}
+        return {**shared, "seeds": list(self.grid.seeds), "sweep": self.grid.document}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the document: the sweep's identity."""
+        text = json.dumps(self.document, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(path: Path, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(settings, the `[sweep]` table) of a plan file, by the usual precedence. UsageError."""
+    given = settings.gather(flags, path, own="sweep")
+    return given, given.pop("sweep", {})
+
+
+def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
+    """The sweep of these settings and this `[sweep]` table. Raises UsageError."""
+    given = {**DEFAULTS, "attack": (), **given}
+    model = loading.describe(given["model"], EMBEDDED_FOLDER)
+    corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER)
+    return make_sweep(given, table, corpus, model)
+
+
+def make_sweep(
+    given: Mapping[str, Any], table: Mapping[str, Any], corpus: Corpus, model: ModelFolder
+) -> Sweep:
+    """Resolves every default and multiplies out the grid. Raises UsageError."""
+    grid = grid_of(table, given)
+    plain = {k: v for k, v in given.items() if k != "epsilon"}
+    common = {**plain, "defense": grid.settings()}
+    plans = [make_plan({**common, "seed": seed}, corpus, model) for seed in grid.seeds]
+    return Sweep(grid, tuple(plans))
+
+
+def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: Report) -> Results:
+    """Runs or resumes a sweep in its folder and writes results.json and the reports."""
+    began = time.monotonic()
+    for plan in sweep.plans:  # what cannot be run is said before anything is trained
+        prepare(plan, folder.stages)
+    with folder.alone(), folder.marked(sweep.document):
+        with folder.held(sweep.document):
+            homes = [seed_folder(plan, folder) for plan in sweep.plans]
+        pairs = zip(sweep.plans, homes, strict=True)
+        runs = [_seed(plan, execution, home, report) for plan, home in pairs]
+        results = together(sweep, runs, time.monotonic() - began)
+        running.write(results, execution.formats, folder.path, report)
+    return results
+
+
+def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
+    """The run folder of one seed: its own ledger and results; its stages are the sweep's."""
+    folder = RunFolder(sweep.path / "seeds" / str(plan.seed), plan.hash)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    if not (folder.stages.is_symlink() or folder.stages.exists()):
+        folder.stages.symlink_to(Path("..", "..", "stages"), target_is_directory=True)
+    return folder
+
+
+def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> Results:
+    kept = finished(folder)
+    if kept is not None:
+        report(f"seed {plan.seed}: finished", 1.0)
+        return kept
+
+    def told(label: str, share: float) -> None:
+        report(f"seed {plan.seed}: {label}", share)
+
+    running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, told)
+    return load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
+
+
+def finished(folder: RunFolder) -> Results | None:
+    """The results of a seed that was finished with these versions; None where it was not."""
+    manifest = manifest_of(folder.path) or {}
+    if (manifest.get("status"), manifest.get("hash")) != ("complete", folder.plan_hash):
+        return None
+    with contextlib.suppress(UsageError):
+        results = load(folder.path / "results.json")
+        if all(results.environment.get(name) == v for name, v in _versions().items()):
+            return results
+    return None
+
+
+def _versions() -> dict[str, str]:
+    return {"audit": audit.__version__, **{n: version(n) for n in ("torch", "transformers")}}
+
+
+def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
+    """One document of all seeds: their releases, and what they say together."""
+    first = runs[0]
+    releases = [release for run in runs for release in run.releases]
+    grouped = cells(releases)
+    return Results(
+        status="complete" if all(run.status == "complete" for run in runs) else "partial",
+        headline=summary.sweep_headline(releases, grouped),
+        not_tested=summary.not_tested(runs),
+        warnings=summary.warnings(runs, releases),
+        reproduce="audit sweep PLAN.toml",  # its tables stand in `plan`
+        plan={**sweep.document, "hash": sweep.hash},
+        environment={**first.environment, "seconds": round(seconds, 1)},
+        corpus=first.corpus,
+        releases=releases,
+        sweep=SweepResult(
+            seeds=[
+                SeedResult(
+                    seed=plan.seed,
+                    plan_hash=plan.hash,
+                    **{name: getattr(run.corpus, name) for name in _COINS},
+                )
+                for plan, run in zip(sweep.plans, runs, strict=True)
+            ],
+            cells=grouped,
+        ),
+    )
+
+
+def describe(sweep: Sweep, folder: RunFolder) -> str:
+    """The grid, and the trainings it needs: asked for, shared, there already."""
+    prepared = [prepare(plan, folder.stages) for plan in sweep.plans]
+    plan = sweep.plans[0]
+    lines = [
+        f"sweep {sweep.hash[:12]}: {len(plan.defenses)} releases of each of "
+        f"{len(sweep.plans)} seeds ({', '.join(map(str, sweep.grid.seeds))})",
+        f"folder: {folder.path}",
+        f"corpus {plan.corpus.name}, model {plan.model.name} on {plan.device}",
+        f"attacks: {', '.join(chosen.label for chosen in plan.attacks)}",
+        "grid:",
+    ]
+    for chosen in plan.defenses:
+        tokens = sum(p.train_tokens(chosen) for p in prepared)
+        role = " (reference)" if chosen.reference else ""
+        lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
+    return "\n".join([*lines, *_trainings(prepared)])
+
+
+def _trainings(prepared: list[Prepared]) -> list[str]:
+    asked = [task for p in prepared for task in p.trainings for task in (task, *task.needed)]
+    distinct = {task.path for task in asked if not task.idle}
+    there = sum(path.exists() for path in distinct)
+    repeated = len([task for task in asked if not task.idle]) - len(distinct)
+    return [
+        f"trainings: {len(distinct)} in all; {repeated} more are asked for and shared; "
+        f"{there} are there already"
+    ]

@@ -1,0 +1,107 @@
+"""Tasks in processes of this machine, started when the first task needs them.
+
+On a GPU they share it: a small model leaves most of a GPU waiting for the process that feeds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from typing import Any
+
+import torch
+
+from audit.train.task import Task
+from audit.train.workers.place import Report, Train, Workers
+
+_ALL = 1 << 30
+_CONTEXT = 1 << 30  # bytes that CUDA takes of a GPU for a process, generously
+
+
+@dataclass(frozen=True)
+class Pool(Workers):
+    """Processes that load the public model once each, and what they report through."""
+
+    executor: ProcessPoolExecutor
+    reports: SimpleQueue[tuple[str, float]]
+
+    def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
+        at_once = min(len(tasks), held_by_the_gpu(tasks) if tasks[0].device == "cuda" else _ALL)
+        if at_once == 1:  # nothing to share
+            for task in tasks:
+                train(task, report)
+            return
+        left, waiting = iter(tasks), set[Future[None]]()
+        while True:
+            for task in islice(left, at_once - len(waiting)):
+                waiting.add(self.executor.submit(_train_in_worker, train, task))
+            if not waiting:
+                return
+            done, waiting = wait(waiting, timeout=0.3, return_when=FIRST_COMPLETED)
+            while not self.reports.empty():
+                report(*self.reports.get())
+            for future in done:
+                future.result()
+
+
+def held_by_the_gpu(tasks: Sequence[Task]) -> int:
+    """How many of these tasks the free memory of the GPU holds at once; at least one.
+
+    A process needs its context, and for its largest model: the public one, the trained one, its
+    gradients and two moments; the logits of a batch three times, and as much again for what is kept
+    of the layers below.
+    """
+    free, _ = torch.cuda.mem_get_info()
+    largest = max(tasks, key=lambda task: task.base.parameters).base
+    batch = max(getattr(task.training.method, "batch_tokens", 0) for task in tasks)
+    values = 5 * largest.parameters + 6 * max(batch, largest.max_length) * largest.vocabulary
+    return max(1, int(0.9 * free) // (_CONTEXT + 4 * values))
+
+
+@contextlib.contextmanager
+def pool(count: int) -> Iterator[Pool]:
+    """At most `count` processes; an error or an interrupt ends them all."""
+    context = get_context("spawn")
+    queue: Any = context.SimpleQueue()
+    executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
+    try:
+        yield Pool(executor, queue)
+        executor.shutdown()
+    except BaseException:
+        for process in list((executor._processes or {}).values()):
+            process.terminate()
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+_reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
+
+
+def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
+    global _reports
+    _reports = queue
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    parent = os.getppid()
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+
+
+def _die_with(parent: int) -> None:
+    """A killed run leaves no worker behind."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _train_in_worker(train: Train, task: Task) -> None:
+    assert _reports is not None
+    reports = _reports
+    train(task, lambda label, share: reports.put((label, share)))

@@ -1,0 +1,221 @@
+"""Tasks on Ray: on this machine, or on a cluster that shares no disk with it.
+
+A task takes the public model, and the weights that it starts from or asks, out of Ray's object
+store; its own weights come back as bytes. A task whose worker is lost is trained again. Workers
+need the versions of audit, torch and transformers that this process has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from audit.core.errors import UsageError
+from audit.train.workers.place import Report, Train, Workers
+
+if TYPE_CHECKING:
+    from audit.core.model import ModelFolder
+    from audit.train.task import Task
+
+RETRIES = 3  # how many workers a task may lose
+CONNECTIONS = 3  # how often it is tried to connect to a cluster
+REACHED_IN = 10.0  # seconds in which a cluster must accept a connection
+MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+
+
+@dataclass(frozen=True)
+class Ray(Workers):
+    """Ray, connected.
+
+    scratch: where its workers write; None: in temporary folders of their own, which a worker that
+        is killed leaves behind.
+    """
+
+    scratch: Path | None = None
+
+    def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
+        import ray
+
+        model = cache(lambda base: ray.put(_files(base)))
+        weights = cache(lambda path: ray.put(path.read_bytes()))
+        remote = ray.remote(_trained_there).options(**_needs(tasks[0]), max_retries=RETRIES)
+        waiting: dict[Any, Task] = {}
+        try:
+            for task in tasks:
+                # inside a list a reference is sent, and not what it refers to
+                sources = [(path.name, weights(path)) for path in task.sources]
+                sent = remote.remote(train, task, [model(task.base)], sources, self.scratch)
+                waiting[sent] = task
+            while waiting:
+                (done,), _ = ray.wait(list(waiting), num_returns=1)
+                _keep(waiting[done].path, ray.get(done))
+                report(waiting.pop(done).training.label, 1.0)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+
+@contextlib.contextmanager
+def here() -> Iterator[Ray]:
+    """A Ray of this machine's own; one that runs already in this process is used and left.
+
+    What is in flight ends with the connection, or goes on where that is not ours to end: Ray 2.60
+    can abort this process where a running task is cancelled.
+    """
+    _be_quiet()
+    _ask_for_a_token()
+    import ray
+
+    if ray.is_initialized():
+        yield Ray()
+        return
+    # Ray opens its folder to everybody; in $TMPDIR the path of its sockets can get too long
+    private = Path(mkdtemp(prefix="audit-", dir="/tmp"))
+    try:
+        ray.init(
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=str(private / "ray"),
+        )
+        yield Ray(private)
+    finally:
+        ray.shutdown()
+        _remove(private)
+
+
+@contextlib.contextmanager
+def cluster(address: str) -> Iterator[Ray]:
+    """A cluster's Ray, by way of its client server, ray://HOST:PORT. Raises UsageError."""
+    _be_quiet()
+    import ray
+
+    try:
+        _check_listening(address)
+        with warnings.catch_warnings(action="ignore"):  # Ray warns of what it then raises
+            _connect(address)
+    except Exception as error:  # whatever Ray raises, and nothing is trained yet
+        raise UsageError(
+            f"--workers {address}: the cluster cannot be reached ({_reason(error)}); see that its "
+            "client server runs there, and that RAY_AUTH_MODE and RAY_AUTH_TOKEN are the cluster's"
+        ) from None
+    try:
+        yield Ray()
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    """Every connection has a server process of its own on the cluster, which may die at its birth;
+    the next connection gets another."""
+    import ray
+
+    for left in reversed(range(CONNECTIONS)):
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+            return
+        except ConnectionError:
+            if not left:
+                raise
+            ray.shutdown()
+
+
+def _reason(error: Exception) -> str:
+    """One line: what Ray says, and of a traceback from its server also the last line."""
+    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(dict.fromkeys([*said[:1], *said[-1:]])) or type(error).__name__
+
+
+def _be_quiet() -> None:
+    """No usage statistics, and no warning of what Ray will do to CUDA_VISIBLE_DEVICES one day."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+
+def _ask_for_a_token() -> None:
+    """Ray listens on every interface: without a token, any neighbour could run code here."""
+    if "ray" not in sys.modules:  # it reads these when it is imported
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _remove(folder: Path) -> None:
+    """Ray's processes outlive its shutdown for a moment, and write."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+
+
+def _check_listening(address: str) -> None:
+    """Ray's own attempts take minutes where nobody listens."""
+    place = urlsplit(address)
+    socket.create_connection((place.hostname, place.port), timeout=REACHED_IN).close()
+
+
+def _needs(task: Task) -> dict[str, float]:
+    """Cores and GPUs of a task; as many cores as the largest machine has are always enough."""
+    import ray
+
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    cores = max((machine.get("CPU", 0.0) for machine in machines), default=0.0)
+    on_gpu = task.device == "cuda"
+    if on_gpu and not any(machine.get("GPU") for machine in machines):
+        raise UsageError("the plan's device is cuda, and Ray has no GPU; use --device cpu")
+    return {"num_cpus": min(task.threads, cores or task.threads), "num_gpus": float(on_gpu)}
+
+
+def _files(base: ModelFolder) -> dict[str, bytes]:
+    """A model folder: what loading reads, by name."""
+    paths = [path for pattern in MODEL_FILES for path in base.path.glob(pattern)]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def _keep(path: Path, weights: bytes) -> None:
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(weights)
+    partial.replace(path)
+
+
+# --- on a worker
+
+
+def _trained_there(
+    train: Train,
+    task: Task,
+    model: Sequence[Any],
+    sources: Sequence[tuple[str, Any]],
+    scratch: Path | None,
+) -> bytes:
+    """The weights of a task, trained where this runs; nothing is left there."""
+    import ray
+
+    with TemporaryDirectory(prefix="audit-", dir=scratch) as private:
+        base, stages = Path(private, "model"), Path(private, "stages")
+        base.mkdir()
+        stages.mkdir()
+        for name, content in ray.get(model[0]).items():
+            (base / name).write_bytes(content)
+        for name, weights in sources:
+            (stages / name).write_bytes(ray.get(weights))
+        there = replace(task, base=replace(task.base, path=base), stages=stages)
+        if there.key != task.key:
+            raise UsageError(
+                "a Ray worker has another audit, torch or transformers; install the same"
+            )
+        train(there, lambda label, share: None)
+        return there.path.read_bytes()
