@@ -1,7 +1,7 @@
-"""Names in texts: whose they are, where they stand, and the tokens they are compared by.
+"""Finds names in texts, and the tokens by which names are compared.
 
-Names are matched by spaCy as whole tokens, letter by letter: "Ann Lee" does not stand in
-"Ann Leeman". Places in a text are counted in characters.
+spaCy matches names exactly and as whole tokens: "Ann Lee" is not found in "Ann Leeman". Places in a
+text are counted in characters.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 from audit.core.secret import Secret
 
-Find = Callable[[str], "list[Span]"]  # every name in a text; a span's label_ is the name
+Find = Callable[[str], "list[Span]"]  # gives every name in a text; label_ of a span is the name
 
-_PEOPLE = ("PERSON", "PER")  # what pipelines call a person
+_PEOPLE = ("PERSON", "PER")  # labels of people in pipelines
 
 
 def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
-    """Name → index of the first secret that has it.
+    """Maps each name to the index of its first secret.
 
-    Left out: names of two owners, since nobody could say whose coin they speak of, and names that
-    stand nowhere in their owner's own records, since no coin decides them.
+    Excludes names of two owners, which cannot be attributed to one coin, and names that do not
+    occur in their owner's records, which no coin decides.
     """
     owners: dict[str, set[str]] = {}
     for secret in secrets:
@@ -42,7 +42,7 @@ def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
 
 
 def finder(names: Iterable[str]) -> Find:
-    """Finds all of the names in a text, also those inside a longer one. Blank names are ignored."""
+    """Makes a function that finds all names in a text, also inside longer ones; ignores blanks."""
     language = _english()
     matcher = PhraseMatcher(language.vocab, attr="ORTH")
     for name in dict.fromkeys(names):
@@ -53,30 +53,30 @@ def finder(names: Iterable[str]) -> Find:
 
 @cache
 def _english() -> Language:
-    """spaCy's rules of what a token is; nothing trained."""
+    """Loads spaCy's tokenizer rules, without a trained model."""
     return spacy.blank("en")
 
 
 def mentions(find: Find, prompt: str, text: str) -> list[Span]:
-    """The names that `text`, which continues `prompt`, has and `prompt` has not.
+    """Finds the names in `text`, which continues `prompt`, that are not in `prompt`.
 
-    A name may begin in the prompt, but must end after it. A name that is part of a longer one
-    ("Ann Lee" in "Mary Ann Lee") is no mention of its own.
+    A name may begin in the prompt but must end after it. A part of a longer name ("Ann Lee" in
+    "Mary Ann Lee") does not count.
     """
     spans = find(text)
     given = {span.label_ for span in find(prompt)}
     given |= {span.label_ for span in spans if span.end_char <= len(prompt)}
     new = [span for span in spans if span.label_ not in given]
-    return [span for span in new if not any(_inside(span, other) for other in new)]
+    return [span for span in new if not any(_inside(span, longer) for longer in new)]
 
 
-def _inside(span: Span, other: Span) -> bool:
-    return other.start <= span.start and span.end <= other.end and len(span) < len(other)
+def _inside(span: Span, longer: Span) -> bool:
+    return longer.start <= span.start and span.end <= longer.end and len(span) < len(longer)
 
 
-def others(pipeline: Language, find: Find, prompt: str, text: str) -> bool:
-    """Whether `text`, which continues `prompt`, has a person who is none of the names and does not
-    stand in the prompt."""
+def names_another(pipeline: Language, find: Find, prompt: str, text: str) -> bool:
+    """Decides whether `text`, which continues `prompt`, names a person who is none of the names
+    and not in the prompt."""
     known = find(text)
     return any(
         entity.label_ in _PEOPLE
@@ -90,11 +90,11 @@ def others(pipeline: Language, find: Find, prompt: str, text: str) -> bool:
 
 
 def load_pipeline(source: str) -> Language:
-    """A trained spaCy pipeline, by folder or name. Raises UsageError."""
+    """Loads a trained spaCy pipeline, by folder or name. Raises UsageError."""
     advice = "install one with: python -m spacy download en_core_web_sm, or give a folder"
     try:
         pipeline = spacy.load(source)
-    except Exception as error:  # spaCy raises what its many components raise
+    except Exception as error:  # spaCy's components raise any kind of error
         reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
         raise UsageError(
             f"name_leak: pipeline {source!r} cannot be loaded ({reason}); {advice}"
@@ -107,15 +107,15 @@ def load_pipeline(source: str) -> Language:
 def prompts(
     tokenizer: Tokenizer, texts: Sequence[str], prefix: int, count: int
 ) -> list[tuple[int, ...]]:
-    """`count` prompts: start + the first `prefix` tokens of each text, the texts in order and then
-    again; a shorter text as it is, and without any text the start alone."""
+    """Makes `count` prompts: start + the first `prefix` tokens of each text, cycling through the
+    texts. A shorter text is used whole; without texts, a prompt is the start token only."""
     start = tokenizer.start
     heads = [(start, *tokenizer.encode(text)[:prefix]) for text in texts[:count]] or [(start,)]
     return [heads[i % len(heads)] for i in range(count)]
 
 
 def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
-    """The tokens of the first text: what is sampled after its stop belongs to another one."""
+    """Cuts tokens at the first stop; what follows belongs to another text."""
     tokens = list(tokens)
     return tokens[: tokens.index(tokenizer.stop)] if tokenizer.stop in tokens else tokens
 
@@ -123,11 +123,11 @@ def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
 def continuations(
     tokenizer: Tokenizer, prefix: str, values: Sequence[str]
 ) -> tuple[list[int], list[list[int]]]:
-    """(context, the tokens of each value after it): context + tail is how prefix + value reads.
+    """Splits prefix + value into a common context and the tail of each value: (context, tails).
 
-    A tokenizer may merge the end of the prefix with the value (" Maurice" is one token), and with
-    some values only. The context is what all of them leave of the prefix, so that each value's
-    log-probability, summed over its tail, is of the same event: what follows this context.
+    A tokenizer may merge the end of the prefix with some values (" Maurice" is one token). The
+    context is the part of the prefix that all values share, so the summed log-probabilities of all
+    tails are conditional on the same context.
     """
     wholes = [tokenizer.encode(prefix + value) for value in values]
     columns = zip(tokenizer.encode(prefix), *wholes, strict=False)

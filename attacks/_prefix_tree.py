@@ -1,8 +1,8 @@
 """Best-first search in the prefix tree of a space of secrets.
 
-A prefix is at least as likely as any secret that begins with it. So once no unopened prefix is more
-likely than a secret, every candidate above that secret has been seen, and its rank is exact; where
-the search stops earlier, what is unopened bounds the rank from above.
+A prefix is at least as likely as any secret that begins with it. Once no unopened prefix is more
+likely than a secret, all candidates above the secret have been visited, so its rank is exact. If
+the search stops earlier, the unopened prefixes bound the rank from above.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Predictor, Tokenizer, continuation
 from audit.core.secret import Space
 
-_AT_ONCE = 4096  # prefixes opened together, at most
+_AT_ONCE = 4096  # most prefixes opened together
 _UNLIMITED = 1 << 62
-_PAIRS = 20_000  # of neighbouring symbols that are checked, at most
+_PAIRS = 20_000  # most pairs of neighbouring symbols to check
 
 
 @dataclass(frozen=True)
 class Tree:
-    """All values of a space, as tokens after `prompt`: one of `places[i]` at each place i."""
+    """All values of a space as tokens after `prompt`: one of `places[i]` at each place i."""
 
     prompt: tuple[int, ...]
     places: tuple[tuple[int, ...], ...]
 
     @property
     def size(self) -> int:
-        """|R|."""
+        """The number of candidates |R|."""
         return math.prod(map(len, self.places))
 
     def below(self, length: int) -> int:
-        """How many candidates share a prefix of so many symbols."""
+        """Counts the candidates that share a prefix of this many symbols."""
         return math.prod(map(len, self.places[length:]))
 
     def holds(self, tokens: Sequence[int]) -> bool:
-        """Whether a value of these tokens stands in the tree."""
+        """Decides whether the tree contains a value with these tokens."""
         both = zip(self.places, tokens, strict=False)
         return len(tokens) == len(self.places) and all(token in place for place, token in both)
 
     def symbols(self, tokens: Sequence[int]) -> tuple[int, ...]:
-        """Which symbol a value has at each place, given its tokens."""
+        """Gives the index of the symbol at each place of a value with these tokens."""
         places = zip(self.places, tokens, strict=True)
         return tuple(place.index(token) for place, token in places)
 
     def context(self, symbols: np.ndarray, length: int) -> tuple[int, ...]:
-        """The tokens of a prefix of so many symbols, after the prompt."""
+        """Gives the tokens of the prompt and of a prefix of this many symbols."""
         chosen = zip(self.places[:length], symbols[:length].tolist(), strict=True)
         return (*self.prompt, *(place[symbol] for place, symbol in chosen))
 
 
 def tree_of(tokenizer: Tokenizer, prefix: str, space: Space) -> Tree | None:
-    """The tree of a space after a prefix; None where symbols are not single tokens.
+    """Builds the tree of a space after a prefix; None if symbols are not single tokens.
 
-    Checked on every pair of neighbouring symbols: a tokenizer that merges two digits anywhere
-    has no tree of digits.
+    Every pair of neighbouring symbols is checked: a tokenizer that merges any two digits has no
+    tree of digits.
     """
     symbols = space.symbols
     pairs = sum(len(a) * len(b) for a, b in pairwise(symbols))
@@ -83,21 +83,21 @@ def tree_of(tokenizer: Tokenizer, prefix: str, space: Space) -> Tree | None:
                 expected = [*base[:i], places[i][j], places[i + 1][k], *base[i + 2 :]]
                 if tokens({i: a, i + 1: b}) != expected:
                     return None
-    except UsageError:  # the tokenizer does not give some value back
+    except UsageError:  # the tokenizer does not decode some value correctly
         return None
     prompt = (tokenizer.start, *tokenizer.encode(prefix))
     return Tree(prompt, tuple(map(tuple, places)))
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search saw.
+class Visited:
+    """The result of a search.
 
-    log_probs: shape (n,), nats, of the candidates found, the most likely first.
-    symbols: shape (n, places): which symbol they have at each place.
-    pending, below: shape (p,): log-probability of each unopened prefix, and how many candidates
-        begin with it. Whatever was below the floor is in neither.
-    opened: how many prefixes were asked about.
+    log_probs: shape (n,), nats: visited candidates, the most likely first.
+    symbols: shape (n, places): index of their symbol at each place.
+    pending, below: shape (p,): log-probability (nats) of each unopened prefix, and the number of
+        candidates that begin with it. Prefixes below the floor are left out.
+    opened: number of opened prefixes.
     """
 
     log_probs: np.ndarray
@@ -107,12 +107,12 @@ class Found:
     opened: int
 
     def places(self, symbols: Sequence[Sequence[int]]) -> np.ndarray:
-        """(s,), int: where in the arrays each secret with these symbols is; −1: not found."""
+        """Locates secrets with these symbols in the arrays: shape (s,), int; −1 if not visited."""
         at = np.full(len(symbols), -1)
         if not len(self.symbols):
             return at
         powers = np.array(1_000_003, np.int64) ** np.arange(self.symbols.shape[1])  # modulo 2⁶⁴
-        codes = self.symbols @ powers  # may collide: equal ones are looked at again
+        codes = self.symbols @ powers  # may collide, so equal codes are compared below
         for i, row in enumerate(np.array(symbols, dtype=np.int64).reshape(-1, len(powers))):
             alike = np.flatnonzero(codes == row @ powers)
             same = alike[(self.symbols[alike] == row).all(axis=1)]
@@ -120,14 +120,14 @@ class Found:
         return at
 
     def ranks(self, log_prob: float, tolerance: float) -> tuple[int, int]:
-        """Certified (best, worst) rank of a secret of this log-probability at or above the floor.
+        """Certifies the (best, worst) rank of a secret with this log-probability, above the floor.
 
-        Differences up to `tolerance` (nats) count as ties, and ties against the secret. Under a
-        prefix of probability P at most P/p candidates can be as likely as p.
+        Differences up to `tolerance` (nats) are ties, and ties count against the secret. A prefix
+        of probability P has at most P/p candidates of probability p or more.
         """
         better = int((self.log_probs > log_prob + tolerance).sum())
         as_good = int((self.log_probs >= log_prob - tolerance).sum())
-        with np.errstate(invalid="ignore"):  # −∞ under −∞: as good as all that begin with it
+        with np.errstate(invalid="ignore"):  # −∞ against −∞: all its candidates may be as likely
             room = np.exp(np.fmin(self.pending - (log_prob - tolerance), 700.0))
         hidden = float(np.minimum(self.below, np.floor(room)).sum())
         return better + 1, max(better + 1, as_good + int(hidden))
@@ -135,9 +135,12 @@ class Found:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Prefixes, or candidates: symbols (n, places), length (n,), log-probability (n,) in nats, and
-    that of the most likely sibling (n,): siblings share their context, so that opening them
-    together saves time (but no queries, where they are counted)."""
+    """Prefixes or candidates.
+
+    symbols: shape (n, places). lengths: shape (n,). log_probs: shape (n,), nats.
+    eldest: shape (n,), nats: log-probability of the most likely sibling. Siblings share a context,
+        so opening them together saves time, but no queries.
+    """
 
     symbols: np.ndarray
     lengths: np.ndarray
@@ -166,12 +169,14 @@ def search(
     budget: int | None = None,
     enough: int | None = None,
     seconds: float | None = None,
-) -> Found:
+) -> Visited:
     """Opens the most likely prefixes first, until no candidate at or above `floor` (nats) is left.
 
-    Many at a time, but few enough that half the budget follows a memorised secret to its end.
-    budget: prefixes opened at most. enough: stops once so many candidates are more likely than
-    anything unopened. seconds: stops after so long, where another run will not stop again.
+    Prefixes are opened in batches, small enough that half the budget can follow a memorised secret
+    to its end.
+    budget: most prefixes to open.
+    enough: stops when this many candidates are at least as likely as all unopened prefixes.
+    seconds: stops after this time, at a place that differs between runs.
     """
     places = len(tree.places)
     until = math.inf if seconds is None else time.monotonic() + seconds
@@ -184,7 +189,9 @@ def search(
     while len(waiting) and opened < limit and time.monotonic() < until:
         likely = waiting.eldest if predictor.remaining is None else waiting.log_probs
         batch = np.argsort(-likely, kind="stable")[: min(width, limit - opened)]
-        batch = batch[np.argsort(waiting.lengths[batch], kind="stable")]  # few calls, many in each
+        batch = batch[
+            np.argsort(waiting.lengths[batch], kind="stable")
+        ]  # few calls with many contexts
         children, answered = _open(predictor, tree, waiting.take(batch), floor)
         opened += answered
         waiting = waiting.take(np.delete(np.arange(len(waiting)), batch[:answered]))
@@ -192,23 +199,23 @@ def search(
         leaves = leaves.with_(children.take(whole))
         waiting = waiting.with_(children.take(~whole))
         if answered < len(batch):
-            break  # STOP: what came after was not answered by the release
+            break  # STOP: the release did not answer the rest
         if enough is not None and _above(leaves, waiting) >= enough:
             break
     leaves = leaves.take(np.argsort(-leaves.log_probs, kind="stable"))
     below = np.array([float(tree.below(int(length))) for length in range(places + 1)])
     pending = below[waiting.lengths]
-    return Found(leaves.log_probs, leaves.symbols, waiting.log_probs, pending, opened)
+    return Visited(leaves.log_probs, leaves.symbols, waiting.log_probs, pending, opened)
 
 
 def _root(tree: Tree) -> _Nodes:
-    symbols = np.zeros((1, len(tree.places)), np.int32)  # there can be millions
+    symbols = np.zeros((1, len(tree.places)), np.int32)  # small, for millions of rows
     return _Nodes(symbols, np.zeros(1, int), np.zeros(1), np.zeros(1))
 
 
 def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tuple[_Nodes, int]:
-    """The children, at or above the floor, of the nodes that were answered, in the nodes' order
-    within each length; and how many nodes that were."""
+    """Opens nodes: gives their children at or above the floor, in order within each length, and
+    the number of leading nodes that the release answered."""
     made, answered = nodes.take(np.zeros(0, int)), 0
     contexts = [tree.context(row, n) for row, n in zip(nodes.symbols, nodes.lengths, strict=True)]
     first = 0
@@ -225,7 +232,7 @@ def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tupl
 
 
 def _children(parents: _Nodes, log_probs: np.ndarray) -> _Nodes:
-    """All children of parents of one length, given the log-probabilities (n, symbols) of each."""
+    """Makes all children of parents of equal length from log-probabilities (n, symbols), nats."""
     n, c = log_probs.shape
     total = parents.log_probs[:, None] + log_probs
     symbols = np.repeat(parents.symbols, c, axis=0)
@@ -240,16 +247,16 @@ def _children(parents: _Nodes, log_probs: np.ndarray) -> _Nodes:
 
 
 def _above(leaves: _Nodes, waiting: _Nodes) -> int:
-    """How many candidates are at least as likely as anything unopened."""
+    """Counts the candidates that are at least as likely as all unopened prefixes."""
     most = waiting.log_probs.max(initial=-math.inf)
     return int((leaves.log_probs >= most).sum())
 
 
 def beam(predictor: Predictor, tree: Tree, width: int) -> list[list[int]]:
-    """The symbols of the likeliest candidates that a beam of this width finds, likeliest first.
+    """Finds likely candidates by beam search; gives their symbols, the likeliest first.
 
-    Asks about at most `width` prefixes a place, and may miss what a worse beginning leads to.
-    Nothing where the budget or STOP cuts it short.
+    Queries at most `width` prefixes a place, and can miss candidates with an unlikely beginning.
+    Gives an empty list if the budget or STOP ends the search early.
     """
     nodes = _root(tree)
     for _ in tree.places:
@@ -259,5 +266,5 @@ def beam(predictor: Predictor, tree: Tree, width: int) -> list[list[int]]:
         if answered < len(nodes):
             return []
         nodes = children.take(np.argsort(-children.log_probs, kind="stable")[:width])
-    found: list[list[int]] = nodes.symbols.tolist()
-    return found
+    symbols: list[list[int]] = nodes.symbols.tolist()
+    return symbols

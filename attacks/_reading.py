@@ -1,4 +1,4 @@
-"""Secrets read under a release: their log-probabilities, as far as its budget goes."""
+"""Reads log-probabilities of secrets under a release, within its budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCORED_AT_ONCE = 4096
 
 
 def read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
-    """log-probability of each secret, as many as the budget allows in the order given; else NaN."""
+    """Reads the log-probability of each secret, nats, in order; NaN beyond the budget."""
     log_probs = np.full(len(secrets), np.nan)
     if predictor.readable < Access.SCORE:
         return log_probs
@@ -27,7 +27,7 @@ def read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
 def log_probs_of(
     predictor: Predictor, prefixes: Sequence[str], values: Sequence[str]
 ) -> np.ndarray:
-    """Summed log-probability of each value after its prefix, nats; NaN where STOP cut it off."""
+    """Sums the log-probability of each value after its prefix, nats; NaN if STOP interrupted it."""
     tokenizer = predictor.tokenizer
     log_probs = []
     for first in range(0, len(values), _SCORED_AT_ONCE):

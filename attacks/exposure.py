@@ -1,15 +1,16 @@
-"""Canary exposure: how far up does a planted secret stand among all it could have been?
+"""Canary exposure: ranks each planted secret among all values that it could have had.
 
-Exposure = log₂|R| − log₂ rank (Carlini et al. 2019, arXiv 1802.08232), the rank by the summed
-log-probability of the whole secret. Ranks are counted exactly, by a pruned search of the tree of
-candidates that all secrets of a space share; where a budget stops it, they are certified between
-two bounds. Spaces without a tree are sampled.
+Exposure = log₂|R| − log₂ rank, in bits (Carlini et al. 2019, arXiv 1802.08232), ranking by the
+summed log-probability of the whole secret. Ranks are exact, from one pruned search of the tree of
+candidates for all secrets of a space. If the budget stops the search, ranks have certified bounds.
+Spaces without a tree are sampled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -17,38 +18,34 @@ from attacks._prefix_tree import search, tree_of
 from attacks._ranking import COLUMNS, counted, sampled
 from attacks._reading import log_probs_of, read
 from audit.core.attack import Attack, Knowledge
-from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Ranks
 from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation
+from audit.core.rules import Rule, at_least, check_fields
 from audit.core.secret import Secret, Space
 
-_SLACK = 0.1  # nats: bfloat16 may read a secret so much less likely on its second reading
+_SLACK = 0.1  # nats: two readings of a secret in bfloat16 can differ by this much
 
 
 @dataclass(frozen=True)
 class Exposure(Attack):
-    """Ranks each id among all that its digits allow.
+    """Ranks each id among all values of as many digits.
 
-    budget: prefixes opened at most in one session, over all spaces; 10⁶ candidates have 111,111.
-    samples: candidates drawn where a rank could not be counted: for the estimate between certified
-        bounds, and for spaces without a tree.
-    seconds: stops the search after so long; another run will not stop at the same place.
+    budget: most prefixes to open in a session, over all spaces (10⁶ candidates have 111,111); at
+        least 1.
+    samples: candidates to sample if a rank cannot be counted exactly, for the estimate between its
+        bounds and for spaces without a tree; at least 1.
+    seconds: most seconds of search in a session, after which results differ between runs; default
+        no limit; above 0.
     """
 
-    budget: int = 120_000
-    samples: int = 1000
-    seconds: float | None = None
+    budget: Annotated[int, at_least(1)] = 120_000
+    samples: Annotated[int, at_least(1)] = 1000
+    seconds: Annotated[float | None, Rule("above 0", lambda seconds: seconds > 0)] = None
     kinds = ("id",)
     access = Access.SCORE
 
     def __post_init__(self) -> None:
-        for name in ("budget", "samples"):
-            if getattr(self, name) < 1:
-                raise UsageError(
-                    f"exposure: {name} is {getattr(self, name)}; it must be at least 1"
-                )
-        if self.seconds is not None and not self.seconds > 0:
-            raise UsageError(f"exposure: seconds is {self.seconds}; it must be above 0")
+        check_fields("exposure", self)
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
         values = [continuation(tokenizer, s.prefix, s.value) for s in secrets]
@@ -64,8 +61,8 @@ class Exposure(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Reads every secret first; with the queries that are left it searches, and, where queries
-        are counted, samples."""
+        """Reads every secret first, then spends the remaining queries on searching and, in sessions
+        with a budget, on sampling."""
         log_probs = read(predictor, secrets)
         columns = {name: np.full(len(secrets), np.nan) for name in COLUMNS}
         spaces = _spaces(secrets)
@@ -81,7 +78,7 @@ class Exposure(Attack):
             ranked = self._ranked(predictor, group, log_probs[known], knowledge.stream)
             for name, column in ranked.items():
                 columns[name][known] = column
-        searched = (columns["exact"] >= 0).any()  # sampled ranks are read from scores alone
+        searched = (columns["exact"] >= 0).any()  # sampled ranks need scores only
         access = Access.DISTRIBUTION if searched else Access.SCORE
         return [Ranks(log_probs, access=access, **columns)]  # type: ignore[arg-type]
 
@@ -92,7 +89,7 @@ class Exposure(Attack):
         log_probs: np.ndarray,
         stream: np.random.Generator,
     ) -> dict[str, np.ndarray]:
-        """The columns of Ranks for secrets of one space."""
+        """Computes the columns of Ranks for secrets of one space."""
         size, tree = group.space.size, None
         tails = [continuation(predictor.tokenizer, group.prefix, v) for v in group.values]
         if predictor.readable >= Access.DISTRIBUTION:
@@ -102,21 +99,21 @@ class Exposure(Attack):
             return sampled(drawn, log_probs, size, stream)
         floor = float(log_probs.min()) - _SLACK
         budget, references, left = group.budget, None, predictor.remaining
-        if left is not None:  # one half for the guess, what it leaves for the search
+        if left is not None:  # at most half for samples, the rest for the search
             references = self._references(predictor, group, stream, budget // 2)
             budget -= left - (predictor.remaining or 0)
-        found = search(predictor, tree, floor, budget, seconds=group.seconds)
-        if references is None and len(found.pending):
+        visited = search(predictor, tree, floor, budget, seconds=group.seconds)
+        if references is None and len(visited.pending):
             references = self._references(predictor, group, stream, group.budget)
-        return counted(found, [*map(tree.symbols, tails)], log_probs, references, size)
+        return counted(visited, [*map(tree.symbols, tails)], log_probs, references, size)
 
     def _references(
         self, predictor: Predictor, group: _Group, stream: np.random.Generator, budget: int
     ) -> np.ndarray:
-        """log-probabilities of candidates drawn like the secrets, those that were answered; where
-        queries are counted, no more than so many of them pay for.
+        """Reads log-probabilities, nats, of answered candidates that are drawn like the secrets.
 
-        One that is drawn twice, or is itself a secret, only counts against the secrets.
+        budget: most queries, in sessions with a budget. Candidates that are drawn twice, or are
+        secrets themselves, can only worsen the ranks of secrets.
         """
         if predictor.readable < Access.SCORE:
             return np.zeros(0)
@@ -130,7 +127,7 @@ class Exposure(Attack):
 
 @dataclass(frozen=True)
 class _Group:
-    """Secrets of one space, after one prefix, and their share of the budget."""
+    """Secrets of one space after one prefix, with their share of the budget."""
 
     prefix: str
     space: Space
@@ -140,7 +137,7 @@ class _Group:
 
 
 def _spaces(secrets: Sequence[Secret]) -> dict[tuple[str, Space], list[int]]:
-    """Places of the secrets of each prefix and space."""
+    """Groups the indices of secrets by prefix and space."""
     groups: dict[tuple[str, Space], list[int]] = {}
     for i, secret in enumerate(secrets):
         if secret.space is not None:

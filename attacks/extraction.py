@@ -1,10 +1,12 @@
-"""Code extraction: does the release, asked often enough, give planted codes away?
+"""Code extraction: counts planted codes among generations of the release.
 
-The experiment of SubMix (arXiv 2201.00971, section 4.2): g generations from the prompt before the
-codes; a generation that is exactly one of them is a hit. Where the auditor may read probabilities:
-the chance of each code per generation, and with it (n, p)-discoverable extraction (arXiv
-2410.19482); the most likely codes of all, by search; and whether the second half of a record
-follows from its first (arXiv 2202.07646).
+The experiment of SubMix (arXiv 2201.00971, section 4.2) samples g generations from the prompt
+before the codes; a generation that equals a code is a hit. If the auditor can read probabilities,
+the attack also gives
+- the probability of each code per generation, for (n, p)-discoverable extraction (arXiv
+  2410.19482),
+- the most likely codes of all, by search,
+- whether the first half of a record is continued with its second half (arXiv 2202.07646).
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from attacks._prefix_tree import Tree, beam, search, tree_of
 from attacks._reading import read
 from audit.core.attack import Attack, Knowledge
-from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
 from audit.core.predictor import (
     Access,
@@ -29,38 +31,32 @@ from audit.core.predictor import (
     continuation,
     record_tokens,
 )
+from audit.core.rules import at_least, check_fields, one_of
 from audit.core.secret import Secret
-
-SEARCHES = ("best_first", "beam")
 
 
 @dataclass(frozen=True)
 class Extraction(Attack):
-    """Samples generations from the prompt and counts those that are a planted code.
+    """Samples generations from the prompt and counts those that equal a planted code.
 
-    generations: g, how many are sampled; fewer where a session's budget does not reach.
-    searched: how many of the most likely codes are looked up, with what queries are left.
-    search: best_first finds exactly the most likely ones; beam asks fewer queries.
-    budget: prefixes opened at most by that search; where it finds nothing within it, a beam does.
-    suffix: tokens that must follow, exactly, from the first half of a record; 0 for no records.
+    generations: number of generations g, fewer if the session's budget is too small; at least 1.
+    searched: number of most likely codes to find with the remaining queries; at least 0.
+    search: "best_first" finds exactly the most likely codes; "beam" needs fewer queries.
+    budget: most prefixes that best_first opens before a beam takes over; at least 1.
+    suffix: tokens of the second half of a record that must follow verbatim; at least 0, where 0
+        skips records.
     """
 
-    generations: int = 100
-    searched: int = 100
-    search: str = "best_first"
-    budget: int = 20_000
-    suffix: int = 50
+    generations: Annotated[int, at_least(1)] = 100
+    searched: Annotated[int, at_least(0)] = 100
+    search: Annotated[str, one_of("best_first", "beam")] = "best_first"
+    budget: Annotated[int, at_least(1)] = 20_000
+    suffix: Annotated[int, at_least(0)] = 50
     kinds = ("code", "record")
     access = Access.GENERATE
 
     def __post_init__(self) -> None:
-        for name, least in (("generations", 1), ("searched", 0), ("budget", 1), ("suffix", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(
-                    f"extraction: {name} is {getattr(self, name)}; it must be at least {least}"
-                )
-        if self.search not in SEARCHES:
-            raise UsageError(f"extraction: search is {self.search!r}; it can be best_first or beam")
+        check_fields("extraction", self)
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
         codes = _of("code", secrets)
@@ -69,8 +65,8 @@ class Extraction(Attack):
         halves = sum(len(_halves(tokenizer, text, self.suffix)[1]) for text in records)
         size = max((s.space.size for s in secrets if s.space is not None), default=0)
         beam = self.searched * max(values, default=0)
-        asked = min(size // 9, self.budget) if self.search == "best_first" else 0
-        searched = (asked + beam) if self.searched else 0
+        opened = min(size // 9, self.budget) if self.search == "best_first" else 0
+        searched = (opened + beam) if self.searched else 0
         return self.generations * max(values, default=0) + sum(values) + halves + searched
 
     def trials(self) -> int:
@@ -83,7 +79,7 @@ class Extraction(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Generates first, then reads probabilities, then searches, with what budget is left."""
+        """Generates first, then reads probabilities, then searches with the remaining budget."""
         evidence: list[Evidence] = []
         codes = _of("code", secrets)
         if codes:
@@ -98,7 +94,7 @@ class Extraction(Attack):
     def _generate(
         self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
     ) -> Hits:
-        """g generations, shared among the distinct prompts; those after STOP do not count."""
+        """Samples g generations, shared among the distinct prompts; drops those after STOP."""
         tokenizer = predictor.tokenizer
         lengths = [len(continuation(tokenizer, secrets[i].prefix, secrets[i].value)) for i in codes]
         length = max(lengths)
@@ -106,20 +102,20 @@ class Extraction(Attack):
         g = self.generations
         if predictor.remaining is not None:
             g = min(g, predictor.remaining // length)
-        asked = [prefixes[i % len(prefixes)] for i in range(g)]
-        prompts = [[tokenizer.start, *tokenizer.encode(prefix)] for prefix in asked]
+        chosen = [prefixes[i % len(prefixes)] for i in range(g)]
+        prompts = [[tokenizer.start, *tokenizer.encode(prefix)] for prefix in chosen]
         answers = predictor.generate(prompts, length)
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
-        kept = [(p, a) for p, a in zip(asked, answers, strict=True) if a.answered == length]
-        texts = tuple(_code(tokenizer.decode(a.tokens)) for _, a in kept)
-        found = [index.get((p, text), -1) for (p, _), text in zip(kept, texts, strict=True)]
+        full = [(p, a) for p, a in zip(chosen, answers, strict=True) if a.answered == length]
+        texts = tuple(_code(tokenizer.decode(a.tokens)) for _, a in full)
+        found = [index.get((p, text), -1) for (p, _), text in zip(full, texts, strict=True)]
         repeats = tuple(Counter(texts).values())
         return Hits(np.array(found, dtype=np.int64), repeats, texts, kind="code")
 
     def _search(
         self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
     ) -> Hits:
-        """The most likely codes after each prompt, as many of each; each is tried once."""
+        """Finds the most likely codes after each prompt, equally many for each."""
         prefixes = list(dict.fromkeys(secrets[i].prefix for i in codes))
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
         found: list[int] = []
@@ -141,16 +137,16 @@ class Extraction(Attack):
 
     def _most_likely(self, predictor: Predictor, tree: Tree, wanted: int) -> list[list[int]]:
         if self.search == "best_first":
-            found = search(predictor, tree, budget=self.budget, enough=wanted)
-            chosen: list[list[int]] = found.symbols[:wanted].tolist()
+            visited = search(predictor, tree, budget=self.budget, enough=wanted)
+            chosen: list[list[int]] = visited.symbols[:wanted].tolist()
             if chosen:
                 return chosen
         return beam(predictor, tree, wanted)
 
     def _continue(self, predictor: Predictor, secrets: Sequence[Secret]) -> Successes:
-        """Whether greedy decoding from the first half of a record gives the rest of it, verbatim.
+        """Tests whether greedy decoding of the first half of a record gives the rest verbatim.
 
-        A token at a time that is the case where every token of the rest is the most likely one.
+        It does if every token of the rest is the most likely one after the tokens before it.
         """
         won = np.full(len(secrets), np.nan)
         records = _of("record", secrets)
@@ -174,20 +170,20 @@ def _of(kind: str, secrets: Sequence[Secret]) -> list[int]:
 
 
 def _halves(tokenizer: Tokenizer, text: str, suffix: int) -> tuple[list[int], list[int]]:
-    """The first half of a record, with its start token, and at most `suffix` tokens after it."""
+    """Splits a record: its first half with the start token, and at most `suffix` tokens after."""
     tokens = record_tokens(tokenizer, text)[:-1]
     middle = (len(tokens) + 1) // 2
     return tokens[:middle], tokens[middle : middle + suffix]
 
 
 def _code(text: str) -> str:
-    """The digits a generation opens with, or the text itself where it opens with none."""
+    """Gives the leading digits of a generation, or the whole text if there are none."""
     match = re.match(r"\s*(\d+)", text)
     return match.group(1) if match else text
 
 
 def _read(predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]) -> Likelihoods:
-    """log-probability of each code, as many as the budget allows, in the order given."""
+    """Reads the log-probability of each code, nats, in order; NaN beyond the budget."""
     log_probs = np.full(len(secrets), np.nan)
     log_probs[list(codes)] = read(predictor, [secrets[i] for i in codes])
     return Likelihoods(log_probs, kind="code")

@@ -1,21 +1,21 @@
-"""Membership inference: was this record, or this code, in the training text?
+"""Membership inference: scores whether a record, or a code, was in the training text.
 
-The scores of Yeom et al. (arXiv 1709.01604: loss), Carlini et al. (arXiv 2012.07805: reference
-ratio, zlib), Shi et al. (arXiv 2310.16789: Min-K%) and Zhang et al. (arXiv 2404.02936: Min-K%++)
-all come from one pass of the release and one of the public model; with shadow models also those
-of Carlini et al. (arXiv 2112.03570: LiRA) and Zarifzadeh et al. (arXiv 2312.03262: RMIA).
+One pass of the release and one of the public model give the scores of Yeom et al. (arXiv
+1709.01604: loss), Carlini et al. (arXiv 2012.07805: reference ratio, zlib), Shi et al. (arXiv
+2310.16789: Min-K%) and Zhang et al. (arXiv 2404.02936: Min-K%++). Shadow models add those of
+Carlini et al. (arXiv 2112.03570: LiRA) and Zarifzadeh et al. (arXiv 2312.03262: RMIA).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from attacks import _membership_scores as scores
 from audit.core.attack import Attack, Knowledge
-from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import (
     Access,
@@ -27,14 +27,15 @@ from audit.core.predictor import (
     continuation,
     record_tokens,
 )
+from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
 from audit.core.secret import Secret
 
 ONE_PASS = ("loss", "ratio", "zlib", "min_k", "min_k_plus_plus")
 WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
-TARGETS = {"record": "record", "span": "code"}  # what is scored: the kind of secret it is of
+TARGETS = {"record": "record", "span": "code"}  # what is scored: its kind of secret
 
-_AT_ONCE = 256  # candidates; all but their scores is dropped before the next are read
-_POPULATION = 256  # held-out texts that RMIA compares with
+_AT_ONCE = 256  # candidates in memory at a time
+_POPULATION = 256  # held-out texts with which RMIA compares
 
 Piece = tuple[Tokens, Tokens]  # a context, and the tokens to score after it
 
@@ -43,45 +44,40 @@ Piece = tuple[Tokens, Tokens]  # a context, and the tokens to score after it
 class Membership(Attack):
     """Scores whole records and code spans: loss, ratio, zlib, Min-K%, Min-K%++, LiRA, RMIA.
 
-    shadows: how many shadow models LiRA and RMIA learn from, an even number; 0: neither is run.
-    k: the share of least likely tokens that Min-K% and Min-K%++ are the mean of.
-    gamma: γ of RMIA, the likelihood ratio from which on a candidate beats a held-out text.
+    shadows: number of shadow models for LiRA and RMIA; even; 0 skips both.
+    k: share of the least likely tokens that Min-K% and Min-K%++ average; above 0 and at most 1.
+    gamma: least likelihood ratio γ with which RMIA counts a held-out text as beaten; above 0.
     """
 
-    shadows: int = 0
-    k: float = 0.2
-    gamma: float = 1.0
+    shadows: Annotated[int, Rule("even, or 0 (none)", lambda n: n >= 0 and n % 2 == 0)] = 0
+    k: Annotated[float, SHARE] = 0.2
+    gamma: Annotated[float, POSITIVE] = 1.0
     kinds = tuple(TARGETS.values())
     access = Access.SCORE
 
     def __post_init__(self) -> None:
-        if self.shadows < 0 or self.shadows % 2:
-            raise UsageError(f"membership: shadows is {self.shadows}; it must be even, or 0 (none)")
-        if not 0 < self.k <= 1:
-            raise UsageError(f"membership: k is {self.k}; it must be above 0 and at most 1")
-        if not 0 < self.gamma < float("inf"):
-            raise UsageError(f"membership: gamma is {self.gamma}; it must be a positive number")
+        check_fields("membership", self)
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """All scores; without a public model the ratio is left out."""
+        """All scores; the ratio is left out later without a public model."""
         return ONE_PASS + (WITH_SHADOWS if self.shadows else ())
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """All tokens scored, but for RMIA's held-out texts: only free queries go to them."""
+        """Counts all scored tokens, except RMIA's held-out texts, which need unlimited sessions."""
         return sum(sum(target.lengths(tokenizer)) for target in _targets(secrets))
 
     def trials(self) -> int:
         return 1
 
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """One for each score of a target, and one for which of an owner's two codes is planted."""
+        """Counts one test for each score of a target, and one for the choice between two codes."""
         return len(self._names) * len(_targets(secrets)) + 1
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Of a limited budget each target gets the same share, and RMIA is left out."""
+        """Splits a limited budget equally among targets, and then leaves RMIA out."""
         shadows = knowledge.shadows if self.shadows else ()
         sessions = [predictor, *(shadow.predictor for shadow in shadows)]
         limits = [session.remaining for session in sessions if session.remaining is not None]
@@ -113,9 +109,10 @@ class Membership(Attack):
         public: Predictor | None,
         budget: int | None,
     ) -> tuple[np.ndarray, int]:
-        """(one column a candidate, NaN where it was not read; how many were read in windows).
+        """Computes a table of scores, and the number of candidates read in windows.
 
-        One row for each of ONE_PASS, then φ of each shadow. sessions: the release, the shadows.
+        The table has a row for each of ONE_PASS, then φ of each shadow, and a column for each
+        candidate, NaN if not read. sessions: the release, then the shadows.
         """
         release, *shadows = sessions
         readers = sessions if public is None else (*sessions, public)
@@ -135,7 +132,7 @@ class Membership(Attack):
         return table, windowed
 
     def _one_pass(self, read: np.ndarray, reference: np.ndarray, text: str) -> tuple[float, ...]:
-        """The scores of ONE_PASS, from what `_read` gives of one candidate."""
+        """Computes the scores of ONE_PASS from the result of `_read` for one candidate."""
         log_probs, moments = read[0], read[1:]
         loss = float(log_probs.mean())
         return (
@@ -149,10 +146,10 @@ class Membership(Attack):
 
 @dataclass(frozen=True)
 class _Target:
-    """The candidates of one kind: secrets of one text, such as the two slots of a record, are one.
+    """The candidates of one kind. Secrets with equal text, as both slots of a record, are one.
 
-    texts: (prefix, what is scored) of each. places: shape (s,): the candidate that each secret is;
-    −1: it is of another kind.
+    texts: (prefix, scored text) of each candidate.
+    places: shape (s,): index of the candidate of each secret; −1 for secrets of another kind.
     """
 
     name: str
@@ -160,7 +157,7 @@ class _Target:
     places: np.ndarray
 
     def tokens(self, tokenizer: Tokenizer, i: int) -> Piece:
-        """Candidate i, whole."""
+        """Gives context and scored tokens of candidate i."""
         prefix, text = self.texts[i]
         if self.name == "record":
             start, *rest = record_tokens(tokenizer, text)
@@ -168,11 +165,11 @@ class _Target:
         return [tokenizer.start, *tokenizer.encode(prefix)], continuation(tokenizer, prefix, text)
 
     def lengths(self, tokenizer: Tokenizer) -> list[int]:
-        """How many tokens of each candidate are scored."""
+        """Counts the scored tokens of each candidate."""
         return [len(self.tokens(tokenizer, i)[1]) for i in range(len(self.texts))]
 
     def reach(self, release: Predictor, budget: int | None) -> int:
-        """How many candidates, from the first on, can be read; known before any is."""
+        """Counts the leading candidates that the budget allows, before any is read."""
         if release.readable < Access.SCORE:
             return 0
         if budget is None:
@@ -180,19 +177,19 @@ class _Target:
         return affordable(self.lengths(release.tokenizer), budget)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """(s,) from one value a candidate; NaN for secrets of another kind."""
+        """Expands one value a candidate to one a secret, (s,); NaN for another kind."""
         spread: np.ndarray = np.append(values, np.nan)[self.places]
         return spread
 
     def present(self, present: np.ndarray) -> np.ndarray:
-        """One bool a candidate, from (s,): it is present where any of its secrets is."""
-        ours = self.places >= 0
-        found: np.ndarray = np.bincount(self.places[ours], present[ours], len(self.texts)) > 0
-        return found
+        """Reduces bools (s,) to one a candidate: present if any of its secrets is."""
+        own = self.places >= 0
+        any_present: np.ndarray = np.bincount(self.places[own], present[own], len(self.texts)) > 0
+        return any_present
 
 
 def _targets(secrets: Sequence[Secret]) -> list[_Target]:
-    """The targets that there are secrets of."""
+    """Groups secrets into targets; omits targets without secrets."""
     targets = []
     for name, kind in TARGETS.items():
         order: dict[tuple[str, str], int] = {}
@@ -207,8 +204,8 @@ def _targets(secrets: Sequence[Secret]) -> list[_Target]:
 
 
 def _windows(head: Tokens, tail: Tokens, context: int) -> list[Piece]:
-    """A text in pieces that fit: the first sees what fits of the head, each other one the last
-    token of the one before it."""
+    """Cuts a text into pieces that fit the context: the first sees as much of the head as fits,
+    the next ones the last token of the piece before."""
     seen = head[-max(1, context + 1 - len(tail)) :]
     return [
         (tail[first - 1 : first] if first else seen, tail[first : first + context])
@@ -219,9 +216,9 @@ def _windows(head: Tokens, tail: Tokens, context: int) -> list[Piece]:
 def _read(
     session: Predictor, texts: Sequence[Sequence[Piece]], moments: bool = False
 ) -> list[np.ndarray]:
-    """One pass. (3, t) of each text: log-probability, μ and σ of each token, nats.
+    """Reads log-probability, μ and σ of each token in one pass: (3, t) for each text, nats.
 
-    NaN: texts that were not answered to the end before STOP; moments not asked for.
+    NaN: texts not fully answered before STOP; moments that were not requested.
     """
     pieces = [piece for text in texts for piece in text]
     heads, tails = [head for head, _ in pieces], [tail for _, tail in pieces]
@@ -233,18 +230,18 @@ def _joined(answers: Sequence[Answer]) -> np.ndarray:
     read = np.full((3, sum(len(answer.tokens) for answer in answers)), np.nan)
     if all(answer.answered == len(answer.tokens) for answer in answers):
         read[0] = np.concatenate([answer.log_probs for answer in answers])
-        asked = [answer.moments for answer in answers if answer.moments is not None]
-        read[1:] = np.concatenate(asked, axis=1) if asked else np.nan
+        moments = [answer.moments for answer in answers if answer.moments is not None]
+        read[1:] = np.concatenate(moments, axis=1) if moments else np.nan
     return read
 
 
 def _phi(session: Predictor, texts: Sequence[Sequence[Piece]]) -> np.ndarray:
-    """φ of each text, shape (n,), nats."""
+    """Computes φ of each text, shape (n,), nats."""
     return np.array([read[0].mean() for read in _read(session, texts)])
 
 
 def _population(sessions: Sequence[Predictor], heldout: Sequence[str]) -> np.ndarray:
-    """φ of the first window of each held-out text under each session, (number of sessions, m)."""
+    """Computes φ of the first window of each held-out text, shape (sessions, m), nats."""
     if not heldout:
         return np.empty((len(sessions), 0))
     whole = [record_tokens(sessions[0].tokenizer, text) for text in heldout]

@@ -1,15 +1,16 @@
-"""Name leak: does the release name people whom it was trained on?
+"""Name leak: counts generated texts that name people of the training data.
 
-R_name of SeqPATE (Tian et al., NeurIPS 2022, appendix): the share of generated texts that contain
-the full name of a user of the training data. Texts are prompted by the first tokens of held-out
-texts, and a name that stands in the prompt is no leak. Beside it, where probabilities can be read,
-each name is reconstructed from the text before it, against decoys.
+R_name of SeqPATE (Tian et al., NeurIPS 2022, appendix) is the share of generated texts that contain
+the full name of a user of the training data. Prompts are the first tokens of held-out texts, and
+names in the prompt do not count. If probabilities can be read, each name is also reconstructed from
+the text before it, against decoys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -19,42 +20,40 @@ from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Mentions, Successes
 from audit.core.language_model import runs_of
 from audit.core.predictor import Access, Predictor, Tokenizer, Tokens, affordable
+from audit.core.rules import at_least, check_fields
 from audit.core.secret import Secret
 
-_AT_ONCE = 512  # queries of one call: a session may hold a whole distribution for each of them
-_ATTEMPTS = 100  # draws from a small space for each decoy wanted
+_AT_ONCE = 512  # queries a call: a session may store a whole distribution for each
+_ATTEMPTS = 100  # most draws for each decoy, which a small space repeats
 
 
 @dataclass(frozen=True)
 class NameLeak(Attack):
-    """Counts generated texts that name somebody, and picks each name out of decoys.
+    """Counts generated texts that name users, and reconstructs each name against decoys.
 
-    generations: how many texts are sampled; fewer where a session's budget does not reach.
-    length: tokens of each.
-    prefix: tokens of the held-out text that it is prompted with, after the start token.
-    decoys: names that each secret's name is compared with; fewer where there are not as many.
-    pipeline: name or folder of an installed trained spaCy pipeline, for names of anybody else.
+    generations: number of generated texts, fewer if the session's budget is too small; at least 1.
+    length: tokens of each generated text; at least 1.
+    prefix: tokens of a held-out text that form a prompt after the start token; at least 0.
+    decoys: names compared with each name, fewer if there are not enough; at least 1.
+    pipeline: name or folder of a trained spaCy pipeline to count names of other people, too;
+        default none.
     """
 
-    generations: int = 100
-    length: int = 32
-    prefix: int = 4
-    decoys: int = 9
+    generations: Annotated[int, at_least(1)] = 100
+    length: Annotated[int, at_least(1)] = 32
+    prefix: Annotated[int, at_least(0)] = 4
+    decoys: Annotated[int, at_least(1)] = 9
     pipeline: str | None = None
     kinds = ("name",)
     access = Access.GENERATE
 
     def __post_init__(self) -> None:
-        least = {"generations": 1, "length": 1, "prefix": 0, "decoys": 1}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if value < smallest:
-                raise UsageError(f"name_leak: {name} is {value}; it must be at least {smallest}")
+        check_fields("name_leak", self)
         if self.pipeline is not None:
-            _names.load_pipeline(self.pipeline)  # a missing one is told before anything is trained
+            _names.load_pipeline(self.pipeline)  # reports a missing one before any training
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """Every decoy is counted as long as the longest name among the secrets."""
+        """Bounds the queries, counting every decoy as long as the longest name of the secrets."""
         targets = [secrets[i] for i in _names.attributable(secrets).values()]
         tails = [_names.continuations(tokenizer, s.prefix, [s.value])[1][0] for s in targets]
         longest = max(map(len, tails), default=0)
@@ -64,13 +63,13 @@ class NameLeak(Attack):
         return self.generations
 
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """The names generated, and the names reconstructed."""
+        """Counts two tests: of generated names, and of reconstructed names."""
         return 2
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Generates first; of a limited budget one half is left for reading, where one may."""
+        """Generates first; of a limited budget, half is reserved for reading if it is possible."""
         reads = predictor.readable >= Access.SCORE
         budget = predictor.remaining
         if budget is not None and reads:
@@ -83,8 +82,7 @@ class NameLeak(Attack):
     def _generate(
         self, predictor: Predictor, texts: Sequence[str], count: int
     ) -> list[tuple[str, str]]:
-        """(prompt, whole text) of each generation; those after STOP are the public model's and
-        left out."""
+        """Generates (prompt, whole text); drops texts after STOP, which are the public model's."""
         prompts = _names.prompts(predictor.tokenizer, texts, self.prefix, count)
         needed = self.length + max(map(len, prompts), default=0)
         if needed > predictor.max_length:
@@ -102,7 +100,7 @@ class NameLeak(Attack):
     def _mentions(
         self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret]
     ) -> Mentions:
-        """Whom each generated text names, its prompt apart."""
+        """Finds the people that each generated text names after its prompt."""
         find = _names.finder(secret.value for secret in secrets)
         index = _names.attributable(secrets)
         named = [
@@ -112,7 +110,7 @@ class NameLeak(Attack):
         others = np.full(len(generated), np.nan)
         if self.pipeline is not None:
             pipeline = _names.load_pipeline(self.pipeline)
-            others[:] = [_names.others(pipeline, find, *one) for one in generated]
+            others[:] = [_names.names_another(pipeline, find, *one) for one in generated]
         return Mentions(
             named=tuple(tuple(sorted(indices)) for indices in named),
             others=others,
@@ -121,7 +119,7 @@ class NameLeak(Attack):
 
 
 def _read(tokenizer: Tokenizer, prompt: Tokens, generated: Tokens) -> tuple[str, str]:
-    """(the prompt as text, the whole text with it), both without the start token."""
+    """Decodes the prompt and the whole text, both without the start token."""
     given = list(prompt[1:])
     return (
         tokenizer.decode(given),
@@ -131,7 +129,7 @@ def _read(tokenizer: Tokenizer, prompt: Tokens, generated: Tokens) -> tuple[str,
 
 @dataclass(frozen=True)
 class _Contest:
-    """One name against its decoys. tails: the tokens of each after `head`, the name's first."""
+    """One name against its decoys. tails: tokens of each after `head`, beginning with the name."""
 
     name: str
     head: list[int]
@@ -139,14 +137,14 @@ class _Contest:
 
     @property
     def cost(self) -> int:
-        """Queries."""
+        """Number of queries."""
         return sum(map(len, self.tails))
 
 
 def _contests(
     predictor: Predictor, secrets: Sequence[Secret], decoys: int, knowledge: Knowledge
 ) -> list[_Contest]:
-    """One contest for each name, in the order of the secrets, all with as many decoys."""
+    """Makes one contest for each name, in the order of secrets, with equally many decoys."""
     taken = {secret.value for secret in secrets}
     people = dict.fromkeys(knowledge.names)
     pool = [name for name in people if name.strip() and name not in taken]
@@ -158,7 +156,7 @@ def _contests(
         values = [target.value, *names[:fewest]]
         context, tails = _names.continuations(predictor.tokenizer, target.prefix, values)
         head = [predictor.tokenizer.start, *context]
-        # the same context for all of them: as much as the longest leaves room for
+        # all use the same context, which leaves room for the longest tail
         room = predictor.max_length - max(map(len, tails))
         if fewest and room > 0 and all(tails):
             contests.append(_Contest(target.value, head[-room:], tails))
@@ -172,7 +170,7 @@ def _decoys(
     taken: set[str],
     stream: np.random.Generator,
 ) -> list[str]:
-    """At most `count` different names of nobody's: from the secret's own space, or the pool."""
+    """Draws up to `count` distinct names of no user, from the secret's space or the pool."""
     if secret.space is None:
         return [pool[int(i)] for i in stream.permutation(len(pool))[:count]]
     drawn: dict[str, None] = {}
@@ -188,7 +186,7 @@ def _decoys(
 def _reconstruct(
     predictor: Predictor, secrets: Sequence[Secret], contests: Sequence[_Contest]
 ) -> Successes:
-    """Whether each name is the most likely one, ties lost; as many as the budget allows."""
+    """Tests whether each name is the most likely one, ties lost, within the budget."""
     chosen = contests[: affordable([c.cost for c in contests], predictor.remaining)]
     won: dict[str, float] = {}
     for some in runs_of([contest.cost for contest in chosen], _AT_ONCE):
@@ -202,13 +200,13 @@ def _reconstruct(
 
 
 def _play(predictor: Predictor, contests: Sequence[_Contest]) -> dict[str, float]:
-    """Name → 1.0 or 0.0, of the contests that were answered in full."""
+    """Plays contests: maps names to 1.0 or 0.0; omits contests that STOP interrupted."""
     heads = [contest.head for contest in contests for _ in contest.tails]
     tails = [tail for contest in contests for tail in contest.tails]
     answers = iter(predictor.score(heads, tails))
     won = {}
     for contest in contests:
-        own, *others = [next(answers) for _ in contest.tails]
-        if all(a.answered == len(a.tokens) for a in (own, *others)):
-            won[contest.name] = float(own.log_probs.sum() > max(a.log_probs.sum() for a in others))
+        own, *decoys = [next(answers) for _ in contest.tails]
+        if all(a.answered == len(a.tokens) for a in (own, *decoys)):
+            won[contest.name] = float(own.log_probs.sum() > max(a.log_probs.sum() for a in decoys))
     return won

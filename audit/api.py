@@ -25,7 +25,7 @@ from audit.results.schema import Results
 
 if TYPE_CHECKING:
     from audit.gate.outcome import Outcome
-    from reports._figure import Table
+    from reports._content.table import Table
 
 __all__ = [
     "Figure",
@@ -51,7 +51,7 @@ _WIDTH = "46rem"  # of a figure: about a column of text
 
 
 class Settings(TypedDict, total=False):
-    """All settings, each as `audit run --help` and the README tell it."""
+    """All settings, each as in `audit run --help` and the README."""
 
     defense: str | Sequence[str]
     attack: str | Sequence[str]
@@ -89,9 +89,9 @@ class Planned:
 
 
 def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Planned:
-    """Resolves the settings of a run. Raises UsageError for whatever cannot be run."""
+    """Resolves the settings of a run. Raises UsageError for what cannot be run."""
     from audit.plan.execution import execution
-    from audit.plan.resolution import resolve
+    from audit.plan.resolve import resolve
     from audit.plan.settings import gather
     from audit.results.folder import find
     from audit.run import dry_run, pipeline
@@ -129,7 +129,7 @@ def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results
 
     plan: a plan file; settings given here go before its own. Progress and the folder are shown on
     stderr. In a script, call it under `if __name__ == "__main__"`, or with workers=1: other
-    processes train. Raises UsageError for whatever cannot be run.
+    processes train. Raises UsageError for what cannot be run.
     """
     return _carried_out(planned(plan, **settings))
 
@@ -137,7 +137,7 @@ def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results
 def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str:
     """Describes what the same call of `run` would do, and the least leak that it could show.
 
-    No model is loaded and nothing is written. Raises UsageError for whatever cannot be run.
+    No model is loaded and nothing is written. Raises UsageError for what cannot be run.
     """
     return planned(plan, **settings).describe()
 
@@ -204,9 +204,9 @@ def findings(results: Results) -> Findings:
 
 def figures(results: Results) -> Figures:
     """The figures of the report, as far as the run has data for them."""
-    from reports import _page, _sweep
+    from reports._content import page, sweep
 
-    _, drawn = (_page if results.sweep is None else _sweep).content(results)
+    _, drawn = (page if results.sweep is None else sweep).content(results)
     return Figures(tuple(Figure(f.title, f.caption, f.alternative, f.svg) for f in drawn))
 
 
@@ -279,28 +279,29 @@ class Findings:
 
 def _table(results: Results) -> Table:
     """Every finding in words, the same as the report's."""
-    from reports import _page, _words
-    from reports._figure import Table
+    from audit.results import words
+    from reports._content import page, wording
+    from reports._content.table import Table
 
-    clean = _page.inert(results)
+    clean = page.inert(results)
     rows = []
-    for release, name in zip(clean.releases, _page.labels(clean.releases), strict=True):
+    for release, name in zip(clean.releases, page.labels(clean.releases), strict=True):
         for f in release.findings:
             twins = f.control
             rows.append(
                 [
                     name,
-                    _words.words(f.attack),
-                    _words.metric(f.attack, f.metric),
-                    _words.measured(f.value, f.ci, f.unit),
-                    "none" if twins is None else _words.measured(twins.value, twins.ci, f.unit),
-                    _words.count(f.n),
+                    wording.spelled(f.attack),
+                    wording.metric(f.attack, f.metric),
+                    words.measured(f.value, f.ci, f.unit),
+                    "none" if twins is None else words.measured(twins.value, twins.ci, f.unit),
+                    words.integer(f.n),
                     f.verdict,
                     f.sentence,
                 ]
             )
     head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Verdict", "In words"]
-    return Table(_words.sentences(clean.headline, 700), head, rows)
+    return Table(wording.sentences(clean.headline, 700), head, rows)
 
 
 @dataclass(frozen=True)
@@ -318,9 +319,9 @@ class Figure:
     @property
     def picture(self) -> str:
         """A whole SVG document, dark on white."""
-        from reports import _svg
+        from reports._figures import svg
 
-        return _svg.on_paper(self.svg)
+        return svg.on_paper(self.svg)
 
     def __repr__(self) -> str:
         return self.alternative
@@ -328,9 +329,9 @@ class Figure:
     def _repr_html_(self) -> str:
         """An image apart from the page: its names meet no other figure's, and it runs nothing."""
         coded = base64.b64encode(self.picture.encode("utf-8")).decode("ascii")
-        told, caption = html.escape(self.alternative), html.escape(self.caption)
+        words, caption = html.escape(self.alternative), html.escape(self.caption)
         style = f"background:#fff;width:100%;max-width:{_WIDTH}"
-        image = f'<img style="{style}" alt="{told}" src="data:image/svg+xml;base64,{coded}"/>'
+        image = f'<img style="{style}" alt="{words}" src="data:image/svg+xml;base64,{coded}"/>'
         title = f"<strong>{html.escape(self.title)}</strong>"
         return f"<figure>{title}<br/>{image}<figcaption>{caption}</figcaption></figure>"
 

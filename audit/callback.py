@@ -29,7 +29,7 @@ from transformers import TrainerCallback
 
 from audit.canaries import coverage
 from audit.canaries import manifest as manifests
-from audit.canaries.coverage import IGNORED, Row, Survey
+from audit.canaries.coverage import IGNORED, StreamReader, TokenRow
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -37,7 +37,7 @@ from audit.core.files import write_atomically
 from audit.core.model import TextTokenizer
 from audit.plugins import registry
 
-# what tells a process that it is one of several
+# set where a process is one of several
 _DISTRIBUTED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SHARDED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
 _COLUMNS = ("input_ids", "labels", "attention_mask")
@@ -52,7 +52,7 @@ class AuditCallback(TrainerCallback):
     attacks: as --attack takes them; their own budgets bound what they ask.
     every: steps between audits; None: at the end only.
     claim, base, corpus: as in as_is and --corpus. With `base` the last audit has references, with
-        `corpus` too it trains one of them; the others have none.
+        `corpus` too it trains one of them; earlier ones have none.
     tokenizer: the trainer's processing_class unless given.
     seconds: what one audit may take; then it is stopped, and the training goes on.
     rest: an audit in mid-training waits until the training has gone on `rest` times as long as the
@@ -60,7 +60,7 @@ class AuditCallback(TrainerCallback):
     examples: how many the trainer's data set may have for the preflight to read them all.
     device: where audits compute; the copy of the model needs room there.
 
-    Only the main process audits; the others wait. Where weights are sharded (FSDP, DeepSpeed) it
+    Only the main process audits; the rest wait. Where weights are sharded (FSDP, DeepSpeed) it
     refuses to: audit the saved model. An audit before the first epoch ends speaks of what has been
     trained on so far.
     """
@@ -78,17 +78,17 @@ class AuditCallback(TrainerCallback):
     examples: int = 200_000
     device: str = "auto"
     formats: Sequence[str] = ("json", "html")
-    _bearing: list[Row] | None = field(default=None, init=False, repr=False)
+    _bearing: list[TokenRow] | None = field(default=None, init=False, repr=False)
     _took: float = field(default=0.0, init=False, repr=False)  # by the last audit, seconds
     _ended: float = field(default=0.0, init=False, repr=False)  # when it did
 
     def __post_init__(self) -> None:
-        """Raises UsageError for all that can be told before the training."""
+        """Checks the parameters. Raises UsageError."""
         manifests.read(Path(self.manifest))
         for text in self.attacks:
             registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
-        said = self._defense(Path(self.output))
-        registry.build("defenses", said, Defense, {})  # type: ignore[type-abstract]
+        defense = self._defense(Path(self.output))
+        registry.build("defenses", defense, Defense, {})  # type: ignore[type-abstract]
         for name in ("every", "seconds", "rest", "examples"):
             if (value := getattr(self, name)) is not None and not value > 0:
                 raise UsageError(f"AuditCallback: {name} is {value}; it must be above 0")
@@ -119,7 +119,7 @@ class AuditCallback(TrainerCallback):
             return
         trained = time.monotonic() - self._ended
         if trained < self.rest * self._took:
-            _tell(
+            _report(
                 f"step {state.global_step}: not audited; the last audit took {self._took:.0f} s, "
                 f"and the training has gone on for {trained:.0f} s"
             )
@@ -142,61 +142,61 @@ class AuditCallback(TrainerCallback):
 
     def _preflight(self, loader: Any) -> None:
         """Reads what the collator makes of the data set, before hours are spent on it."""
-        kept = manifests.read(Path(self.manifest))
-        planted = coverage.canaries(kept.secrets, kept.coins)
-        survey = Survey(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
+        manifest = manifests.read(Path(self.manifest))
+        planted = coverage.canaries(manifest.secrets, manifest.coins)
+        reader = StreamReader(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
         try:
             size = len(loader.dataset)
         except TypeError:
-            _tell("preflight: the data set is a stream, which can be read only once; not checked")
+            _report("preflight: the data set is a stream, which can be read only once; not checked")
             return
         if size > self.examples:
             most = f"examples={self.examples:,}"
-            _tell(f"preflight: {size:,} examples are more than {most}; not checked")
+            _report(f"preflight: {size:,} examples are more than {most}; not checked")
             return
         try:
             with _undisturbed():
                 for row in _rows(loader):
-                    survey.read(row)
+                    reader.read(row)
         except Exception as error:  # the data set and its collator are anybody's code
-            _tell(f"preflight: the data set cannot be read one by one ({error}); not checked")
+            _report(f"preflight: the data set cannot be read one by one ({error}); not checked")
             return
-        self._bearing = survey.bearing
-        lost = [reach for reach in survey.reaches() if not reach.whole]
+        self._bearing = reader.with_canaries
+        lost = [reach for reach in reader.coverage() if not reach.whole]
         for reach in lost:
-            _tell(f"preflight: {reach.sentence}; what is not trained on cannot leak")
+            _report(f"preflight: {reach.sentence}; what is not trained on cannot leak")
         if not lost:
-            _tell(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
+            _report(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
 
     def _audit(self, model: Any, name: str, *more: str) -> None:
-        """One audit, whose failure is told and ends nothing."""
+        """Runs one audit; its failure is reported and does not end the training."""
         began, folder = time.monotonic(), Path(self.output) / name
-        kept = folder / "stages" / "audited"
+        copy = folder / "stages" / "audited"
         try:
-            said = self._run(model, folder, kept, more)
+            outcome = self._run(model, folder, copy, more)
         except subprocess.TimeoutExpired:
-            said = f"stopped: it may take no more than seconds={self.seconds:g}"
-        except Exception as error:  # whatever it is, the training is worth more
-            said = f"failed: {error}"
+            outcome = f"stopped: it may take no more than seconds={self.seconds:g}"
+        except Exception as error:  # no audit is worth the training
+            outcome = f"failed: {error}"
         finally:
-            shutil.rmtree(kept, ignore_errors=True)  # it holds all weights, unprotected
+            shutil.rmtree(copy, ignore_errors=True)  # it holds all weights, unprotected
         self._ended = time.monotonic()
         self._took = self._ended - began
-        _tell(f"{name}: {said} ({self._took:.0f} s)")
+        _report(f"{name}: {outcome} ({self._took:.0f} s)")
 
-    def _run(self, model: Any, folder: Path, kept: Path, more: Sequence[str]) -> str:
+    def _run(self, model: Any, folder: Path, copy: Path, more: Sequence[str]) -> str:
         """The verdict and where the report is, or what went wrong."""
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept.parent.chmod(0o700)
-        model.save_pretrained(kept / "model")
-        self.tokenizer.save_pretrained(kept / "model")
-        rows = None if self._bearing is None else kept / "training.jsonl"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        copy.parent.chmod(0o700)
+        model.save_pretrained(copy / "model")
+        self.tokenizer.save_pretrained(copy / "model")
+        rows = None if self._bearing is None else copy / "training.jsonl"
         if rows is not None and self._bearing is not None:
             write_atomically(rows, "".join(map(_line, self._bearing)), private=True)
         words = [sys.executable, "-P", "-m", "audit", "run", "--defense", self._defense(rows)]
         words += [word for attack in self.attacks for word in ("--attack", attack)]
-        words += ["--model", str(kept / "model"), "--secrets", str(self.manifest)]
+        words += ["--model", str(copy / "model"), "--secrets", str(self.manifest)]
         words += [] if self.corpus is None else ["--corpus", str(self.corpus)]
         words += ["--output", str(folder), "--format", ",".join(self.formats)]
         words += ["--device", self.device, "--workers", "1", *more]
@@ -208,15 +208,16 @@ class AuditCallback(TrainerCallback):
             timeout=self.seconds,
             env={name: value for name, value in os.environ.items() if name not in _DISTRIBUTED},
         )
-        told = (ran.stdout if ran.returncode == 0 else ran.stderr).strip().splitlines()
-        return "; ".join(told[-2:]) if ran.returncode == 0 else f"failed: {(told or ['?'])[-1]}"
+        output = ran.stdout if ran.returncode == 0 else ran.stderr
+        lines = output.strip().splitlines()
+        return "; ".join(lines[-2:]) if ran.returncode == 0 else f"failed: {(lines or ['?'])[-1]}"
 
     def _defense(self, rows: Path | None) -> str:
-        said = {"claim": self.claim, "base": self.base, "training": rows}
-        return "as_is:" + ",".join(f"{k}={v}" for k, v in said.items() if v is not None)
+        parameters = {"claim": self.claim, "base": self.base, "training": rows}
+        return "as_is:" + ",".join(f"{k}={v}" for k, v in parameters.items() if v is not None)
 
 
-def _rows(loader: Any) -> Iterator[Row]:
+def _rows(loader: Any) -> Iterator[TokenRow]:
     """Each example as the collator makes it; the loader's own order is not touched."""
     for i in range(len(loader.dataset)):
         batch = loader.collate_fn([loader.dataset[i]])
@@ -230,14 +231,14 @@ def _numbers(values: Any) -> list[int]:
     return [int(value) for value in np.asarray(values).ravel()]
 
 
-def _line(row: Row) -> str:
+def _line(row: TokenRow) -> str:
     labels = [t if learned else IGNORED for t, learned in zip(row.tokens, row.learned, strict=True)]
     return json.dumps({"input_ids": row.tokens, "labels": labels}) + "\n"
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """What is drawn within is drawn again afterwards, from every generator that others share."""
+    """Restores every shared random generator afterwards, as if nothing had been drawn."""
     python, arrays = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
@@ -247,5 +248,5 @@ def _undisturbed() -> Iterator[None]:
         np.random.set_state(arrays)
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     print(f"audit: {line}", file=sys.stderr, flush=True)

@@ -1,11 +1,11 @@
-"""The same fine-tuned folder under this audit and under memaudit (https://pypi.org/project/memaudit).
+"""Audits one fine-tuned model with this tool and with memaudit (https://pypi.org/project/memaudit).
 
     pip install memaudit && python benchmarks/beside_memaudit.py
 
-Both plant their own canaries into one corpus, alike in number, coins and copies; one model is
-trained on all of it and saved; each tool audits the folder with the base beside it. Printed: what
-each finds, and what a scored text costs each. (The file is not named after the package, which it
-would hide.)
+Both tools plant canaries of their own into one corpus, with equal numbers, coins and copies. One
+model is trained on the result, and each tool audits it against the base model. The benchmark prints
+the findings of each and the cost of a scored text. (The file is not named memaudit, which would
+hide the package.)
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora import loading
 
 BASE = EMBEDDED_FOLDER / "public_model"
-USERS = 240  # each decided by a coin: about 120 twins, since memaudit wants 100 controls
+USERS = 240  # with a coin each: about 120 twins, because memaudit needs 100 controls
 COPIES = (1, 4, 16)
 STEPS, BATCH, RATE = 150, 24, 2e-3
-OURS = (  # as near as may be: memaudit's score is Min-K%++, less what the base gives
+OURS = (  # the closest metrics: memaudit's score is Min-K%++ minus that of the base model
     ("AUC", "record_ratio_auc"),
     ("TPR at 1 % FPR", "record_ratio_tpr_at_1_percent"),
     ("given back verbatim", "verbatim"),
@@ -48,7 +48,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model, tokenizer = loaded(BASE)
     own = [r for r in loading.read("helpdesk", EMBEDDED_FOLDER).records if r.split == "private"]
-    ours, kept = plant_into(
+    ours, planted = plant_into(
         Corpus("helpdesk", tuple(own[:100])),
         Canaries(kinds=("record",), count=USERS, repetitions=COPIES),
         seed=1,
@@ -64,7 +64,7 @@ def main() -> None:
         folder = Path(place)
         model.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
-        manifest.write(kept, folder / "m.json")
+        manifest.write(planted, folder / "m.json")
         (folder / "theirs.json").write_text(json.dumps(injected))
         spent = {
             "membership": (
@@ -78,7 +78,7 @@ def main() -> None:
         }
         findings(folder)
         # each of our users has two candidates, read under the model and under the base
-        tell(spent, 4 * USERS, 2 * len(injected["canaries"]))
+        show_cost(spent, 4 * USERS, 2 * len(injected["canaries"]))
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
@@ -90,7 +90,7 @@ def loaded(folder: Path) -> tuple[Any, Any]:
 
 
 def fit(model: Any, tokenizer: Any, texts: list[str]) -> None:
-    """A plain loop: neither tool trains."""
+    """Trains in a plain loop, because neither tool trains."""
     torch.manual_seed(0)
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
     for _ in range(STEPS):
@@ -129,7 +129,7 @@ def audit_by(running: Any, folder: Path, skip_generation: bool) -> None:
 
 
 def seconds(work: Callable[[], None]) -> float:
-    """Of this process on one thread, so that others on the machine count little."""
+    """Measures CPU time of this process on one thread, which a shared machine changes little."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -137,19 +137,19 @@ def seconds(work: Callable[[], None]) -> float:
 
 def findings(folder: Path) -> None:
     (release,) = api.load(folder / "ours").releases
-    found = {finding.metric: finding for finding in release.findings}
+    by_metric = {finding.metric: finding for finding in release.findings}
     report = json.loads((folder / "theirs.report.json").read_text())
     membership, regurgitation = report["membership"], report["regurgitation"]["overall"]
     line("", "audit", "memaudit")
     theirs = [membership["auc"], membership["tpr_at_1pct_fpr"], regurgitation["rate"]]
     for (name, metric), value in zip(OURS, theirs, strict=True):
-        line(name, shown(found[metric].value), shown(value))
-    bound = found["record_ratio_auc"].epsilon_lower
-    line("ε of a user, at least", shown(bound and bound.value), "none")
+        line(name, shown(by_metric[metric].value), shown(value))
+    bound = by_metric["record_ratio_auc"].epsilon_lower
+    line("lower bound on ε, user", shown(bound and bound.value), "none")
 
 
-def tell(spent: dict[str, tuple[float, float]], ours: int, theirs: int) -> None:
-    """ours, theirs: how many texts each reads for membership."""
+def show_cost(spent: dict[str, tuple[float, float]], ours: int, theirs: int) -> None:
+    """Prints the cost of both tools. ours, theirs: texts that each reads for membership."""
     line("texts read", str(ours), str(theirs))
     for name, (mine, other) in spent.items():
         line(f"{name}, s", f"{mine:.2f}", f"{other:.2f}")

@@ -1,11 +1,11 @@
-"""What a query of SubMix with k = 8 costs beside one plain model: 16 members and the public one.
+"""Compares the cost of a SubMix query with k = 8 (16 members, one public model) with one model's.
 
     python benchmarks/ensemble.py [--repeats 3]
 
-Ratios to one model's time for the same tokens, of reading the ensemble alone and of the whole
-query, mixing and ledger included (at most 4 for members that share a trunk). Members are the
-public model with noise on the weights that fine-tuning would move: all of them, or the last
-block's. Time is CPU time on one thread, the least of some repeats taken in turn.
+It prints ratios to the time of one model for the same tokens: of reading the ensemble only, and of
+the whole query with mixing and ledger (at most 4 for members that share a trunk). Members are the
+public model with noise on the weights that fine-tuning would change: all, or the last block's.
+Times are CPU times on one thread, the minimum over repeats taken in turn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Work:
-    """Some queries: generated after prompts, or scored texts, token by token after the first."""
+    """A set of queries: generations after prompts, or texts scored after their first token."""
 
     label: str
     texts: tuple[Tokens, ...]
@@ -57,7 +57,7 @@ class Work:
             session.score([text[:1] for text in self.texts], [text[1:] for text in self.texts])
 
     def read(self, ensemble: Ensemble) -> None:
-        """The members' distributions at the same places; a scored text at a time, for memory."""
+        """Reads the members' distributions at the same places, one scored text at a time."""
         if not self.generated:
             for text in self.texts:
                 ensemble.log_pmfs([text], [1])
@@ -73,7 +73,7 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     print(f"{'':<24}{'one model':>13}" + "".join(f"{name:>24}" for name, _, _ in VARIANTS))
-    print(f"{'':<24}{'ms a token':>13}" + f"{'read':>12}{'asked':>12}" * len(VARIANTS))
+    print(f"{'':<24}{'ms a token':>13}" + f"{'read':>12}{'query':>12}" * len(VARIANTS))
     for name, model in (("embedded", embedded()), ("8 × 256, V 8192", larger())):
         print(name)
         releases = [released(model, layers, stacked) for _, layers, stacked in VARIANTS]
@@ -99,8 +99,8 @@ def released(public: CausalLM, layers: str, stacked: bool) -> SubMixRelease:
     pairs = tuple(zip(members[::2], members[1::2], strict=True))
     release = SubMixRelease(SubMix(k=K, epsilon=1e6, budget=10**6, beta=2 / 1024), public, pairs)
     if not stacked:
-        with patch("defenses.submix.joint", Separate):
-            assert isinstance(release.ensemble, Separate)  # kept from here on
+        with patch("defenses.submix.batched", Separate):
+            assert isinstance(release.ensemble, Separate)  # cached before the patch ends
     return release
 
 
@@ -129,7 +129,7 @@ def works(vocabulary: int) -> list[Work]:
 def timed(
     work: Work, model: CausalLM, releases: Sequence[SubMixRelease], repeats: int
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Seconds of one model, and of each release: of reading and of the whole query."""
+    """Measures seconds of one model, and of each release: (reading, whole query)."""
 
     def whole(release: SubMixRelease) -> float:
         return seconds(lambda: work.ask(release.open(np.random.default_rng(1), NoJournal())))
@@ -151,7 +151,7 @@ def seconds(work: Callable[[], None]) -> float:
 
 def show(work: Work, one: float, releases: list[tuple[float, float]]) -> None:
     tokens = len(work.texts) * (work.generated or TEXT)
-    ratios = "".join(f"{read / one:>12.1f}{asked / one:>12.1f}" for read, asked in releases)
+    ratios = "".join(f"{read / one:>12.1f}{queried / one:>12.1f}" for read, queried in releases)
     print(f"  {work.label:<22}{1000 * one / tokens:>13.3f}{ratios}", flush=True)
 
 

@@ -1,11 +1,11 @@
-"""What an exact exposure costs beside enumerating all candidates.
+"""Compares the cost of an exact exposure with that of enumerating all candidates.
 
     python benchmarks/exposure.py
 
-On the embedded model, fine-tuned for a moment on one id of 6 digits and one of 12, each 16 times.
-Enumerating is OpenSession.score over every value; 20,000 of 10⁶ are scored, the rest extrapolated.
-Time is the process's CPU time. A memorised secret must take at least 100 times fewer token
-evaluations and 50 times less time, any other at least 20 times less time.
+The embedded model is fine-tuned briefly on one id of 6 digits and one of 12, 16 copies each.
+Enumerating calls OpenSession.score on every value; 20,000 of 10⁶ are scored, the rest extrapolated.
+Times are CPU times of the process. A memorised secret must take at least 100 times fewer token
+evaluations and 50 times less time than enumerating, any other secret 20 times less time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCORED, ALL = 20_000, 10**6
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one piece of work: tokens that the model read, and seconds of CPU time."""
+    """The cost of some work: tokens that the model read, and seconds of CPU time."""
 
     tokens: float
     seconds: float
@@ -125,11 +125,11 @@ def rank(ranks: Ranks) -> str:
     return f"{better:,.0f} to {worst:,.3g}, certified"
 
 
-def show(label: str, cost: Cost, beside: Cost | None = None, told: str = "") -> None:
+def show(label: str, cost: Cost, beside: Cost | None = None, note: str = "") -> None:
     ratios = f"{'':>16}"
     if beside is not None:
         ratios = f"{beside.tokens / cost.tokens:>8,.0f}{beside.seconds / cost.seconds:>8,.0f}"
-    print(f"{label:<44}{cost.tokens:>12,.0f}{cost.seconds:>9.2f}{ratios}  {told}")
+    print(f"{label:<44}{cost.tokens:>12,.0f}{cost.seconds:>9.2f}{ratios}  {note}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""What a step of DP-SGD costs beside an ordinary one, engine by engine, and how exact each is.
+"""Compares the cost of a DP-SGD step with an ordinary one, and its precision, for each engine.
 
     python benchmarks/gradients.py [--size small] [--repeats 3] [--threads 2]
 
-A step is an engine's clipped sum, Gaussian noise and fused AdamW, on one and the same batch; the
+A step is an engine's clipped sum, Gaussian noise and fused AdamW, always on the same batch; the
 non-private step is one backward pass of the same loss and AdamW. Times are medians of steps taken
-in turn, and ratios medians over turns, because the machine may be shared: CPU time says more than
-wall time. The loop is timed on a part of the batch, since its time is proportional to it. Memory
-is the peak of a fresh process, over that of the non-private one. Errors, in the norms (the worst)
-and in the clipped sum, are relative to the loop in float64. GPT-2's layers are transformers'
-Conv1D, for which Opacus has no rule of its own; with Linear instead it is at its best.
+in turn, and ratios are medians over turns. On a shared machine CPU time is more reliable than wall
+time. The loop is timed on a part of the batch, because its time is proportional to the batch.
+Memory is the peak of a fresh process above that of the non-private one. Errors of the norms (the
+largest) and of the clipped sum are relative to the loop in float64. GPT-2's layers are Conv1D of
+transformers, for which Opacus has no special rule; it is fastest with Linear instead.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from audit.models.training.per_example_gradients import (
 
 MAX_NORM, NOISE = 1.0, 1.0  # C and σ
 IMPORTS = ["__main__", "transformers.models.gpt2.modeling_gpt2", "opacus.grad_sample", "peft"]
-WRONG = 1e-3  # relative error that is no rounding
-PART = 8  # examples that errors are taken on, and that the loop is timed on
+WRONG = 1e-3  # relative error too large for rounding
+PART = 8  # examples for errors, and for timing the loop
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of the model and of the batch: width, layers, vocabulary, tokens an example, examples."""
+    """Size of model and batch: width, layers, vocabulary, tokens an example, examples."""
 
     width: int
     layers: int
@@ -60,7 +60,7 @@ SIZES = {"small": Size(64, 2, 512, 16, 8), "default": Size(256, 4, 8192, 64, 64)
 
 
 def batch_of(size: Size) -> Batch:
-    """Tokens by Zipf's law: as in a text, examples repeat theirs, which tied weights feel."""
+    """Draws tokens by Zipf's law: examples repeat tokens as texts do, for tied weights."""
     stream = torch.Generator().manual_seed(1)
     shares = 1 / torch.arange(1.0, size.vocab + 1)
     drawn = torch.multinomial(shares, size.examples * (size.tokens + 1), True, generator=stream)
@@ -69,7 +69,7 @@ def batch_of(size: Size) -> Batch:
     return Batch(rows[:, :-1].contiguous(), rows[:, 1:].contiguous(), weights, 1)
 
 
-# Models: all start from seed 0, in evaluation mode, without dropout
+# models: all start from seed 0, in evaluation mode, without dropout
 
 
 def gpt2(size: Size, tied: bool) -> Any:
@@ -82,7 +82,7 @@ def gpt2(size: Size, tied: bool) -> Any:
         n_embd=size.width,
         n_layer=size.layers,
         n_head=4,
-        resid_pdrop=0,  # Opacus insists on training mode
+        resid_pdrop=0,  # Opacus requires training mode
         embd_pdrop=0,
         attn_pdrop=0,
         tie_word_embeddings=tied,
@@ -94,7 +94,7 @@ def gpt2(size: Size, tied: bool) -> Any:
 
 
 def with_linear(model: Any) -> Any:
-    """The same function, each Conv1D written as nn.Linear."""
+    """Replaces each Conv1D by an equal nn.Linear."""
     from transformers.pytorch_utils import Conv1D
 
     for block in list(model.modules()):
@@ -110,7 +110,7 @@ def with_linear(model: Any) -> Any:
 def with_lora(model: Any) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    # B is random too: from zero, A would have no gradient
+    # B is random, too: with B = 0, A has no gradient
     config = LoraConfig(r=8, lora_alpha=16, fan_in_fan_out=True, init_lora_weights=False)
     return get_peft_model(model, config).eval()
 
@@ -123,7 +123,7 @@ MODELS: dict[str, Callable[[Size], Any]] = {
     "LSTM 200/200": lambda size: untrained(Architecture(size.vocab)),
 }
 
-# Engines: from a model to the function that answers a batch; None: gradients lie in .grad
+# engines: from a model to a function of a batch; None if the gradients are in .grad
 
 Engine = Callable[[Any], Callable[[Batch], Clipped | None]]
 
@@ -178,7 +178,7 @@ def opacus_ghost(model: Any) -> Callable[[Batch], Clipped]:
 
 
 def with_positions(module: Any, args: Any, read: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Position ids of shape (B, T), in memory of their own: Opacus refuses an expanded view."""
+    """Copies position ids (B, T), because Opacus refuses an expanded view."""
     return args, {**read, "position_ids": read["position_ids"].contiguous()}
 
 
@@ -192,7 +192,7 @@ ENGINES: dict[str, Engine] = {
 
 
 class Step:
-    """One engine's training of one model, step by step."""
+    """Trains one model with one engine, step by step."""
 
     def __init__(self, case: str, engine: str, size: Size) -> None:
         batch = batch_of(size)
@@ -204,16 +204,16 @@ class Step:
         self._optimizer = torch.optim.AdamW(trainable(self.model), lr=1e-4, fused=True)
 
     def take(self, batch: Batch) -> None:
-        found = self.gradients(batch)
-        if found is not None:
-            for parameter, total in zip(trainable(self.model), found.sums, strict=True):
+        clipped = self.gradients(batch)
+        if clipped is not None:
+            for parameter, total in zip(trainable(self.model), clipped.sums, strict=True):
                 drawn = torch.randn(total.shape, generator=self._noise)
                 parameter.grad = total.add_(drawn.mul_(NOISE * MAX_NORM)).div_(batch.examples)
         self._optimizer.step()
         self._optimizer.zero_grad()
 
     def seconds(self) -> tuple[float, float]:
-        """(CPU, wall) time of one step on the whole batch."""
+        """Measures (CPU, wall) seconds of one step on the whole batch."""
         wall, cpu = time.perf_counter(), time.process_time()
         self.take(self.batch)
         spent = time.process_time() - cpu, time.perf_counter() - wall
@@ -222,8 +222,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Row:
-    """One engine on one model. refusal: why it did not run; then nothing else is known.
+    """Results of one engine on one model.
 
+    refusal: why it did not run; the remaining fields are then empty.
     seconds: (CPU, wall) of each step. errors: (norms, sum), relative. peak: MiB.
     """
 
@@ -234,7 +235,7 @@ class Row:
 
 
 def measured(case: str, size: Size, repeats: int, threads: int) -> dict[str, Row]:
-    """Errors and times of all engines, which take turns in this process."""
+    """Measures errors and times of all engines, which take turns in this process."""
     quiet(threads)
     part = batch_of(size).part(0, PART)
     double = replace(part, weights=part.weights.double())
@@ -257,11 +258,11 @@ def measured(case: str, size: Size, repeats: int, threads: int) -> dict[str, Row
     return rows
 
 
-def errors(found: Clipped | None, exact: Clipped) -> tuple[float, float] | None:
-    if found is None:
+def errors(clipped: Clipped | None, exact: Clipped) -> tuple[float, float] | None:
+    if clipped is None:
         return None
-    norms = (found.norms - exact.norms).abs() / exact.norms
-    mine, theirs = flat(found.sums), flat(exact.sums)
+    norms = (clipped.norms - exact.norms).abs() / exact.norms
+    mine, theirs = flat(clipped.sums), flat(exact.sums)
     return float(norms.max()), float((mine - theirs).norm() / theirs.norm())
 
 
@@ -270,7 +271,7 @@ def flat(tensors: list[Tensor]) -> Tensor:
 
 
 def peak(case: str, engine: str, size: Size, threads: int) -> float:
-    """MiB, of this process after two steps, which must be its first."""
+    """Measures the peak memory, MiB, of this process after its first two steps."""
     quiet(threads)
     step = Step(case, engine, size)
     step.take(step.batch.part(0, PART))
@@ -279,12 +280,12 @@ def peak(case: str, engine: str, size: Size, threads: int) -> float:
 
 
 def quiet(threads: int) -> None:
-    warnings.simplefilter("ignore")  # Opacus's hooks and peft's adapters talk
+    warnings.simplefilter("ignore")  # from Opacus's hooks and peft's adapters
     torch.set_num_threads(threads)
 
 
 def alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    """In a fresh process, forked from one that has imported everything and computed nothing."""
+    """Runs work in a fresh process, forked from one that has only imported everything."""
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTS)
     with ProcessPoolExecutor(1, context) as pool:
@@ -292,7 +293,7 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def show(case: str, rows: dict[str, Row]) -> None:
-    """Seconds, multiples of the non-private step, memory beyond it, errors."""
+    """Prints seconds, multiples of the non-private step, additional memory, and errors."""
     base = rows["non-private"]
     print(
         f"\n{case:<34}{'CPU s':>8}{'×':>7}{'wall s':>8}{'×':>7}{'MiB':>8}{'norms':>10}{'sum':>10}"
@@ -317,19 +318,19 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="default")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    asked = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a thread that waits costs no CPU time
-    size = SIZES[asked.size]
-    print(f"{size}, {asked.threads} threads, torch {torch.__version__}")
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads use no CPU time
+    size = SIZES[options.size]
+    print(f"{size}, {options.threads} threads, torch {torch.__version__}")
     for case in MODELS:
         try:
-            rows = alone(measured, case, size, asked.repeats, asked.threads)
+            rows = alone(measured, case, size, options.repeats, options.threads)
         except ImportError as missing:
             print(f"\n{case}: {missing}")
             continue
         for engine, row in rows.items():
             if not row.refusal:
-                row = replace(row, peak=alone(peak, case, engine, size, asked.threads))
+                row = replace(row, peak=alone(peak, case, engine, size, options.threads))
                 rows[engine] = row
         show(case, rows)
 

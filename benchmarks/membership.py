@@ -1,9 +1,9 @@
-"""What the five one-pass membership scores cost beyond the two passes that they need.
+"""Measures the overhead of the five one-pass membership scores over the two passes they need.
 
     python benchmarks/membership.py
 
-Time: all five scores together over one bare pass of the release and one of the public model; at
-most 1.2. Memory: how much the peak grows from 1,000 records to 10,000.
+Time: all five scores over one bare pass of the release and one of the public model; at most 1.2.
+Memory: growth of the peak from 1,000 records to 10,000.
 """
 
 from __future__ import annotations
@@ -67,21 +67,21 @@ def opened() -> OpenSession:
 
 
 def records(n: int) -> list[Secret]:
-    """The embedded corpus, over and over, each record with a number of its own."""
+    """Repeats the embedded corpus, with a different number in each record."""
     texts = [record.text for record in loading.load("helpdesk", EMBEDDED_FOLDER).records]
     numbered = (f"{text} #{i}" for i, text in enumerate(islice(cycle(texts), n)))
     return [Secret("record", "", text, "", None, 1, text, 0) for text in numbered]
 
 
 def seconds(work: Callable[[], None]) -> float:
-    """Of this process on one thread, so that others on the machine count little."""
+    """Measures CPU time of this process on one thread, which a shared machine changes little."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def peak() -> float:
-    """MiB, of this process so far."""
+    """Measures the peak memory of this process so far, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -1,13 +1,13 @@
-"""What training M small members costs beside one model on the same tokens.
+"""Compares the cost of training M small members with that of one model on the same tokens.
 
     python benchmarks/training.py [--members 1 8 64] [--workers 1 2] [--epochs 24]
 
-The embedded corpus's private users are dealt out to M members; each is trained on the records of
-its users by the embedded model's recipe, as an ensemble's teachers are. Every figure is of a fresh
-process and the workers it starts, their start included. Wall-clock time over that of one model,
-with as many workers, must be at most 1.5; on a shared machine, CPU time says more. Steps say how
-much is the recipe's own: a member's last batch is seldom full. Memory is the largest process's
-peak, and flat in M.
+The private users of the embedded corpus are divided among M members. Each is trained on its users'
+records with the embedded model's recipe, like the teachers of an ensemble. Every figure is for a
+fresh process and its workers, including their start. Wall-clock time relative to one model with the
+same workers must be at most 1.5; on a shared machine CPU time is more reliable. The number of steps
+shows the recipe's share: the last batch of a member is seldom full. Memory is the peak of the
+largest process and must not grow with M.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from audit.core.randomness import derived_seed
 from audit.core.training import Training
 from audit.corpora import loading
 from audit.models.loading import describe
-from audit.plan.defaults import recipe_for
+from audit.plan.resolve import default_recipe
 from audit.train.task import Task
 from audit.train.train import train_all
 
@@ -36,7 +36,7 @@ AT_MOST = 1.5
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of wall-clock and of CPU time, and the largest process's peak in bytes."""
+    """Seconds of wall-clock and CPU time, and the peak of the largest process in bytes."""
 
     wall: float
     cpu: float
@@ -48,18 +48,18 @@ def main() -> None:
     words.add_argument("--members", type=int, nargs="+", default=[1, 8, 64])
     words.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     words.add_argument("--epochs", type=int, default=24)
-    asked = words.parse_args()
+    options = words.parse_args()
     print(
         f"{'workers':>7}{'members':>9}{'steps':>8}{'wall s':>8}{'':>7}{'CPU s':>8}{'':>7}{'MB':>6}"
     )
-    for workers in asked.workers:
+    for workers in options.workers:
         one = None
-        for members in asked.members:
-            cost = in_a_fresh_process(members, workers, asked.epochs)
+        for members in options.members:
+            cost = in_a_fresh_process(members, workers, options.epochs)
             one = one or cost
             ratio = cost.wall / one.wall
             print(
-                f"{workers:>7}{members:>9}{steps(members, asked.epochs):>8,}{cost.wall:>8.1f}"
+                f"{workers:>7}{members:>9}{steps(members, options.epochs):>8,}{cost.wall:>8.1f}"
                 f"{ratio:>6.2f}×{cost.cpu:>8.1f}{cost.cpu / one.cpu:>6.2f}×{cost.peak / 1e6:>6.0f}"
                 f"{'  more than 1.5' if ratio > AT_MOST else ''}",
                 flush=True,
@@ -73,7 +73,7 @@ def in_a_fresh_process(members: int, workers: int, epochs: int) -> Cost:
 
 def spent(members: int, workers: int, epochs: int) -> Cost:
     import torch
-    import transformers  # what every process of a run has loaded by now
+    import transformers  # already loaded in every process of a run
 
     torch.set_num_threads(1)
     assert transformers.__version__
@@ -90,8 +90,8 @@ def spent(members: int, workers: int, epochs: int) -> Cost:
 
 
 def trainings(members: int, epochs: int) -> Iterator[Training]:
-    """One for each member, on every M-th private user."""
-    recipe = replace(recipe_for(describe("embedded", EMBEDDED_FOLDER)), epochs=epochs)
+    """Makes one training for each member, on every M-th private user."""
+    recipe = replace(default_recipe(describe("embedded", EMBEDDED_FOLDER)), epochs=epochs)
     private = loading.load("helpdesk", EMBEDDED_FOLDER)
     texts: dict[str, list[str]] = {user: [] for user in private.users("private")}
     for record in private.of("private"):
@@ -111,7 +111,7 @@ def steps(members: int, epochs: int) -> int:
     tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
     count = 0
     for training in trainings(members, epochs):
-        recipe = recipe_for(describe("embedded", EMBEDDED_FOLDER))
+        recipe = default_recipe(describe("embedded", EMBEDDED_FOLDER))
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
         count += sum(1 for _ in batches(rows, recipe.batch_tokens, torch.Generator()))
@@ -127,7 +127,7 @@ def cpu() -> float:
 
 
 def peak(who: int) -> float:
-    """Bytes: Linux counts in kilobytes."""
+    """Gives the peak memory in bytes; Linux reports kilobytes."""
     return resource.getrusage(who).ru_maxrss * 1024.0
 
 

@@ -1,8 +1,8 @@
 """ε of teachers' answers: k sums of M pmfs, each noised once (arXiv 2210.05281, section 5).
 
-A unit heard by n of the teachers moves a sum by at most √2·n in L2, and by 2n in L1, whatever is
-asked: any two pmfs are at most √2, and 2, apart. Replacing the unit's records moves it no further
-than removing them, for a teacher without them still answers with a pmf.
+A unit whose records reach n teachers moves a sum by at most √2·n in L2, and by 2n in L1, because
+any two pmfs are at most √2, and 2, apart. Replacing the unit's records moves it no further than
+removing them: a teacher without them still answers with a pmf.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from audit.accounting import (
     to_table,
 )
 from audit.core.guarantee import Guarantee
+from audit.core.terms import Relation, Unit
 from audit.models.seqpate.student import Distillation
 from defenses._public_text import CHECKED
 
 APART = math.sqrt(2.0)  # ‖p − q‖₂ of two pmfs, at most
-RELATION = "add_or_remove"  # and under "replace" just the same
+RELATION = Relation.ADD_OR_REMOVE  # ε is the same under replace
 
 
 def mechanism(scale: float, queries: int, teachers: int) -> Mechanism:
-    """k answers with Gaussian noise of this σ on the sum, for a unit that `teachers` hear."""
+    """Describes k answers with Gaussian noise σ on the sum, for a unit in so many teachers."""
     return Mechanism((Gaussians(scale / APART, queries, records=teachers),), RELATION)
 
 
 def epsilon_of(noise: str, scale: float, queries: int, delta: float, teachers: int) -> float:
-    """ε (nats) at δ of k answers, for a unit that so many teachers hear, add, remove or replace.
+    """Computes ε (nats) at δ of k answers, for a unit in so many teachers, add, remove or replace.
 
-    noise: "gaussian", whose μ = √(2k)·teachers/σ gives ε in closed form, or "laplace". Not linear
-    in the number of teachers: nine teachers at ε = 2.85 each are 41.2, not 25.6.
+    noise: "gaussian", where μ = √(2k)·teachers/σ gives ε in closed form, or "laplace".
+    ε is not linear in the number of teachers: nine teachers at ε = 2.85 each give 41.2, not 25.6.
     """
     if noise == "laplace":
         return laplace_epsilon(scale, queries, delta, teachers)
@@ -43,22 +44,22 @@ def epsilon_of(noise: str, scale: float, queries: int, delta: float, teachers: i
 
 
 def scale_for(noise: str, target: float, queries: int, delta: float, teachers: int) -> float:
-    """The least σ, or b, with `epsilon_of` at most the target (nats)."""
+    """Finds the least σ, or b, for which `epsilon_of` is at most the target (nats)."""
     if noise == "laplace":
         return laplace_scale(target, queries, delta, teachers)
     return APART * teachers * calibrate(target, delta, 1.0, queries, RELATION)
 
 
 def promised(method: Distillation, delta: float, teachers: int) -> Guarantee:
-    """The guarantee of a student for users that `teachers` of its teachers hear, at most."""
+    """States the guarantee of a student for users whose records reach at most `teachers`."""
     scale, queries, noise = method.noise.scale, method.queries, method.noise.kind
     gaussian = noise == "gaussian"
     return Guarantee(
         epsilon=epsilon_of(noise, scale, queries, delta, teachers),
         delta=delta,
-        unit="user",
+        unit=Unit.USER,
         relation=RELATION,
-        also=("replace",),
+        also=(Relation.REPLACE,),
         release="model",
         basis="worst case",
         theorem="SeqPATE (arXiv 2210.05281, section 5): "
@@ -77,22 +78,22 @@ def _conditions(method: Distillation, teachers: int) -> tuple[str, ...]:
     noise = method.noise
     sign = "σ" if noise.kind == "gaussian" else "b"
     spread = (
-        "one teacher hears all records of a user, chosen by a keyed hash of the user's id"
+        "one teacher learns from all records of a user, chosen by a keyed hash of the user's id"
         if teachers == 1
-        else f"at most {teachers} teachers hear a user, chosen by a keyed hash of the user's id "
-        "and of a record's place among the user's records"
+        else f"at most {teachers} teachers learn from a user, chosen by a keyed hash of the user's "
+        "id and of a record's place among the user's records"
     )
     return (
-        f"{method.queries} questions at most, counted as asked; each sum of the teachers' "
-        f"distributions gets noise of its own, {sign} = {noise.scale:.4g}",
+        f"at most {method.queries} questions, and ε is accounted for all of them; each sum of the "
+        f"teachers' distributions gets fresh noise, {sign} = {noise.scale:.4g}",
         spread,
-        "ε and δ hold as well for records replaced by others of the same user and places; who "
-        "changes the user's id changes twice as many teachers",
+        "ε and δ also hold when a user's records are replaced by new ones with the same user id "
+        "and places; changing the user id affects twice as many teachers",
         CHECKED,
-        f"N = {method.population} is the public number of users, before any coin; M, the number of "
-        f"questions, {sign} and δ follow from it and from the settings",
-        "noise follows from the run's seed, which results.json holds: against those who have "
-        "neither; release a model trained with source=system"
+        f"N = {method.population} is the public number of users, independent of all coins; M, the "
+        f"number of questions, {sign} and δ follow from it and from the settings",
+        "Noise is derived from the seed stored in results.json, so the guarantee holds only "
+        "against someone who does not have that file. For a real release use source=system."
         if noise.source == "seed"
         else "noise comes from the operating system",
         "noise is drawn in float64, not on the real line; a training that stops with an error is "

@@ -1,15 +1,16 @@
 """PMixed's mechanism: each query draws its members by coins, and clips them to the public model.
 
-One token is released, from the mean of the members that joined (each by a coin q; none: h_∅). Over
-the coins, that token's pmf is  h = w·h_∅ + (1−w)·h̄,  w = (1−q)^k and h̄ the mean of all members: by
-symmetry the mean of those who joined is on average the mean of all. So the coins need not be drawn.
+Each member joins by a coin q. One token is released, from the mean of the members that joined, or
+from h_∅ if none did. Averaged over the coins, its pmf is  h = w·h_∅ + (1−w)·h̄  with w = (1−q)^k and
+h̄ the mean of all members, by symmetry. So the coins need not be drawn.
 
-What one part can change is then known exactly. Let r_j = h_j/h_∅, in [e^−c, e^c] and 1 on average
-over h_∅; P = w + u·Σ r_j with u = (1−w)/k, and Q the same without part i, for k − 1 parts. Then
-e^{(α−1)D_α(h‖h')} = E_{h_∅} P^α Q^{1−α}, jointly convex in (P, Q), so in all r: it only grows when
-every r_j is spread to the ends of the band, which it meets with probability 1/(1+e^c) and the rest;
-when the other parts, whose sum alone counts, move together (the most convex of all sums); and what
-is left to choose, t = P(r_i and the others at e^c), enters linearly: an end of its range is worst.
+The worst case of one part is exact. Let r_j = h_j/h_∅, in [e^−c, e^c] with mean 1 over h_∅. Let
+P = w + u·Σ r_j with u = (1−w)/k, and Q the same without part i, for k − 1 parts. Then
+e^{(α−1)D_α(h‖h')} = E_{h_∅} P^α Q^{1−α}, which is jointly convex in (P, Q), and so in all r.
+1. It grows when every r_j is spread to the ends of the band, e^c with probability 1/(1+e^c).
+2. It grows when the remaining parts, which count only by their sum, move together.
+3. The last free number, t = P(r_i and the remaining parts at e^c), enters linearly, so an end of
+   its range is the worst case.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ import torch
 
 from audit.core.ensemble import log_mean
 
-_WIDEST = 30.0  # c beyond which nothing is clipped any more
+_WIDEST = 30.0  # a wider band c clips nothing
 _HALVINGS = 200
 _OVERFLOW = 700.0  # e to this power is still a float
 
 
 def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
-    """The largest D_α, nats, of either direction, when one of k ≥ 2 parts is removed.
+    """Computes the largest D_α, nats, in either direction, when one of k ≥ 2 parts is removed.
 
-    bound: c; coin: q. Exact: some members within the band reach it.
+    bound: c. coin: q. Exact: some members within the band reach it.
     """
     w, u = _weights(coin, parts)
     w_less, u_less = _weights(coin, parts - 1)
     low, high = math.exp(-bound), math.exp(bound)
     up = 1 / (1 + high)
     worst = 0.0
-    for both in (0.0, up):  # linear in between, so an end is worst
+    for both in (0.0, up):  # linear in between, so the maximum is at an end
         table = (
             (both, high, high),
             (up - both, high, low),
@@ -43,8 +44,8 @@ def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
             (math.tanh(bound / 2) + both, low, low),
         )
         pairs = [
-            (mass, w + u * (own + (parts - 1) * other), w_less + u_less * (parts - 1) * other)
-            for mass, own, other in table
+            (mass, w + u * (own + (parts - 1) * rest), w_less + u_less * (parts - 1) * rest)
+            for mass, own, rest in table
         ]
         forth = _divergence(pairs, alpha)
         back = _divergence([(mass, q, p) for mass, p, q in pairs], alpha)
@@ -53,17 +54,17 @@ def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
 
 
 def replaced(bound: float, coin: float, parts: int, alpha: float) -> float:
-    """D_α, nats, at most, when one of k parts is replaced: min(ε', αε'²/2) for the largest log
-    ratio ε' of any token (arXiv 1605.02065, Proposition 3.3), itself at most 2c."""
+    """Bounds D_α, nats, when one of k parts is replaced: min(ε', αε'²/2) for the largest log ratio
+    ε' of any token, at most 2c (arXiv 1605.02065, Proposition 3.3)."""
     w, u = _weights(coin, parts)
     low, high = math.exp(-bound), math.exp(bound)
-    others = (parts - 1) * low
-    loss = math.log((w + u * (high + others)) / (w + u * (low + others)))
+    rest = (parts - 1) * low
+    loss = math.log((w + u * (high + rest)) / (w + u * (low + rest)))
     return min(loss, alpha * loss * loss / 2)
 
 
 def bound_for(divergence: float, coin: float, parts: int, alpha: float) -> float:
-    """c: the widest band with D_α of a removed part at most this many nats."""
+    """Finds the widest band c for which removing a part costs at most this D_α, nats."""
     low, high = 0.0, _WIDEST
     if removed(high, coin, parts, alpha) <= divergence:
         return high
@@ -75,7 +76,7 @@ def bound_for(divergence: float, coin: float, parts: int, alpha: float) -> float
 
 
 def joined(members: torch.Tensor, public: torch.Tensor, coin: float) -> torch.Tensor:
-    """log(w·h_∅ + (1−w)·h̄): clipped members (n, k, V) and the public model (n, V), nats."""
+    """Computes log(w·h_∅ + (1−w)·h̄) from clipped members (n, k, V) and h_∅ (n, V), nats."""
     w, _ = _weights(coin, members.shape[1])
     if w == 0:
         return log_mean(members)
@@ -83,15 +84,16 @@ def joined(members: torch.Tensor, public: torch.Tensor, coin: float) -> torch.Te
 
 
 def _weights(coin: float, parts: int) -> tuple[float, float]:
-    """(w, u): what the public model and what each of the parts weighs in h."""
+    """Gives (w, u): the weights in h of the public model and of each part."""
     w = (1 - coin) ** parts
     return w, (1 - w) / parts
 
 
 def _divergence(pairs: list[tuple[float, float, float]], alpha: float) -> float:
-    """D_α, nats, from (mass, P, Q) with E P = E Q = 1.
+    """Computes D_α, nats, from (mass, P, Q) with E P = E Q = 1.
 
-    E P^α Q^{1−α} − 1 = E Q·((1+x)^α − 1 − αx) for x = P/Q − 1: no term is negative, none cancels.
+    E P^α Q^{1−α} − 1 = E Q·((1+x)^α − 1 − αx) for x = P/Q − 1. No term is negative, so no digits
+    cancel.
     """
     total = 0.0
     for mass, p, q in pairs:

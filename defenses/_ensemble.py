@@ -1,4 +1,4 @@
-"""An ensemble of one model a part, asked through a mechanism of constant, worst-case cost."""
+"""Ensembles of one model per part of the private data; every query costs the same worst-case ε."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import Journal, ModelRelease, Release
+from audit.core.rules import Rule
+from audit.core.terms import Unit
 from audit.core.training import FineTuning, Training
-from audit.models.ensembles.batching import joint
-from defenses._checks import check_choice, check_layers, check_train, refused
+from audit.models.ensembles.batching import batched
+from defenses._checks import check_layers
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Aside, Mixed
 
-_ROUNDING = 2e-5  # of a charge: room for it to be rounded up to six digits
+# nearer to 1 the divergence cancels to 0
+ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
+_ROUNDING = 2e-5  # share of a charge: room for rounding it up to six digits
 
 
 class Answering(Protocol):
-    """A mechanism that costs every part the same, whatever is asked and whoever answers.
+    """A mechanism that costs every part the same for every query.
 
-    divergence: D_α of one query, nats, at most; of the unit and relation that the release names.
-    access: what an answer gives away. reads_public: whether the public model's pmf stands behind
-        the members'.
+    divergence: bound on D_α of one query, nats, for the unit and relation of the release.
+    access: what an answer gives away. reads_public: whether the public model's pmf follows the
+        members'.
     """
 
     @property
@@ -50,10 +54,10 @@ class Answering(Protocol):
     def reads_public(self) -> bool: ...
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """log of the pmf each of n queries is answered from, (n, V), given (n, m, V), nats."""
+        """Computes log of the pmf that answers each query: (n, m, V) to (n, V), nats."""
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """What the auditor may know of n queries beside their answers."""
+        """Computes what only the auditor may know of n queries."""
 
 
 class Settings(Protocol):
@@ -78,42 +82,31 @@ class Settings(Protocol):
     def source(self) -> str: ...
 
 
-def check(name: str, settings: Settings) -> None:
-    """Raises UsageError for a shared parameter out of range."""
-    if settings.k < 2:
-        raise refused(name, settings.k, "k", "at least 2")
-    if not 1.01 <= settings.alpha < math.inf:  # nearer to 1 the divergence cancels to 0
-        raise refused(name, settings.alpha, "alpha", "at least 1.01 and finite")
-    if settings.budget < 1:
-        raise refused(name, settings.budget, "budget", "at least 1")
-    check_train(name, settings.train)
-    check_choice(settings, name, source=("seed", "system"))
-
-
 def secret(source: str, journal: Journal) -> bytes:
-    """What keys the randomness of a session: nothing, or random bytes that its replay has too."""
+    """Gives the key of a session's randomness: none, or random bytes that a replay has too."""
     if source == "seed":
         return b""
     return journal.key or os.urandom(32)
 
 
-def said(source: str) -> str:
-    """Whom the randomness of a session is secret from."""
+def randomness(source: str) -> str:
+    """States the condition on who may know the randomness of a session."""
     if source == "system":
-        return "noise and sampled tokens follow from the operating system's entropy"
+        return "noise and sampled tokens come from the operating system's entropy"
     return (
-        "noise and sampled tokens follow from the run's seed and texts: against those who do not "
-        "know both, and a small seed is soon guessed; release with source=system"
+        "Noise and sampled tokens are derived from the run's texts and the seed stored in "
+        "results.json, so the guarantee holds only against someone who does not know both, and a "
+        "small seed is easy to guess. For a real release use source=system."
     )
 
 
 def share(epsilon: float, budget: int) -> float:
-    """What one of B queries may cost of ε, in nats, so that B rounded charges stay within it."""
+    """Gives the share of ε for one of B queries, in nats, so that B rounded charges fit in ε."""
     return epsilon / budget * (1 - _ROUNDING)
 
 
 def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
-    """The private texts of each user. Raises UsageError for more parts than users."""
+    """Groups private texts by user. Raises UsageError for more parts than users."""
     texts: dict[str, list[str]] = {}
     for record in corpus.of("private"):
         texts.setdefault(record.user, []).append(record.text)
@@ -125,10 +118,10 @@ def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
 def trainings(
     name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> tuple[Training, ...]:
-    """One model on each of k parts of the users: the parts of SubMix under the same seed.
+    """Gives one training for each of k parts of the users, the same parts as SubMix's.
 
-    Defenses that ask for the same models share them. Raises UsageError for more parts than users,
-    or more blocks than the model has.
+    Defenses with equal settings share the models. Raises UsageError for more parts than users, or
+    more blocks than the model has.
     """
     k, texts = settings.k, texts_by_user(name, settings.k, corpus)
     check_layers(name, settings.train, model)
@@ -149,7 +142,7 @@ def trainings(
 
 @dataclass(frozen=True)
 class _Priced:
-    """The mechanism as a session asks it: every answer with the same charge for every part."""
+    """A mechanism with its charge, the same for every answer and part."""
 
     inner: Answering
     charge: float
@@ -164,9 +157,9 @@ class _Priced:
 
 
 def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """The log-pmfs, (…, V), with the uniform one for any that is none.
+    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
 
-    A worst case holds for whatever members answer; broken weights answer no distribution at all.
+    The worst case covers every distribution, but broken weights may give none at all.
     """
     sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
     uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
@@ -175,10 +168,10 @@ def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class EnsembleRelease(Release):
-    """The prediction service: k members, and the public model after B queries.
+    """Serves predictions of k members, and of the public model after B queries.
 
-    relation, also, theorem, conditions: of the guarantee, which adds what holds for all of its
-        kind.
+    relation, also, theorem, conditions: parts of the guarantee; conditions of all ensembles are
+        added.
     """
 
     settings: Settings
@@ -192,21 +185,23 @@ class EnsembleRelease(Release):
 
     @cached_property
     def ensemble(self) -> Ensemble:
-        """All members, and after them the public model where the mechanism reads it."""
-        return joint((*self.members, self.public) if self.mechanism.reads_public else self.members)
+        """All members, then the public model if the mechanism reads it."""
+        return batched(
+            (*self.members, self.public) if self.mechanism.reads_public else self.members
+        )
 
     @property
     def charge(self) -> float:
-        """D_α of one query, nats, and what floating point may have hidden, rounded up."""
+        """D_α of one query, nats, rounded up with a margin for floating-point error."""
         return round_up(self.mechanism.divergence * (1 + 1e-9))
 
     @property
     def guarantee(self) -> Guarantee:
-        asked, budget = self.settings.epsilon, self.settings.budget
+        target, budget = self.settings.epsilon, self.settings.budget
         return Guarantee(
-            epsilon=round_up(budget * self.charge) if asked is None else asked,
+            epsilon=round_up(budget * self.charge) if target is None else target,
             alpha=self.settings.alpha,
-            unit="part",
+            unit=Unit.PART,
             relation=self.relation,
             also=self.also,
             release="predictions",
@@ -214,13 +209,13 @@ class EnsembleRelease(Release):
             theorem=self.theorem,
             conditions=(
                 *self.conditions,
-                f"every query costs every part {self.charge:.6g}, whatever is asked; when the "
-                f"service stops, after {budget} queries, is public",
-                f"each session has the full budget; sessions of one release add up ({budget} "
-                "queries each)",
-                "all records of a user are in one part; a text that several parts hold is "
-                "protected less: its loss grows about with the square of their number",
-                said(self.settings.source),
+                f"every query costs every part the same {self.charge:.6g} nats of D_α; the service "
+                f"stops after {budget} queries, a public number",
+                f"each session spends a budget of its own: the ε of several sessions add up "
+                f"({budget} queries each)",
+                "all records of a user are in one part; a text in several parts is protected less: "
+                "its loss grows about with the square of their number",
+                randomness(self.settings.source),
                 "noise and tokens are drawn in float64, not on the real line",
             ),
         )
@@ -239,13 +234,13 @@ class EnsembleRelease(Release):
         return EnsembleSession(service, ledger, stream, secret(self.settings.source, journal))
 
     def unprotected(self) -> Release:
-        """The plain mean of all members: what the ensemble leaks without the mechanism."""
-        promise = no_guarantee("the plain mean of an ensemble's members promises nothing")
-        return ModelRelease(Mean(joint(self.members)), promise)
+        """Gives the plain mean of all members, which shows what leaks without the mechanism."""
+        promise = no_guarantee("the plain mean of an ensemble's members has no guarantee")
+        return ModelRelease(Mean(batched(self.members)), promise)
 
     def neighbour(self, unit: int) -> Release | None:
-        """The release without part `unit` (0 … k−1), noise and bounds unchanged; None where no
-        member would be left. Raises IndexError for another number."""
+        """Gives the release without part `unit` (0 … k−1), with the same noise and bounds; None if
+        no member is left. Raises IndexError out of that range."""
         if not 0 <= unit < len(self.members):
             raise IndexError(f"part {unit} of {len(self.members)}")
         rest = self.members[:unit] + self.members[unit + 1 :]

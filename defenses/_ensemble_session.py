@@ -1,4 +1,4 @@
-"""One session with an ensemble behind a mechanism: every query is charged before it is answered."""
+"""Sessions with an ensemble behind a mechanism: every query is charged before it is answered."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from defenses._mixing import Aside, Mixed
 
 Kept = TypeVar("Kept")
 
-_GENERATED = -1  # in place of the token in what a generated query's mark says was asked
+_GENERATED = -1  # stands for the unknown token in the mark of a generated query
 _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
-_LONGER = 8  # times as many where one text needs them: it is read from its beginning for each group
+_LONGER = 8  # times as many for one long text: each group reads it again from its beginning
 
 
 class Mechanism(Protocol):
-    """What is released of the members' answers, and what it costs. The members reach an answer
-    through `mix` and in no other way."""
+    """Computes what is released of the members' answers, and its cost. Members influence an answer
+    only through `mix`."""
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """n queries: log_pmfs of shape (n, m, V), nats, as the ensemble gives them.
+        """Answers n queries from the ensemble's log_pmfs (n, m, V), nats.
 
-        seeds: 256 bits for each query, for noise that serves no other.
+        seeds: 256 bits for the noise of each query, used nowhere else.
         """
 
 
 @dataclass(frozen=True)
 class Service:
-    """What a session asks: an ensemble of so many `models`, behind a mechanism.
+    """An ensemble behind a mechanism. models: how many models the ensemble reads.
 
-    public: who answers after STOP. access: what an answer gives away.
+    public: the model that answers after STOP. access: what an answer gives away.
     """
 
     mechanism: Mechanism
@@ -50,12 +50,12 @@ class Service:
 
 
 class EnsembleSession:
-    """One session: a ledger for every part, and a budget of B queries (a Predictor).
+    """One session with a ledger for every part and a budget of B queries (a Predictor).
 
     Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
     charged, stopped and answered in that order, so batching cannot move STOP.
 
-    secret: what randomness is keyed with beside the stream; b"" where the stream determines it.
+    secret: key of the randomness besides the stream; b"" if the stream alone determines it.
     """
 
     readable = Access.DISTRIBUTION
@@ -75,7 +75,7 @@ class EnsembleSession:
 
     @property
     def remaining(self) -> int | None:
-        """B less the queries asked. What is left of a part's ε is private and not told."""
+        """Queries left of B. The ε left to each part is private and stays hidden."""
         return self._ledger.remaining
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
@@ -106,7 +106,7 @@ class EnsembleSession:
     def _released(
         self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
     ) -> Answer:
-        """The admitted tokens of an answer computed ahead, and after them the public model's."""
+        """Joins the admitted tokens of an answer computed ahead with the public model's."""
         if ahead is None:
             self._ledger.skip(len(after))
             return replace(draw(self._public, [prompt], after[None])[0], answered=0)
@@ -115,30 +115,30 @@ class EnsembleSession:
         admitted = self._admit(mixed, texts)
         if admitted == len(after):
             return whole
-        kept = whole.tokens[:admitted]
-        rest = draw(self._public, [[*prompt, *kept]], after[None, admitted:])[0]
+        first = whole.tokens[:admitted]
+        rest = draw(self._public, [[*prompt, *first]], after[None, admitted:])[0]
         return Answer(
-            kept + rest.tokens,
+            first + rest.tokens,
             np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
             np.concatenate([whole.top1[:admitted], rest.top1]),
             answered=admitted,
         )
 
-    def _admit(self, mixed: Mixed, asked: Sequence[Tokens]) -> int:
+    def _admit(self, mixed: Mixed, queries: Sequence[Tokens]) -> int:
         local = mixed.aside.local
         return self._ledger.admit(
             mixed.charges.cpu().numpy(),
             mixed.lambdas.cpu().numpy(),
-            list(map(self._ledger.mark, asked)),
+            list(map(self._ledger.mark, queries)),
             None if local is None else local.cpu().numpy(),
         )
 
     def _draw(
         self, prompts: Sequence[Tokens], length: int, numbers: Sequence[int]
     ) -> list[tuple[Answer, Mixed]]:
-        """What would be answered if nothing stopped; a Mixed has one row a token here.
+        """Draws answers as if nothing stopped; each Mixed has one row a token.
 
-        numbers: the first query of each prompt.
+        numbers: number of the first query of each prompt.
         """
         cursor = self._service.ensemble.cursor(prompts)
         texts = [list(prompt) for prompt in prompts]
@@ -190,37 +190,37 @@ class EnsembleSession:
         starts: Sequence[int],
         keep: Callable[[torch.Tensor, torch.Tensor], Kept],
     ) -> tuple[list[Kept], int]:
-        """What `keep` takes of (log h, its upper bounds) at every text[start:], and how many
-        queries were admitted."""
-        kept, answered = [], 0
+        """Applies `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
+        memory; also gives how many queries were admitted."""
+        results, answered = [], 0
         for segments in self._segments(starts, [len(text) for text in texts]):
             some = [texts[i][:stop] for i, _, stop in segments]
             pair, admitted = self._score_some(some, [start for _, start, _ in segments])
-            kept.append(keep(*pair))
+            results.append(keep(*pair))
             answered += admitted
         self._ledger.flush()
-        return kept, answered
+        return results, answered
 
     def _score_some(
         self, texts: Sequence[Tokens], starts: Sequence[int]
     ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
-        """(log h at each query, its upper bounds or itself), after STOP of the public model, and
-        how many were admitted."""
+        """Gives (log h of each query, its upper bounds or log h again) and how many were admitted;
+        after STOP, log h is the public model's."""
         if self._ledger.stopped:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
             return (public, public), 0
-        asked = [
+        queries = [
             text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
             for i in range(start, len(text))
         ]
         first = self._ledger.queries
-        seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(asked)]
+        seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(queries)]
         mixed = self._service.mechanism.mix(self._service.ensemble.log_pmfs(texts, starts), seeds)
         log_caps = mixed.log_h if mixed.aside.log_caps is None else mixed.aside.log_caps
-        admitted = self._admit(mixed, asked)
-        if admitted == len(asked):
+        admitted = self._admit(mixed, queries)
+        if admitted == len(queries):
             return (mixed.log_h, log_caps), admitted
         after = self._public.log_pmfs(texts, starts)[admitted:]
         log_h = torch.cat([mixed.log_h[:admitted], after])
@@ -231,10 +231,10 @@ class EnsembleSession:
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
     ) -> Iterator[list[tuple[int, int, int]]]:
-        """(text, start, stop) in order, in groups of as many queries as are read at once.
+        """Groups (text, start, stop), in order, so that each group is read at once.
 
-        A text is cut only where it needs more than `_LONGER` times as many; nor are more
-        distributions computed where texts are padded to one length.
+        A text is cut only if it needs more than `_LONGER` times the usual number of queries; padded
+        texts together stay below that, too.
         """
         size = self._queries_at_once()
         group: list[tuple[int, int, int]] = []
@@ -251,11 +251,11 @@ class EnsembleSession:
             yield group
 
     def _seed(self, number: int, context: Tokens) -> bytes:
-        """What one query's noise and sampled token follow from.
+        """Gives the 256-bit seed of one query's noise and sampled token.
 
-        It depends on what is asked, so that a killed session that is asked something else at the
-        same place shares no randomness with an answer already given; the same question at the same
-        place is a replay, and gets the same answer.
+        It depends on the query's text, so a killed session that meets another query at the same
+        place shares no randomness with answers already given. The same query at the same place is
+        a replay and gets the same answer.
         """
         text = json.dumps([number, *context]).encode()
         return hashlib.blake2b(text, digest_size=32, key=self._key).digest()
@@ -265,16 +265,16 @@ class EnsembleSession:
 
 
 def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
-    """A number in [0, 1) for each query's token, apart from its noise."""
+    """Draws a number in [0, 1) for each query's token, independent of its noise."""
     digests = (hashlib.blake2b(seed, digest_size=8, person=b"token").digest() for seed in seeds)
     return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
 
 
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
-    """The tokens of text i: the i-th query of every step, as one Mixed on the CPU."""
+    """Collects the i-th query of every step, the tokens of text i, as one Mixed on the CPU."""
     local = [mixed.aside.local[i] for mixed in steps if mixed.aside.local is not None]
     return Mixed(
-        log_h=torch.empty(0),  # V numbers a token, no longer needed
+        log_h=torch.empty(0),  # V numbers a token, dropped to save memory
         lambdas=torch.stack([mixed.lambdas[i] for mixed in steps]).cpu(),
         charges=torch.stack([mixed.charges[i] for mixed in steps]).cpu(),
         aside=Aside(local=torch.stack(local).cpu()) if local else Aside(),

@@ -1,9 +1,9 @@
-"""The Laplace mechanism on a mean of pmfs: its Rényi divergence, its noise, and what it releases.
+"""The Laplace mechanism on a mean of pmfs: its Rényi divergence, its noise and its output.
 
 The mean of k pmfs moves by v = (h_i − h'_i)/k when part i is replaced, and by v = (h_i − mean of
-the others)/k when it is removed: either way Σ v⁺ = Σ v⁻ ≤ 1/k, for pmfs sum to 1. By the convexity
-argument of `audit.accounting.laplace`, D_α ≤ 2·g(1/(kb)) with noise of scale b, reached where two
-parts are sure of different tokens.
+the remaining parts)/k when it is removed. In both cases Σ v⁺ = Σ v⁻ ≤ 1/k, because pmfs sum to 1.
+By the convexity argument of `audit.accounting.laplace`, D_α ≤ 2·g(1/(kb)) for noise of scale b. Two
+parts that are certain of different tokens reach this bound.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _HALVINGS = 200
 
 
 def mean_divergence(scale: float, parts: int, alpha: float) -> float:
-    """2·g(1/(kb)): the bound, in nats, for one noised mean of k pmfs, noise of scale b each."""
+    """Computes the bound 2·g(1/(kb)), nats, for one mean of k pmfs with noise of scale b."""
     return 2 * laplace_divergence(1 / (parts * scale), alpha)
 
 
 def scale_for(divergence: float, parts: int, alpha: float) -> float:
-    """b: the least noise, to a relative 2⁻⁵⁰, with `mean_divergence` at most this many nats."""
+    """Finds the least scale b, to 2⁻⁵⁰, with `mean_divergence` at most this many nats."""
     low, high = -700.0, 700.0  # log b
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -36,17 +36,17 @@ def scale_for(divergence: float, parts: int, alpha: float) -> float:
 
 
 def noised(means: torch.Tensor, scale: float, floor: float, seeds: Sequence[bytes]) -> torch.Tensor:
-    """log of the released pmfs: means (n, V) + noise, clamped to `floor` > 0, renormalised."""
+    """Adds noise to means (n, V), clamps to `floor` > 0 and renormalises: log-pmfs, nats."""
     noise = np.stack([laplace(seed, means.shape[1]) for seed in seeds]) if seeds else 0.0
     values = means + scale * torch.as_tensor(noise, dtype=means.dtype, device=means.device)
     return torch.log_softmax(values.clamp(min=floor).log(), dim=-1)
 
 
 def laplace(seed: bytes, size: int) -> np.ndarray:
-    """Laplace noise of scale 1, shape (size,), float64: SHAKE-256 of the seed, by inverse CDF.
+    """Draws Laplace noise of scale 1, shape (size,), float64, from SHAKE-256 by inverse CDF.
 
-    A hash and not a fast generator: what is released is the noise itself plus a mean that others
-    may know, and a fast generator's state can be worked out from its output.
+    A fast generator would not do: the release is the noise plus a mean that an attacker may know,
+    and the state of a fast generator can be recovered from its output.
     """
     bits = np.frombuffer(hashlib.shake_256(seed).digest(8 * size), dtype="<u8")
     magnitude = -np.log(((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)  # uniform on (0, 1]

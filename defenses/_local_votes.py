@@ -1,9 +1,9 @@
-"""What a vote costs on this data set: the data-dependent side of GNMax, for the auditor only.
+"""Data-dependent ε of GNMax's votes: itself private, so only the auditor sees it.
 
-arXiv 1802.08908, Theorem 6, bounds D_α(M(D)‖M(D′)) where one token is likely to win; the other
-direction can be far above that bound. Here both are computed: D_α between the winner's pmf and that
-of every vote that a replaced part could have cast. It depends on the other parts' votes, and so it
-is itself private.
+arXiv 1802.08908, Theorem 6, bounds D_α(M(D)‖M(D′)) if one token is likely to win; the reverse
+direction can be far above that bound. This module computes both directions, between the winner's
+pmf and its pmf under every vote that a replaced part could have cast. The result depends on the
+votes of the remaining parts, so it is itself private.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from defenses._votes import Classes, classes_of, log_winning, votes
 
 
 def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Tensor:
-    """(n, m, V) to (n, m), nats: the most that another vote of member i could move the winner's
-    pmf, the other votes as they are."""
+    """Computes how far another vote of each member could move the winner's pmf: (n, m, V) to
+    (n, m), nats, with the remaining votes fixed."""
     counts = votes(log_pmfs)
     mine = counts.gather(1, log_pmfs.argmax(dim=-1)).tolist()
     rows = []
@@ -31,15 +31,15 @@ def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Ten
 
 @lru_cache(maxsize=4096)
 def another_vote(classes: Classes, cast: int, sigma: float, alpha: float) -> float:
-    """max D_α, nats, over all tokens that a vote for a token with `cast` votes could go to."""
+    """Maximises D_α, nats, over all tokens to which a vote for one with `cast` votes can move."""
     sizes = dict(classes)
     sizes[cast] -= 1
     return max((_moved(classes, cast, to, sigma, alpha) for to, n in sizes.items() if n), default=0)
 
 
 def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: float) -> float:
-    """D_α, the larger direction, when a vote goes from a token with `source` to one with
-    `target` votes."""
+    """Computes D_α, nats, the larger direction, when a vote moves from a token with `source` votes
+    to one with `target` votes."""
     unmoved = dict(classes)
     unmoved[source] -= 1
     unmoved[target] -= 1
@@ -52,10 +52,10 @@ def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: floa
 
 
 def _log_pmf(votes_of: list[int], sizes: np.ndarray, sigma: float) -> np.ndarray:
-    """log-probability of one token of each group, where groups may have as many votes."""
+    """Gives the log-probability, nats, of one token of each group; groups may have equal votes."""
     merged: dict[int, int] = {}
     for v, size in zip(votes_of, sizes, strict=True):
         merged[v] = merged.get(v, 0) + int(size)
     classes = tuple(sorted((v, size) for v, size in merged.items() if size))
-    found = dict(zip((v for v, _ in classes), log_winning(classes, sigma), strict=True))
-    return np.array([found.get(v, 0.0) for v in votes_of])  # 0: of a group without tokens
+    log_pmf = dict(zip((v for v, _ in classes), log_winning(classes, sigma), strict=True))
+    return np.array([log_pmf.get(v, 0.0) for v in votes_of])  # 0 for a group without tokens

@@ -1,4 +1,4 @@
-"""Algorithm 2 of SubMix (arXiv 2201.00971), lines 6 to 19, for a batch of queries at once.
+"""Computes Algorithm 2 of SubMix (arXiv 2201.00971), lines 6 to 19, for a batch of queries.
 
 Symbols as in the paper: k parts, h_∅ the public model, h_π and h_π' the two members of a part,
 λ_i the part's own mixing weight, β the target leakage, h the released mixture, h'_(−i) the mixture
@@ -15,16 +15,16 @@ import torch
 from audit.core.language_model import temper
 from defenses._mixing_weights import Pmfs, divergence, mixing_weights
 
-_IN_CACHE = 1 << 18  # float64 numbers of member pmfs that are mixed fastest together: 2 MiB
-_NEVER = -1e5  # of a log-probability: as good as none
+_IN_CACHE = 1 << 18  # float64 numbers of member pmfs mixed together: 2 MiB fit in the cache
+_NEVER = -1e5  # a log-probability of practically zero
 
 
 @dataclass(frozen=True)
 class Aside:
-    """What a paper reports beside, or in place of, what is answered and charged.
+    """Figures of n queries for the auditor only, as the papers report them.
 
-    local: shape (n, k), nats: what a query costs each part on this data set, where the charge is a
-        worst case; it depends on the other parts, and so it is itself private.
+    local: shape (n, k), nats: cost of each query to each part on this data set, where the charge is
+        a worst case. It depends on the remaining parts, so it is itself private.
     log_caps: shape (n, V), nats: an upper bound on log_h.
     """
 
@@ -34,12 +34,12 @@ class Aside:
 
 @dataclass(frozen=True)
 class Mixed:
-    """n queries, mixed. Nothing here has been released or charged yet.
+    """Answers and charges of n queries, before anything is released or charged.
 
-    log_h: shape (n, V), nats: the distribution an answer is sampled from.
+    log_h: shape (n, V), nats: the distribution from which an answer is sampled.
     lambdas: shape (n, k): λ_i of each part.
     charges: shape (n, k), nats: max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)} of each part.
-    aside: what else the auditor may know.
+    aside: figures for the auditor only.
     """
 
     log_h: torch.Tensor
@@ -50,9 +50,9 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Mixing:
-    """Algorithm 2 as a session asks it: pairs of members side by side, the public model last.
+    """Algorithm 2 as a session's mechanism: pairs of members side by side, the public model last.
 
-    alpha, beta, temperature: see `mix`. clip: c of `clip`, or None.
+    alpha, beta, temperature: as in `mix`. clip: c of `clip`, or None.
     """
 
     alpha: float
@@ -61,7 +61,7 @@ class Mixing:
     temperature: float
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """n queries of all members and the public model, (n, 2k + 1, V), nats. Draws no noise."""
+        """Mixes n queries of all members and the public model, (n, 2k + 1, V), nats; no noise."""
         size = len(log_pmfs) if log_pmfs.is_cuda else _IN_CACHE // log_pmfs.shape[1:].numel()
         mixed = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
         if len(mixed) == 1:
@@ -99,27 +99,26 @@ def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) 
 
 
 def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
-    """(n, k, 2, V) and (n, V) as (n, 2k + 1, V): the public model last."""
+    """Joins (n, k, 2, V) and (n, V) to (n, 2k + 1, V), the public model last."""
     return torch.cat([members.flatten(1, 2), public[:, None]], dim=1)
 
 
 def pairwise(members: torch.Tensor) -> torch.Tensor:
-    """(n, 2k, V) as (n, k, 2, V): the two members of a part stand side by side."""
+    """Reshapes (n, 2k, V) to (n, k, 2, V), the two members of a part side by side."""
     return members.reshape(members.shape[0], -1, 2, members.shape[-1])
 
 
 def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
-    """The share of each member, and last of h_∅, in h and in every h'_(−i): (n, k + 1, 2k + 1).
+    """Computes the share of each member and h_∅ in h and in every h'_(−i): (n, k + 1, 2k + 1).
 
-    Lines 14 to 17 as one matrix. A mixture of some parts is λ* · mean h̄_i + (1 − λ*) h_∅ with
-    λ* = mean λ_i, both over these parts, and h̄_i the mean of a part's two members. No digits are
-    lost: parts are added up and never taken away again, and sums of λ_i, whole steps of 2⁻³⁰, are
-    exact.
+    This is lines 14 to 17 as one matrix. A mixture of some parts is λ* · mean h̄_i + (1 − λ*) h_∅,
+    where λ* = mean λ_i, both over these parts, and h̄_i is the mean of a part's two members. No
+    digits are lost: nothing is subtracted, and sums of λ_i, multiples of 2⁻³⁰, are exact.
     """
     n, parts = lambdas.shape
     taken = torch.ones(parts + 1, parts, dtype=lambdas.dtype, device=lambdas.device)
-    taken[1:].fill_diagonal_(0)  # all parts first; then all but part i
-    number = taken.sum(dim=1).clamp_(min=1)  # a part without others: h'_(−i) = h_∅
+    taken[1:].fill_diagonal_(0)  # row 0: all parts; row i + 1: all but part i
+    number = taken.sum(dim=1).clamp_(min=1)  # with one part only, h'_(−i) = h_∅
     total = lambdas @ taken.T  # Σ λ_i of each mixture, (n, k + 1)
     shares = lambdas.new_empty(n, parts + 1, 2 * parts + 1)
     each = (total / number.square() / 2)[..., None] * taken
@@ -129,7 +128,7 @@ def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
 
 
 def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
-    """log of h and of every h'_(−i), (n, k + 1, V); in log space where a pmf underflows."""
+    """Computes log of h and every h'_(−i), (n, k + 1, V); in log space if a pmf underflows."""
     if pmfs.in_range:
         return (shares @ pmfs.p).log_()
     each = shares.log()[..., None].unbind(1)
@@ -137,14 +136,14 @@ def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
 
 
 def _charges(log_mixtures: torch.Tensor, alpha: float) -> torch.Tensor:
-    """max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k)."""
+    """Computes max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k), nats."""
     log_h, without = log_mixtures[:, :1], log_mixtures[:, 1:]
     forth, back = divergence(log_h, without, alpha), divergence(without, log_h, alpha)
     return torch.maximum(forth, back)
 
 
 def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
-    """The same for α = 2, where D_2(P‖Q) = log(1 + Σ (p − q)²/q), for positive mixtures."""
+    """Computes `_charges` for α = 2 by D_2(P‖Q) = log(1 + Σ (p − q)²/q), positive mixtures."""
     h, without = mixtures[:, :1], mixtures[:, 1:]
     squares = (h - without).square_()
     forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
@@ -152,12 +151,12 @@ def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
 
 
 def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:
-    """Brings pmfs into [e^−c, e^c]·h_∅ as clip(s·p), with s such that it sums to 1.
+    """Brings pmfs into [e^−c, e^c]·h_∅ as clip(s·p), where s makes the sum 1.
 
-    log_p: shape (n, k, 2, V); public: (n, V). The sum grows with s, so log s is bisected.
+    log_p: shape (n, k, 2, V). public: shape (n, V). The sum grows with s, so log s is bisected.
     """
     base = public[:, None, None, :]
-    log_p = log_p.clamp(min=_NEVER)  # a zero, too, is brought into the band
+    log_p = log_p.clamp(min=_NEVER)  # brings zeros into the band, too
     floor, ceiling = base - bound, base + bound
     gap = base - log_p
     low, high = gap.amin(dim=-1) - bound, gap.amax(dim=-1) + bound

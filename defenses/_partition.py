@@ -1,30 +1,30 @@
-"""Which teacher a private text goes to: a keyed hash of its user, so that nobody moves another.
+"""Assigns private texts to teachers by a keyed hash of the user, independently of all other users.
 
-Balancing the parts, or splitting a user by how much there is of them, would make where a text goes
-depend on other texts: adding one user could change many teachers, and the sensitivity with them.
+If parts were balanced, or users split by their number of texts, adding one user could move the
+texts of many others, and the sensitivity would grow.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from audit.core.corpus import Record
+from audit.core.digest import sha256_of
 
 
 def teacher_of(user: str, slot: int, teachers: int, spread: int, key: int) -> int:
-    """The teacher, 0 … M−1, of the slot-th record of a user.
+    """Gives the teacher, 0 … M−1, of the slot-th record of a user.
 
-    spread: J, over how many teachers a user's records may go, by a hash of slot mod J; they may
-    coincide. key: seeds the hash.
+    spread: most teachers J of one user, by a hash of slot mod J; they may coincide.
+    key: seed of the hash.
     """
     words = f"{key}\x1f{slot % spread}\x1f{user}"
-    return int.from_bytes(hashlib.sha256(words.encode()).digest(), "big") % teachers
+    return int(sha256_of(words), 16) % teachers
 
 
 def partition(records: Sequence[Record], teachers: int, spread: int, key: int) -> tuple[int, ...]:
-    """The teacher of each record; a record's slot is its place among its user's records."""
+    """Gives the teacher of each record; its slot is its place among its user's records."""
     seen: Counter[str] = Counter()
     placed = []
     for record in records:
@@ -34,9 +34,9 @@ def partition(records: Sequence[Record], teachers: int, spread: int, key: int) -
 
 
 def histogram(heard: Iterable[tuple[str, int]]) -> dict[int, int]:
-    """How many users have texts with 1, 2, … teachers, from the user and teacher of each text.
+    """Counts users by their number of teachers, from the (user, teacher) of each text.
 
-    Private: for the auditor only.
+    The counts are private: for the auditor only.
     """
     teachers: dict[str, set[int]] = {}
     for user, teacher in heard:

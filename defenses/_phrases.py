@@ -1,6 +1,6 @@
-"""ε for phrases: all units, or teachers, that hold one, changed together (arXiv 2310.15526).
+"""ε of a phrase when every unit (or teacher) that contains it changes at once.
 
-How many hold a phrase is itself private: these figures are for the auditor.
+The number of units that contain a phrase is itself private: these figures are for the auditor only.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 from audit.accounting import EpsilonDistribution
 from audit.core.errors import UsageError
+from audit.core.terms import Relation
 
-RELATIONS = ("add_or_remove", "replace")  # the second stands beside SeqPATE's figures
+RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE)  # SeqPATE's paper reports the second
 
 
 def read(name: str, file: str) -> tuple[str, ...]:
-    """The phrases of a file, one a line. Raises UsageError."""
+    """Reads the phrases of a file, one a line. Raises UsageError."""
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -30,15 +31,15 @@ def read(name: str, file: str) -> tuple[str, ...]:
 
 
 def counts(name: str, file: str, owners: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """How many owners hold each phrase of the file in one of their texts, as whole words."""
-    held = []
+    """Counts the owners of texts that contain each phrase of the file as whole words."""
+    numbers = []
     for phrase in read(name, file):
         words = re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)")
-        found = zip(owners, texts, strict=True)
-        held.append(len({owner for owner, text in found if words.search(text)}))
-    return held
+        pairs = zip(owners, texts, strict=True)
+        numbers.append(len({owner for owner, text in pairs if words.search(text)}))
+    return numbers
 
 
-def table(relation: str, delta: float, found: EpsilonDistribution) -> dict[str, Any]:
-    """The distribution of ε (nats) over the phrases, as a guarantee holds it."""
-    return {"relation": relation, "delta": delta, **asdict(found)}
+def table(relation: str, delta: float, spread: EpsilonDistribution) -> dict[str, Any]:
+    """Writes the distribution of ε (nats) over phrases as an entry of `Guarantee.phrases`."""
+    return {"relation": relation, "delta": delta, **asdict(spread)}

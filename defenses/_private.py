@@ -1,4 +1,4 @@
-"""What DP-SGD and Selective-DPSGD share: sizes that no coin moves, σ for an ε, and the promise."""
+"""Shared by DP-SGD and Selective-DPSGD: public sampling sizes, σ for a target ε, the guarantee."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
 
-FASTER = 4.0  # times the plan's learning rate: clipped means are small, and noise averages out
+FASTER = 4.0  # times the plan's learning rate: clipped means are small and noise averages out
 MOST_STEPS = 1_000_000
-BATCH = 512  # at most so many examples are expected in a batch, unless asked for
+BATCH = 512  # largest default for the expected batch size
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Poisson sampling of N units: everything follows from the public size.
+    """Poisson sampling of N units, which follows from the public size N alone.
 
-    probability: q = B/N. steps: T, so that a unit is read `epochs` times on average.
+    probability: q = B/N. steps: T, so that each unit is read `epochs` times on average.
     """
 
     population: int
@@ -31,9 +31,9 @@ class Sampling:
 
 
 def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sampling:
-    """q and T for an expected batch (half the population, at most 512, unless given).
+    """Computes q and T for an expected batch; default half the population, at most 512.
 
-    Raises UsageError for a batch larger than the population.
+    Raises UsageError for a batch larger than the population, or for too many steps.
     """
     if batch is not None and batch > population:
         raise UsageError(
@@ -49,19 +49,19 @@ def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sa
 
 
 def default_delta(given: float | None, population: int) -> float:
-    """δ: as given, or 1/(10·N)."""
+    """Gives δ: the parameter, or 1/(10·N)."""
     return 1 / (10 * population) if given is None else given
 
 
-Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods that say what they release
+Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods with `releases`
 Recipe = TypeVar("Recipe", bound=Released)
 
 
 def noised(
     method: Recipe, target: float | None, given: float | None, delta: float, relation: str
 ) -> Recipe:
-    """The method with σ as given, or the least that keeps ε (nats, under `relation`, of all that
-    it releases) at or below the target."""
+    """Sets the method's σ: as given, or the least σ for which ε (nats, under `relation`, of all
+    its releases) is at most the target."""
     sigma = _calibrated(target, delta, method.releases, relation) if given is None else given
     return replace(method, noise=replace(method.noise, multiplier=sigma))
 
@@ -70,11 +70,11 @@ def noised(
 def _calibrated(
     target: float | None, delta: float, releases: tuple[Gaussians, ...], relation: str
 ) -> float:
-    """σ of the first of the releases; the noise of the others is what it is."""
+    """Finds σ of the first release; the noise of the remaining ones is fixed."""
     assert target is not None
-    sums, *others = releases
+    sums, *fixed = releases
     q, count = sums.sampling_probability, sums.count
-    return calibrate(target, delta, q, count, relation, tuple(others))
+    return calibrate(target, delta, q, count, relation, tuple(fixed))
 
 
 def promised(
@@ -89,9 +89,9 @@ def promised(
     published_epsilon: float | None = None,
     phrases: tuple[dict[str, Any], ...] = (),
 ) -> Guarantee:
-    """The guarantee of the noisy sums that were really released.
+    """States the guarantee of the noisy sums that are released.
 
-    source: where the noise came from, "seed" or "system".
+    source: source of the noise, "seed" or "system".
     """
     return Guarantee(
         epsilon=_epsilon(mechanism, delta),
@@ -116,7 +116,7 @@ def _epsilon(mechanism: Mechanism, delta: float) -> float:
 
 def _sampled(term: Gaussians) -> str:
     if not term.sampled:
-        return f"{term.count} noised releases (σ = {term.noise_multiplier:.4g}), none amplified"
+        return f"{term.count} noised releases (σ = {term.noise_multiplier:.4g}), not amplified"
     return (
         f"{term.count} noised sums (σ = {term.noise_multiplier:.4g}), Poisson-sampled with q = "
         f"{term.sampling_probability:.6g}, empty batches included"
@@ -124,16 +124,16 @@ def _sampled(term: Gaussians) -> str:
 
 
 _SEED = (
-    "noise and sampling follow from the run's seed, which results.json holds: against those who "
-    "have neither; release a model trained with noise=system"
+    "Noise is derived from the seed stored in results.json, so the guarantee holds only against "
+    "someone who does not have that file. For a real release use noise=system."
 )
 _SYSTEM = "noise and sampling come from the operating system"
 
 
 def _fixed(population: int, source: str) -> tuple[str, ...]:
     return (
-        f"N = {population} is the public size, before any coin; the number of steps, σ, the "
-        "clipping norms and δ follow from it and from the settings",
+        f"N = {population} is the public number of units, independent of all coins; the number of "
+        "steps, σ, the clipping norms and δ follow from it and from the settings",
         _SEED if source == "seed" else _SYSTEM,
         "Gaussian noise is drawn in float64 and rounded, not on the real line; a training that "
         "stops with an error is outside the guarantee",

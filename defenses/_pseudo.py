@@ -1,4 +1,4 @@
-"""Fine-tuning on pseudo-sentences, by itself or before a private training (arXiv 2210.05281)."""
+"""Fine-tunes on pseudo-sentences, alone or before a private training (arXiv 2210.05281)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def check_writes(name: str, model: ModelFolder) -> None:
     """Raises UsageError for a model that cannot complete a prefix before it is trained."""
     if model.kind != "transformer":
         raise UsageError(
-            f"{name}: the public model completes public prefixes, and {model.name} starts from "
-            "nothing; choose another --model"
+            f"{name}: the public model must complete public prefixes, but {model.name} is "
+            "untrained; choose another --model"
         )
 
 
 def tuning(
     name: str, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> Training:
-    """One pass over pseudo-sentences; whoever asks under the same seed shares the training.
+    """Gives a training of one pass over pseudo-sentences, shared under the same seed.
 
-    Raises UsageError for a model that completes nothing, or public text that is missing or private.
+    Raises UsageError for an untrained model, or for public text that is missing or private.
     """
     check_writes(name, model)
     return Training(

@@ -1,4 +1,4 @@
-"""The public texts of a corpus, for a defense whose guarantee does not cover what they say."""
+"""The public texts of a corpus, for a defense whose guarantee does not cover them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 
-_NUMBER = re.compile(r"[\w-]{7,}")  # a shorter one may stand in a public text by accident
-_HEAD = 24  # characters by which a private record is found inside a public text
+_NUMBER = re.compile(r"[\w-]{7,}")  # shorter ones occur in public texts by accident
+_HEAD = 24  # leading characters by which private records are looked up
 
 CHECKED = (
-    "the public texts, and so the pseudo-sentences, hold nothing private; refused were only those "
-    "that hold a private record whole, or a number of 7 signs that the policy marks"
+    "the public texts, and so the pseudo-sentences, contain nothing private; checked only for "
+    "whole private records and for marked words of at least 7 characters with a digit"
 )
 
 
 def of(name: str, corpus: Corpus) -> tuple[str, ...]:
-    """The public texts, or the embedded ones where the corpus has none.
+    """Gives the public texts, or the embedded ones if the corpus has none.
 
-    Raises UsageError where there are none at all, or one holds private text.
-    Private text is a private record whole, spaces aside, or a word of seven characters and more
-    that has a digit and is marked by the policy.
+    Raises UsageError if there are none at all, or if one contains private text: a whole private
+    record (spaces aside), or a word of at least seven characters with a digit that the policy
+    marks.
     """
     records = corpus.of("public")
     if not records and corpus.spare:
@@ -38,8 +38,8 @@ def of(name: str, corpus: Corpus) -> tuple[str, ...]:
         owner = owner or next((numbers[n] for n in _numbers(record.text) if n in numbers), None)
         if owner is not None:
             raise UsageError(
-                f"{name}: {record.where or 'a public record'} holds private text of user "
-                f"{owner!r}; remove it there, for public text is not protected"
+                f"{name}: {record.where or 'a public record'} contains private text of user "
+                f"{owner!r}; remove it there, because public text is not protected"
             )
     return tuple(record.text for record in records)
 
@@ -49,16 +49,16 @@ def _spaced(text: str) -> str:
 
 
 def _texts(records: Sequence[Record]) -> dict[str, list[tuple[str, str]]]:
-    """(text, user) of private records, by the first characters of the text."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    """Indexes (text, user) of private records by the first characters of the text."""
+    by_head: dict[str, list[tuple[str, str]]] = {}
     for record in records:
         text = _spaced(record.text)
-        found.setdefault(text[:_HEAD], []).append((text, record.user))
-    return found
+        by_head.setdefault(text[:_HEAD], []).append((text, record.user))
+    return by_head
 
 
 def _owner(public: str, texts: dict[str, list[tuple[str, str]]]) -> str | None:
-    """Whose record stands in a public text; one shorter than a head must be all of it."""
+    """Finds whose record is in a public text; a record shorter than a head must equal it."""
     for start in range(max(1, len(public) - _HEAD + 1)):
         for text, user in texts.get(public[start : start + _HEAD], ()):
             if public == text or (len(text) >= _HEAD and public.startswith(text, start)):
@@ -67,7 +67,7 @@ def _owner(public: str, texts: dict[str, list[tuple[str, str]]]) -> str | None:
 
 
 def _numbers_of(records: Sequence[Record]) -> dict[str, str]:
-    """Whose each marked number is."""
+    """Maps each marked number to its user."""
     return {
         number: record.user
         for record in records

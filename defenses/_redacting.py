@@ -1,4 +1,4 @@
-"""Training on redacted text: by itself, or as the first of two phases."""
+"""Trains on redacted text, alone or as the first of two phases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from audit.core.training import FineTuning, Training
 
 
 def redacting(label: str, corpus: Corpus, recipe: FineTuning, mask: str, seed: int) -> Training:
-    """Fine-tuning on the private records with every private span masked.
+    """Gives a training on the private records with every private span masked.
 
-    Whoever asks for the same mask and seed shares the training.
+    Defenses with the same mask and seed share it.
     """
     return Training(
         f"{label}, on redacted text",
@@ -23,13 +23,13 @@ def redacting(label: str, corpus: Corpus, recipe: FineTuning, mask: str, seed: i
 
 
 def check_marks(name: str, corpus: Corpus) -> None:
-    """Refuses a policy that leaves nothing to protect, or nothing to learn from."""
+    """Raises UsageError for a policy that marks none or all of the private text."""
     records = corpus.of("private")
     marked = sum(high - low for record in records for low, high in record.private)
     if not marked:
         raise UsageError(
-            f"{name}: the policy marks nothing in the private text, so nothing would be protected; "
-            "choose another --policy"
+            f"{name}: the policy marks nothing in the private text, so there is nothing to "
+            "protect; choose another --policy"
         )
     if marked == sum(len(record.text) for record in records):
         raise UsageError(

@@ -1,7 +1,6 @@
-"""No training here: a model that others trained, audited against what was planted into its data.
+"""Audits a model trained elsewhere against the secrets planted into its training data.
 
-Its promise is whatever its trainer claims; nothing here proves it, and everything here may refute
-it.
+Its guarantee is its trainer's claim, which an audit can refute but never prove.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
@@ -19,34 +18,36 @@ from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
+from audit.core.rules import POSITIVE, at_least, check_fields
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 from audit.models import external_model
 from audit.models.causal import CausalLM
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
-from audit.models.endpoint.session import ServedRelease
+from audit.models.endpoint.session import EndpointRelease
 
-UNITS = ("record", "user")
-RELATIONS = ("add_or_remove", "replace")
+UNITS = (Unit.RECORD, Unit.USER)
+RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE)
 
 
 @dataclass(frozen=True)
 class AsIs(Defense):
-    """Audits a finished model as it is: --model is that model, --secrets what was planted.
+    """Audits an external model unchanged: --model is the model, --secrets its planted secrets.
 
-    claim: what its trainer promises, EPSILON:DELTA:UNIT:RELATION (ε in nats; unit "record" or
-        "user"; relation "add_or_remove" or "replace"); nothing is known unless given.
-    base: the public model that it was trained from, for references; an adapter may name it.
-    training: what it was trained on, tokenised or not, where that is not the corpus: JSONL with
-        `input_ids` and `labels`, or with `text`; to see which canaries reached the training.
-    tokenizer: of a model behind a URL whose base is not named: a folder with its tokenizer.
-    served: the model's name at its URL; its only one unless given.
-    context: tokens of context that the URL's model reads, at most those of its base.
-    rate: requests a second that the URL is asked at most; none: one after the other.
-    retries: how often a request to the URL is sent again where it fails.
-    timeout: seconds that each answer of the URL may take.
-    model: the finished model, a folder or a URL; set by --model.
-    sha256: of that model.
-    training_sha256: of what it was trained on.
+    claim: the trainer's guarantee, EPSILON:DELTA:UNIT:RELATION (ε in nats; unit "record" or
+        "user"; relation "add_or_remove" or "replace"); default unknown.
+    base: public model that it was trained from, for references; default the one its adapter names.
+    training: its training file if that is not the corpus, JSONL with `input_ids` and `labels` or
+        with `text`, to check which canaries reached the training; default none.
+    tokenizer: folder with the tokenizer of a model behind a URL; default the tokenizer of base.
+    served: name of the model at its URL; default the only one there.
+    context: tokens of context that a model behind a URL reads; at least 8, at most those of base.
+    rate: most requests a second to the URL; default one after the other; above 0.
+    retries: how often a failed request to the URL is repeated; at least 0.
+    timeout: most seconds to wait for an answer of the URL; above 0.
+    model: folder or URL of the external model; set by --model.
+    sha256: hash of the model; set by the run.
+    training_sha256: hash of the training file; set by the run.
     """
 
     claim: str | None = None
@@ -54,37 +55,31 @@ class AsIs(Defense):
     training: str | None = None
     tokenizer: str | None = None
     served: str | None = None
-    context: int = 512
-    # how fast a URL is asked is no part of the plan: a run that failed goes on with another pace
-    rate: float | None = field(default=None, repr=False)
-    retries: int = field(default=5, repr=False)
-    timeout: float = field(default=60.0, repr=False)
+    context: Annotated[int, at_least(8)] = 512
+    # the pace of requests is no part of the plan, so a failed run can resume at another pace
+    rate: Annotated[float | None, POSITIVE] = field(default=None, repr=False)
+    retries: Annotated[int, at_least(0)] = field(default=5, repr=False)
+    timeout: Annotated[float, POSITIVE] = field(default=60.0, repr=False)
     model: str | None = field(default=None, repr=False)
     sha256: str | None = field(default=None, repr=False)
     training_sha256: str | None = field(default=None, repr=False)
-    finished = True
+    external = True
 
     def __post_init__(self) -> None:
-        self.promise  # noqa: B018 — a claim that cannot be read is told before anything is loaded
-        if self.context < 8:
-            raise UsageError(f"as_is: context is {self.context}; it must be at least 8")
-        if self.retries < 0:
-            raise UsageError(f"as_is: retries is {self.retries}; it must be at least 0")
-        for name, value in (("rate", self.rate), ("timeout", self.timeout)):
-            if value is not None and not 0 < value < math.inf:
-                raise UsageError(f"as_is: {name} is {value}; it must be above 0 and finite")
+        self.promise  # noqa: B018 — reports an unreadable claim before anything is loaded
+        check_fields("as_is", self)
 
     @property
     def promise(self) -> Guarantee:
-        """The claim, as it was given. Raises UsageError."""
+        """The trainer's claim. Raises UsageError if it cannot be read."""
         if not self.claim:
             return Guarantee(
                 epsilon=None,
-                unit="user",
-                relation="add_or_remove",
+                unit=Unit.USER,
+                relation=Relation.ADD_OR_REMOVE,
                 release="model",
                 basis="worst case",
-                theorem="nothing is known of how it was trained",
+                theorem="its training is unknown",
             )
         epsilon, delta, unit, relation = _parts(self.claim)
         return Guarantee(
@@ -94,8 +89,8 @@ class AsIs(Defense):
             relation=relation,
             release="model",
             basis="worst case",
-            theorem="claimed by whoever trained it; not checked here",
-            conditions=("the training did what its claim says",),
+            theorem="claimed by its trainer, not proved here",
+            conditions=("the model was trained as its trainer claims",),
         )
 
     def trainings(
@@ -104,8 +99,11 @@ class AsIs(Defense):
         return []
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """public: the base; where none was named, the finished model itself, or, of a model behind
-        a URL, its tokenizer."""
+        """Releases the external model.
+
+        public: the base model; without one, the external model itself, or the tokenizer of a model
+        behind a URL.
+        """
         if self.model is not None and is_url(self.model):
             return self._served(url_of(self.model, self.served), public)
         if self.model is None or self.base is None:
@@ -117,7 +115,7 @@ class AsIs(Defense):
     def _served(self, url: str, public: LanguageModel) -> Release:
         endpoint = Endpoint(url, self.retries, self.timeout, Pace(self.rate))
         reads = public.tokenizer, public.max_length
-        return ServedRelease(endpoint, self.served, self.promise, *reads)
+        return EndpointRelease(endpoint, self.served, self.promise, *reads)
 
 
 def _parts(claim: str) -> tuple[float, float, str, str]:

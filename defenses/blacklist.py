@@ -1,13 +1,14 @@
-"""Blacklist: an unprotected model whose output is searched for listed values (SeqPATE, App. P).
+"""Blacklist: masks listed values in the output of an unprotected model (SeqPATE, App. P).
 
-The list holds every value that the policy marks in the private text (arXiv 2210.05281, Table 13).
-It promises nothing: it covers what it lists, whole, and the model behind it knows the rest.
+The list has every value that the policy marks in the private text (arXiv 2210.05281, Table 13). It
+has no guarantee: only whole listed values are masked, and the model behind it is unprotected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -19,10 +20,10 @@ from audit.core.model import ModelFolder
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.core.randomness import derived_seed
 from audit.core.release import Journal, Release
+from audit.core.rules import VISIBLE, check_fields
 from audit.core.spans import merged
 from audit.core.training import FineTuning, Trained, Training
 from audit.policies.list import Listed
-from defenses._checks import check_mask
 from defenses._redacting import check_marks
 
 
@@ -30,20 +31,20 @@ from defenses._redacting import check_marks
 class Blacklist(Defense):
     """Generates from an unprotected model and masks the private values it lists; no guarantee.
 
-    mask: the word whose first token takes the place of every token of a listed value.
+    mask: word whose first token replaces every token of a listed value; not blank.
     """
 
-    mask: str = "_"
+    mask: Annotated[str, VISIBLE] = "_"
 
     def __post_init__(self) -> None:
-        check_mask("blacklist", self.mask)
+        check_fields("blacklist", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         check_marks("blacklist", corpus)
         records = corpus.of("private")
-        # the very training of `none`, which a run with references has anyway
+        # the same training as `none`, so a run with references trains it once
         return [
             Training(
                 "blacklist",
@@ -66,7 +67,7 @@ class Blacklist(Defense):
 
 @dataclass(frozen=True)
 class BlacklistRelease(Release):
-    """A service that generates, and searches what it has generated before it answers."""
+    """A service that masks listed values in what it generates."""
 
     model: LanguageModel
     listed: Listed
@@ -75,8 +76,9 @@ class BlacklistRelease(Release):
     @property
     def guarantee(self) -> Guarantee:
         return no_guarantee(
-            f"no formal guarantee: {len(self.listed.literals)} values are masked where they appear "
-            "whole; parts of them, values the policy missed, and probabilities are not covered",
+            f"no formal guarantee: {len(self.listed.literals)} values are masked if they appear as "
+            "a whole; parts of them, values that the policy misses, and probabilities are not "
+            "covered",
             release="predictions",
         )
 
@@ -92,11 +94,17 @@ class BlacklistRelease(Release):
 
 @dataclass(frozen=True)
 class FilteredSession:
-    """A session whose generations are searched (a Predictor); its auditor may read behind."""
+    """A session that masks listed values in generations (a Predictor).
+
+    Only its auditor can read the probabilities of the model behind it.
+    """
 
     inner: OpenSession
     listed: Listed
     mask: str
+    access = Access.GENERATE
+    readable = Access.DISTRIBUTION
+    remaining = None
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -106,24 +114,12 @@ class FilteredSession:
     def max_length(self) -> int:
         return self.inner.max_length
 
-    @property
-    def access(self) -> Access:
-        return Access.GENERATE
-
-    @property
-    def readable(self) -> Access:
-        return Access.DISTRIBUTION
-
-    @property
-    def remaining(self) -> int | None:
-        return None
-
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         answers = self.inner.generate(prompts, length)
         return [self._searched(p, a) for p, a in zip(prompts, answers, strict=True)]
 
     def _searched(self, prompt: Tokens, answer: Answer) -> Answer:
-        """The answer with every token masked that touches a listed value, the prompt's part too."""
+        """Masks every token of the answer in a listed value, which may begin in the prompt."""
         tokenizer = self.inner.tokenizer
         whole = [*prompt, *answer.tokens]
         ends = [len(tokenizer.decode(whole[: i + 1])) for i in range(len(prompt) - 1, len(whole))]

@@ -1,89 +1,86 @@
-"""DP-SGD (arXiv 1607.00133): every record's, or every user's, gradient is clipped and noised.
+"""DP-SGD (arXiv 1607.00133): the gradient of every record, or every user, is clipped and noised.
 
-Units are Poisson-sampled, so ε is that of the subsampled Gaussian, composed over all steps by
-privacy loss distributions.
+Units are Poisson-sampled, so ε is that of the subsampled Gaussian mechanism, composed over all
+steps by privacy loss distributions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from audit.accounting import Mechanism, phrase_distribution
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.language_model import LanguageModel
+from audit.core.layers import LAYERS
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from defenses import _checks, _phrases, _private, _pseudo
 
-RELATION = "add_or_remove"
+RELATION = Relation.ADD_OR_REMOVE
 
 
 @dataclass(frozen=True)
 class DPSGD(Defense):
     """Fine-tunes with clipped, noised gradients of Poisson-sampled records or users.
 
-    epsilon: target, in nats (unit: as `unit` says; relation: add_or_remove; at δ).
-    delta: δ; 1/(10·N) for N records or users unless given.
-    unit: who is protected as a whole, "user" or "record".
-    noise_multiplier: σ, noise over clipping norm, instead of a target; with epsilon=none.
-    clip: C, the norm every unit's gradient is clipped to.
-    batch: B, the expected batch, q = B/N; half of all units, at most 512, unless given.
-    epochs: how often a unit is read on average; T = epochs/q steps.
-    learning_rate: the optimizer's, falling to zero; four times the plan's unless given, for noise
-        averages out over steps.
+    epsilon: target ε in nats, at δ, per `unit` under add_or_remove; above 0, or none with
+        noise_multiplier.
+    delta: δ of the guarantee; default 1/(10·N) for N records or users; between 0 and 1.
+    unit: what is protected as a whole: "user" or "record".
+    noise_multiplier: noise standard deviation σ over the clipping norm, instead of a target ε;
+        above 0, with epsilon=none.
+    clip: norm C to which the gradient of each unit is clipped; above 0.
+    batch: expected batch size B, sampled with q = B/N; default half of all units, at most 512;
+        1 to N.
+    epochs: how often each unit is read on average, in T = epochs/q steps; above 0.
+    learning_rate: peak learning rate, falling to zero; default four times the plan's, because the
+        noise averages out over steps; above 0.
     optimizer: "adamw" or "sgd".
-    layers: which layers are trained: "all", or "top:N" for the last N blocks.
-    lora: rank of LoRA adapters trained instead, merged afterwards; 0: none.
-    noise: "seed", reproducible, or "system", from the operating system.
-    phrases: a file of phrases, one a line, whose own ε are worked out for the auditor.
-    pseudo: whether it starts from the public model tuned on pseudo-sentences (arXiv 2210.05281).
+    layers: layers to train: "all", or "top:N" for the last N blocks.
+    lora: rank of LoRA adapters to train instead and merge afterwards; 0 for none; with layers=all.
+    noise: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
+    phrases: file of phrases, one a line, for which ε is reported to the auditor; default none.
+    pseudo: whether to start from the public model tuned on pseudo-sentences (arXiv 2210.05281).
     """
 
-    epsilon: float | None = 8.0
-    delta: float | None = None
-    unit: str = "user"
-    noise_multiplier: float | None = None
-    clip: float = 1.0
-    batch: int | None = None
-    epochs: float = 15.0
-    learning_rate: float | None = None
-    optimizer: str = "adamw"
-    layers: str = "all"
-    lora: int = 0
-    noise: str = "seed"
+    epsilon: Annotated[float | None, POSITIVE] = 8.0
+    delta: Annotated[float | None, PROBABILITY] = None
+    unit: Annotated[str, one_of("user", "record")] = "user"
+    noise_multiplier: Annotated[float | None, POSITIVE] = None
+    clip: Annotated[float, POSITIVE] = 1.0
+    batch: Annotated[int | None, POSITIVE] = None
+    epochs: Annotated[float, POSITIVE] = 15.0
+    learning_rate: Annotated[float | None, POSITIVE] = None
+    optimizer: Annotated[str, one_of("adamw", "sgd")] = "adamw"
+    layers: Annotated[str, LAYERS] = "all"
+    lora: Annotated[int, at_least(0)] = 0
+    noise: Annotated[str, one_of("seed", "system")] = "seed"
     phrases: str | None = None
     pseudo: bool = False
 
     def __post_init__(self) -> None:
+        check_fields("dp_sgd", self)
         _checks.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
-        _checks.check_positive(self, "dp_sgd", "clip", "batch", "epochs", "learning_rate")
-        _checks.check_choice(
-            self,
-            "dp_sgd",
-            unit=("user", "record"),
-            optimizer=("adamw", "sgd"),
-            noise=("seed", "system"),
-        )
-        _checks.check_delta("dp_sgd", self.delta)
         if self.phrases is not None:
             _phrases.read("dp_sgd", self.phrases)
-        if self.lora < 0 or (self.lora and self.layers != "all"):
-            raise UsageError("dp_sgd: lora is a rank of at least 0, and goes with layers=all only")
-        _checks.check_train("dp_sgd", self.layers, "layers")
+        if self.lora and self.layers != "all":
+            raise UsageError(f"dp_sgd: lora={self.lora} trains all layers; use layers=all")
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         self._check_model(model)
         size = corpus.population
-        population = size.users if self.unit == "user" else size.records
+        population = size.users if self.unit == Unit.USER else size.records
         drawn = _private.sampling("dp_sgd", population, self.batch, self.epochs)
         delta = _private.default_delta(self.delta, population)
         method = PrivateRecipe(
@@ -112,7 +109,7 @@ class DPSGD(Defense):
         ]
 
     def _check_model(self, model: ModelFolder) -> None:
-        """Raises UsageError for layers or adapters that the model has no place for."""
+        """Raises UsageError for layers or adapters that the model does not have."""
         if self.lora and model.kind == "lstm":
             raise UsageError("dp_sgd: lora needs a transformer; use lora=0 for an LSTM")
         _checks.check_layers("dp_sgd", self.layers, model, "layers")
@@ -148,9 +145,13 @@ class DPSGD(Defense):
         )
 
 
-_UNIT = {
-    "user": ("all records of one user are protected together; who shares them shares the loss",),
-    "record": (
-        "one record is protected; a user's several records, or repeats of one text, add up",
+_UNIT: dict[str, tuple[str, ...]] = {
+    Unit.USER: (
+        "all records of one user are protected together; a text that several users have is "
+        "protected less",
+    ),
+    Unit.RECORD: (
+        "one record is protected; the losses of a user's several records, and of repeats of one "
+        "text, add up",
     ),
 }

@@ -1,7 +1,7 @@
-"""GNMax: every member votes for its likeliest token, and the largest noised count is released.
+"""GNMax: members vote for their likeliest token, and the winner of the noised counts is released.
 
-arXiv 1802.08908; as a baseline for text: arXiv 2201.00971, Appendix B.4. What is released is one
-token per query. Its pmf is computed exactly and sampled from, which is the same as adding noise.
+Source: arXiv 1802.08908; as a baseline for text: arXiv 2201.00971, Appendix B.4. A query releases
+one token. The pmf of the winner is computed exactly and sampled from, which equals adding noise.
 """
 
 from __future__ import annotations
@@ -9,49 +9,58 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.language_model import LanguageModel
-from audit.core.layers import ALL
+from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.release import Release
+from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
 from defenses import _checks, _ensemble, _local_votes, _votes
+from defenses._ensemble import ORDER
 from defenses._mixing import Aside
 
 
 @dataclass(frozen=True)
 class GNMax(Defense):
-    """Models trained on k disjoint parts vote for the next token; the noised winner is released.
+    """Lets models of k disjoint parts vote for each token, and releases the noised winner.
 
-    epsilon: of a session, in nats of D_α (unit: part; relation: replace).
-    k: number of parts, at least 2; each trains one model and has one vote.
-    alpha: order of the Rényi divergence, at least 1.01.
-    budget: B, the queries a session answers; later ones meet the public model.
-    noise_multiplier: σ, the noise on every count, in votes, instead of ε; with epsilon=none.
-    train: which layers each part trains, "all" or "top:N".
-    source: of noise and sampled tokens: "seed", or "system" for the operating system's entropy.
+    epsilon: ε of a session in nats of D_α, per part under replace; above 0, or none with
+        noise_multiplier.
+    k: number of disjoint parts of the users, each training one model with one vote; at least 2.
+    alpha: order α of the Rényi divergence; at least 1.01.
+    budget: number of queries B that a session answers before the public model takes over; at
+        least 1.
+    noise_multiplier: standard deviation σ of the noise on every count, in votes, instead of ε;
+        above 0, with epsilon=none.
+    train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
+        blocks.
+    source: source of noise and sampled tokens: "seed" (reproducible) or "system" (the operating
+        system's entropy).
     """
 
-    epsilon: float | None = 2.0
-    k: int = 8
-    alpha: float = 2.0
-    budget: int = 1024
-    noise_multiplier: float | None = None
-    train: str = ALL
-    source: str = "seed"
+    epsilon: Annotated[float | None, POSITIVE] = 2.0
+    k: Annotated[int, at_least(2)] = 8
+    alpha: Annotated[float, ORDER] = 2.0
+    budget: Annotated[int, at_least(1)] = 1024
+    noise_multiplier: Annotated[float | None, POSITIVE] = None
+    train: Annotated[str, LAYERS] = ALL
+    source: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
+        check_fields("gnmax", self)
         _checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
-        _ensemble.check("gnmax", self)
 
     @property
     def sigma(self) -> float:
-        """σ in votes: as given, or so that B queries cost ε: α/σ² = ε/B."""
+        """Gives σ in votes: the parameter, or the σ at which B queries cost ε (α/σ² = ε/B)."""
         if self.epsilon is None:
             assert self.noise_multiplier is not None
             return self.noise_multiplier
@@ -69,21 +78,21 @@ class GNMax(Defense):
             mechanism,
             public,
             tuple(each.model for each in trained),
-            relation="replace",
-            also=("removed",),
+            relation=Relation.REPLACE,
+            also=(Relation.REMOVED,),
             theorem="GNMax (arXiv 1802.08908, Proposition 8): α/σ² a query, B queries composed",
             conditions=(
-                "a removed part is one vote less, and costs half: α/(2σ²) a query",
-                f"noise N(0, σ²) with σ = {self.sigma:.6g} votes on every token's count; one token "
-                "a query is released, nothing else of the counts; perplexity is measured by the "
-                "evaluator, outside the guarantee",
+                "removing a part removes one vote and costs half: α/(2σ²) a query",
+                f"noise N(0, σ²) with σ = {self.sigma:.6g} votes is added to every token's count; "
+                "each query releases one token and nothing else; perplexity is measured by the "
+                "auditor, outside the guarantee",
             ),
         )
 
 
 @dataclass(frozen=True)
 class NoisyVotes:
-    """argmax(votes + N(0, σ²)) as a pmf; alpha: the order of `divergence`."""
+    """Computes the pmf of argmax(votes + N(0, σ²)). alpha: order of `divergence`."""
 
     sigma: float
     alpha: float
@@ -92,15 +101,15 @@ class NoisyVotes:
 
     @property
     def divergence(self) -> float:
-        """α/σ², nats: a replaced part moves one vote, √2 in L2 (unit: part; relation: replace)."""
+        """Gives α/σ², nats, per part under replace: replacing a part moves one vote, √2 in L2."""
         return self.alpha / self.sigma**2
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """log of the winner's pmf, (n, V). The noise is integrated over, so no seed is needed."""
+        """Computes log of the winner's pmf, (n, V), nats, by integrating over the noise."""
         return _votes.winning(_votes.votes(log_pmfs), self.sigma)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """What a vote costs on this data set, and the bounds of arXiv 2201.00971, Appendix B.4."""
+        """Computes the cost of a vote on this data set, and the paper's bounds on `answer`."""
         return Aside(
             local=_local_votes.divergences(log_pmfs, self.sigma, self.alpha),
             log_caps=_votes.log_caps(_votes.votes(log_pmfs), self.sigma),

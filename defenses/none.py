@@ -1,4 +1,4 @@
-"""No defense: the public model, fine-tuned on the private text as it is. The positive control."""
+"""No defense: fine-tunes the public model on the unchanged private text. The positive control."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from audit.core.training import FineTuning, Trained, Training
 
 @dataclass(frozen=True)
 class Undefended(Defense):
-    """Fine-tunes on all private text and promises nothing."""
+    """Fine-tunes on all private text, without a guarantee."""
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -26,5 +26,5 @@ class Undefended(Defense):
         return (Training("none", texts, recipe, derived_seed(seed, "none", "training")),)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        promise = no_guarantee("fine-tuning without protection promises nothing")
+        promise = no_guarantee("fine-tuning without protection has no guarantee")
         return ModelRelease(trained[0].model, promise)

@@ -1,4 +1,4 @@
-"""No training: the public model as it is. The null control: it has never seen a planted secret."""
+"""No training: the unchanged public model. The null control: it has never seen a planted secret."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 from defenses import _pseudo
 
 NEVER_READ = Guarantee(
     epsilon=0.0,
-    unit="user",
-    relation="add_or_remove",
+    unit=Unit.USER,
+    relation=Relation.ADD_OR_REMOVE,
     release="model",
     basis="worst case",
     delta=0.0,
@@ -28,9 +29,9 @@ NEVER_READ = Guarantee(
 
 @dataclass(frozen=True)
 class Public(Defense):
-    """Releases the public model untouched, or tuned on what it writes itself: ε = 0.
+    """Releases the public model unchanged, or tuned on its own text: ε = 0.
 
-    pseudo: whether it is fine-tuned on pseudo-sentences, public prefixes that it has completed.
+    pseudo: whether it is fine-tuned on pseudo-sentences, which it completes from public prefixes.
     """
 
     pseudo: bool = False

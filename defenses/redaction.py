@@ -1,13 +1,14 @@
-"""Redaction: what the policy marks is masked, and the rest trained on without protection.
+"""Redaction: masks what the policy marks, and trains on the rest without protection.
 
-The data anonymisation of arXiv 2108.12944 (section 5.4). It promises nothing: what the policy
-misses is learnt like everything else.
+This is the data anonymisation of arXiv 2108.12944 (section 5.4). It has no guarantee: secrets that
+the policy misses are learnt like all other text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
@@ -15,8 +16,8 @@ from audit.core.guarantee import no_guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
+from audit.core.rules import VISIBLE, check_fields
 from audit.core.training import FineTuning, Trained, Training
-from defenses._checks import check_mask
 from defenses._redacting import check_marks, redacting
 
 
@@ -24,13 +25,13 @@ from defenses._redacting import check_marks, redacting
 class Redaction(Defense):
     """Fine-tunes on the private text with every private span masked; no formal guarantee.
 
-    mask: what stands in the place of a private span, however long it is.
+    mask: word in place of each private span, whatever its length; not blank.
     """
 
-    mask: str = "_"
+    mask: Annotated[str, VISIBLE] = "_"
 
     def __post_init__(self) -> None:
-        check_mask("redaction", self.mask)
+        check_fields("redaction", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -40,7 +41,7 @@ class Redaction(Defense):
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         promise = no_guarantee(
-            "no formal guarantee: what the policy misses is trained on as it is, and what it masks "
-            "can still be guessed from the words around it"
+            "no formal guarantee: secrets that the policy misses are trained on unchanged, and "
+            "masked ones can still be guessed from the words around them"
         )
         return ModelRelease(trained[0].model, promise)

@@ -1,19 +1,21 @@
-"""Selective-DPSGD (arXiv 2108.12944): only what a policy marks is protected, with noise.
+"""Selective-DPSGD (arXiv 2108.12944): protects only what a policy marks.
 
-Neighbours differ in the private tokens of one record, under the same mask and with as many tokens:
-the relation is replace, and how long a secret is, is public. Three schedules:
+Neighbours differ in the private tokens of one record, with the same mask and the same number of
+tokens. So the relation is replace, and the length of a secret is public. Three schedules:
 
-    twice        fine-tune on redacted text, then DP-SGD on the original (arXiv 2204.07667); any
-                 model, and the only form for transformers, whose public tokens see private ones.
-    independent  an LSTM; private and public steps draw independent batches.
-    paper        an LSTM; Algorithm 1 to the letter, for reproduction. Its published accounting
-                 does not hold; the sound one has no amplification and charges h and c.
+    twice        Fine-tunes on redacted text, then runs DP-SGD on the original (arXiv 2204.07667).
+                 Works for any model; the only one for transformers, where public tokens attend to
+                 private ones.
+    independent  For an LSTM: private and public steps draw independent batches.
+    paper        For an LSTM: Algorithm 1 as published, for reproduction. Its published accounting
+                 does not hold; the sound one has no amplification and charges the states h and c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from audit.accounting import Gaussians, Mechanism, moments
 from audit.core.corpus import Corpus
@@ -24,7 +26,9 @@ from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
+from audit.core.rules import POSITIVE, PROBABILITY, VISIBLE, check_fields, one_of
 from audit.core.spans import merged
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Method, Trained, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
@@ -32,63 +36,55 @@ from audit.models.training.selective_as_published import AlternatingRecipe
 from defenses import _checks, _private
 from defenses._redacting import check_marks, redacting
 
-UNIT, RELATION = "private attributes of a record", "replace"
+UNIT, RELATION = Unit.ATTRIBUTES, Relation.REPLACE
 
 
 @dataclass(frozen=True)
 class SDPSGD(Defense):
     """Protects what the policy marks by DP-SGD and trains on the rest without noise.
 
-    epsilon: target, in nats (unit: private attributes of a record; relation: replace; at δ).
-    delta: δ; 1/(10·N) for N records unless given.
-    schedule: "twice", "independent" or "paper"; auto: independent for an LSTM, else twice.
-    noise_multiplier: σ, noise over clipping norm, instead of a target; with epsilon=none.
-    clip: C, the norm every record's private gradient is clipped to.
-    batch: B, the expected batch, q = B/N (schedule=paper: its size); half of all records, at most
-        512, unless given.
-    epochs: how often a record's private part is read on average; T = epochs/q steps.
-    learning_rate: of the private steps, falling to zero; the plan's, which the public ones follow,
-        unless given.
-    optimizer: "adamw" or "sgd", of the private steps.
-    hidden: what enters a public run after a private one (schedule=independent): the zero state,
-        "reset", or "noise", the clipped and noised state, which is charged.
-    hidden_noise: σ_h of each noised hidden and cell state.
-    hidden_clip: the norm h and c are clipped to, each.
-    transitions: noised states a record releases an epoch, at most; later runs start from zero.
-    mask: what stands for a private span in the first phase of schedule=twice.
-    noise: "seed", reproducible, or "system", from the operating system.
+    epsilon: target ε in nats, at δ, for the private attributes of one record under replace; above
+        0, or none with noise_multiplier.
+    delta: δ of the guarantee; default 1/(10·N) for N records; between 0 and 1.
+    schedule: "twice", "independent" or "paper"; "auto" is independent for an LSTM, else twice.
+    noise_multiplier: noise standard deviation σ over the clipping norm, instead of a target ε;
+        above 0, with epsilon=none.
+    clip: norm C to which the private gradient of each record is clipped; above 0.
+    batch: expected batch size B, sampled with q = B/N (schedule=paper: exact size); default half
+        of all records, at most 512; 1 to N.
+    epochs: how often a record's private part is read on average, in T = epochs/q steps; above 0.
+    learning_rate: peak rate of the private steps, falling to zero; default the plan's, which the
+        public steps use; above 0.
+    optimizer: optimizer of the private steps: "adamw" or "sgd".
+    hidden: state in which a public run starts after a private one (schedule=independent): "reset"
+        (zero) or "noise" (the clipped and noised state, which is charged).
+    hidden_noise: noise multiplier σ_h of each noised hidden and cell state; above 0.
+    hidden_clip: norm to which h and c are each clipped; above 0.
+    transitions: most noised states that a record releases in an epoch, at least 1; later public
+        runs start from zero.
+    mask: word in place of a private span in the first phase of schedule=twice; not blank.
+    noise: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
     """
 
-    epsilon: float | None = 8.0
-    delta: float | None = None
-    schedule: str = "auto"
-    noise_multiplier: float | None = None
-    clip: float = 1.0
-    batch: int | None = None
-    epochs: float = 15.0
-    learning_rate: float | None = None
-    optimizer: str = "adamw"
-    hidden: str = "reset"
-    hidden_noise: float = 30.0
-    hidden_clip: float = 1.0
-    transitions: int = 4
-    mask: str = "_"
-    noise: str = "seed"
+    epsilon: Annotated[float | None, POSITIVE] = 8.0
+    delta: Annotated[float | None, PROBABILITY] = None
+    schedule: Annotated[str, one_of("auto", "twice", "independent", "paper")] = "auto"
+    noise_multiplier: Annotated[float | None, POSITIVE] = None
+    clip: Annotated[float, POSITIVE] = 1.0
+    batch: Annotated[int | None, POSITIVE] = None
+    epochs: Annotated[float, POSITIVE] = 15.0
+    learning_rate: Annotated[float | None, POSITIVE] = None
+    optimizer: Annotated[str, one_of("adamw", "sgd")] = "adamw"
+    hidden: Annotated[str, one_of("reset", "noise")] = "reset"
+    hidden_noise: Annotated[float, POSITIVE] = 30.0
+    hidden_clip: Annotated[float, POSITIVE] = 1.0
+    transitions: Annotated[int, POSITIVE] = 4
+    mask: Annotated[str, VISIBLE] = "_"
+    noise: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
+        check_fields("s_dpsgd", self)
         _checks.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
-        positive = ("clip", "batch", "epochs", "learning_rate", "hidden_noise", "hidden_clip")
-        _checks.check_positive(self, "s_dpsgd", *positive, "transitions")
-        _checks.check_delta("s_dpsgd", self.delta)
-        _checks.check_choice(
-            self,
-            "s_dpsgd",
-            schedule=("auto", "twice", "independent", "paper"),
-            optimizer=("adamw", "sgd"),
-            hidden=("reset", "noise"),
-            noise=("seed", "system"),
-        )
-        _checks.check_mask("s_dpsgd", self.mask)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -128,7 +124,10 @@ class SDPSGD(Defense):
     def _method(
         self, kind: str, drawn: _private.Sampling, recipe: FineTuning, most: int
     ) -> _private.Released:
-        """Without noise yet. most: private spans of any one record, public under the same mask."""
+        """Builds the method, without noise yet.
+
+        most: the largest number of private spans in one record, which the mask makes public.
+        """
         noise = Noise(0.0, self.clip, self.noise)
         hidden = Noise(self.hidden_noise, self.hidden_clip, self.noise)
         rate = self.learning_rate or recipe.learning_rate
@@ -171,7 +170,7 @@ class SDPSGD(Defense):
         assert isinstance(method, PrivateRecipe | SelectiveRecipe | AlternatingRecipe)
         delta = _private.default_delta(self.delta, method.population)
         how, neighbours = _theorem(method)
-        published = Mechanism((_published(method),), "add_or_remove")
+        published = Mechanism((_published(method),), Relation.ADD_OR_REMOVE)
         return _private.promised(
             Mechanism(method.releases, RELATION),
             population=method.population,
@@ -185,7 +184,7 @@ class SDPSGD(Defense):
 
 
 def _published(method: _private.Released) -> Gaussians:
-    """What the paper accounts for: one sampled gradient a batch, and no state."""
+    """Gives what the paper accounts for: one sampled gradient a batch, and no state."""
     if not isinstance(method, AlternatingRecipe):
         return method.releases[0]
     steps = max(1, round(method.epochs * method.population / method.batch))
@@ -193,7 +192,7 @@ def _published(method: _private.Released) -> Gaussians:
 
 
 def _theorem(method: _private.Released) -> tuple[str, str]:
-    """What the guarantee rests on, and what its neighbours are."""
+    """Gives the theorem behind the guarantee, and the neighbours that it compares."""
     if isinstance(method, PrivateRecipe):
         return _TWICE, _SAME_SPANS
     if isinstance(method, AlternatingRecipe):
@@ -202,19 +201,19 @@ def _theorem(method: _private.Released) -> tuple[str, str]:
 
 
 _SAME_SPANS = (
-    "neighbours differ in marked characters only, and the same spans are marked: where secrets "
-    "stand is public"
+    "neighbours differ in marked characters only, and have the same spans marked: the places of "
+    "secrets are public"
 )
 _SAME_TOKENS = (
-    "neighbours differ in private tokens only, the same tokens are private, and there are as many: "
-    "where secrets stand, how long they are, and what of a public word a private token takes with "
-    "it, is public; so is the largest number of private runs in a record trained on"
+    "neighbours differ in private tokens only, with the same tokens private and the same number of "
+    "tokens: the places and lengths of secrets, the parts of public words that share a token with "
+    "a secret, and the largest number of private runs in a record are public"
 )
 _CONDITIONS = (
-    "what the policy does not mark is trained on without any protection: such a leak is outside "
+    "text that the policy does not mark is trained on without protection: its leaks are outside "
     "this guarantee",
-    "private attributes of one record: those of a user's several records, or of a repeated text, "
-    "add up",
+    "the private attributes of one record are protected; the losses of a user's several records, "
+    "and of repeats of one text, add up",
 )
 _TWICE = (
     "fine-tuned on redacted text, then DP-SGD on the original (arXiv 2204.07667): "

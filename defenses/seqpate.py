@@ -1,25 +1,27 @@
 """SeqPATE (arXiv 2210.05281): a student that learns from the noisy answers of disjoint teachers.
 
 Private texts are split over M teachers by user. The public model completes public prefixes to
-pseudo-sentences; a student is warmed up on them, asks the teachers for the next token at k hard
-places at most, and learns from the noised sum of their distributions. The student is the release.
+pseudo-sentences. A student is warmed up on them, asks the teachers for the next token at no more
+than k hard positions, and learns from the noised sum of their distributions. Only the student is
+released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from audit.accounting import distribution
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.language_model import LanguageModel
-from audit.core.layers import ALL
+from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
+from audit.core.rules import POSITIVE, PROBABILITY, at_least, broken, check_fields, one_of
 from audit.core.training import FineTuning, Trained, Training
 from audit.models.seqpate.pseudo_data import PseudoData
 from audit.models.seqpate.student import Distillation
@@ -31,97 +33,88 @@ from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo,
 class SeqPATE(Defense):
     """Distils private teachers into a student by noisy answers about public pseudo-sentences.
 
-    epsilon: target for one user, in nats (unit: user; relation: add_or_remove, and replace; at δ).
-    sigma: σ of the noise on the sum (b for Laplace), in place of a target; with epsilon=none.
-    delta: δ; 1/(10·N) for N users unless given.
-    teachers: M; a third of the users unless given.
-    spread: J, over how many teachers the records of one user may go; ε covers them all.
-    queries: k, the questions asked at most; accounted at this cap, however many are asked.
-    rounds: in how many rounds they are asked; later ones are chosen knowing earlier answers.
-    top_p: candidates an answer is given over: the student's likeliest tokens that hold this much.
-    top_k: or its k likeliest tokens; top_k=10 where neither is given.
-    threshold: a place is asked about where the pseudo-label's rank is worse.
-    weight: λ, of the teachers' loss.
-    sentences: how many pseudo-sentences are completed.
-    prefix: tokens that a public text gives to each.
-    shortest: tokens of a sentence; shorter ones are left out.
-    longest: tokens of a sentence; longer ones are cut.
-    batch: sentences in a batch of the student's, at least one.
-    learning_rate: the student's peak; a fifth of the plan's unless given.
-    warmup_epochs: passes over the pseudo-sentences before anything is asked.
-    epochs: passes over them after each round of answers.
-    aggregation: what is summed: the teachers' distributions ("mean") or their first tokens
+    epsilon: target ε in nats, at δ, for one user under add_or_remove and replace; above 0, or none
+        with sigma.
+    sigma: standard deviation σ of the noise on the sum (scale b for Laplace), instead of a target
+        ε; above 0, with epsilon=none.
+    delta: δ of the guarantee; default 1/(10·N) for N users; between 0 and 1.
+    teachers: number of teachers M; default a third of the users; at least 1, at most all users.
+    spread: most teachers J that learn from one user, all covered by ε; at least 1.
+    queries: most questions k to the teachers; ε is accounted for all k even if fewer are asked; at
+        least 1.
+    rounds: number of rounds of questions, each chosen after the answers before it; 1 to queries.
+    top_p: answer over the student's likeliest tokens that hold this probability; above 0, at most
+        1; default off.
+    top_k: answer over the student's k likeliest tokens; default 10, or off with top_p; at least 1.
+    threshold: ask only where the student ranks the pseudo-label worse than this; at least 0.
+    weight: weight λ of the teachers' loss; above 0.
+    sentences: number of pseudo-sentences to complete; at least 1.
+    prefix: tokens of a public text that each pseudo-sentence begins with; at least 1.
+    shortest: least tokens of a pseudo-sentence, shorter ones are dropped; at least prefix.
+    longest: most tokens of a pseudo-sentence, longer ones are cut; at least shortest.
+    batch: sentences in a batch of the student; at least 1.
+    learning_rate: peak learning rate of the student; default a fifth of the plan's; above 0.
+    warmup_epochs: passes over the pseudo-sentences before the first question; at least 0.
+    epochs: passes over the pseudo-sentences after each round of answers; at least 0.
+    aggregation: what is summed: the teachers' distributions ("mean") or their likeliest tokens
         ("vote"; Table 3, −Merge_P).
-    loss: "kl", or "ce" with the most likely answer (Table 3, −KL).
-    pseudo_loss: whether pseudo-labels count beside answers (Table 3, −L_pseudo if false).
-    efficient_kd: whether only hard places are asked about (Table 3, −Effi KD if false).
-    noise: "gaussian", or "laplace" (Table 3, −Gaussian).
-    train: which layers teachers train: "all" that the recipe trains, or "top:N".
-    phrases: a file, one phrase a line, over which the distribution of ε is reported.
-    source: of the noise: "seed", or "system" for the operating system's entropy.
+    loss: "kl", or "ce" with the likeliest answer (Table 3, −KL).
+    pseudo_loss: whether the student also learns from pseudo-labels (false: Table 3, −L_pseudo).
+    efficient_kd: whether only hard positions are asked about (false: Table 3, −Effi KD).
+    noise: distribution of the noise: "gaussian", or "laplace" (Table 3, −Gaussian).
+    train: layers that teachers train: "all" that the recipe trains, or "top:N" for the last N
+        blocks.
+    phrases: file of phrases, one a line, for which ε is reported to the auditor; default none.
+    source: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
     """
 
-    epsilon: float | None = 8.0
-    sigma: float | None = None
-    delta: float | None = None
-    teachers: int | None = None
-    spread: int = 1
-    queries: int = 80
-    rounds: int = 1
+    epsilon: Annotated[float | None, POSITIVE] = 8.0
+    sigma: Annotated[float | None, POSITIVE] = None
+    delta: Annotated[float | None, PROBABILITY] = None
+    teachers: Annotated[int | None, at_least(1)] = None
+    spread: Annotated[int, at_least(1)] = 1
+    queries: Annotated[int, at_least(1)] = 80
+    rounds: Annotated[int, at_least(1)] = 1
     top_p: float | None = None
-    top_k: int | None = None
-    threshold: int = 2
-    weight: float = 300.0
+    top_k: Annotated[int | None, at_least(1)] = None
+    threshold: Annotated[int, at_least(0)] = 2
+    weight: Annotated[float, POSITIVE] = 300.0
     sentences: int = 1000
     prefix: int = 4
     shortest: int = 8
     longest: int = 60
-    batch: int = 32
-    learning_rate: float | None = None
-    warmup_epochs: int = 1
-    epochs: int = 4
-    aggregation: str = "mean"
-    loss: str = "kl"
+    batch: Annotated[int, at_least(1)] = 32
+    learning_rate: Annotated[float | None, POSITIVE] = None
+    warmup_epochs: Annotated[int, at_least(0)] = 1
+    epochs: Annotated[int, at_least(0)] = 4
+    aggregation: Annotated[str, one_of("mean", "vote")] = "mean"
+    loss: Annotated[str, one_of("kl", "ce")] = "kl"
     pseudo_loss: bool = True
     efficient_kd: bool = True
-    noise: str = "gaussian"
-    train: str = ALL
+    noise: Annotated[str, one_of("gaussian", "laplace")] = "gaussian"
+    train: Annotated[str, LAYERS] = ALL
     phrases: str | None = None
-    source: str = "seed"
+    source: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
+        check_fields("seqpate", self)
         _checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma")
-        _checks.check_delta("seqpate", self.delta)
-        _checks.check_positive(self, "seqpate", "weight", "learning_rate")
-        _checks.check_choice(
-            self,
-            "seqpate",
-            aggregation=("mean", "vote"),
-            loss=("kl", "ce"),
-            noise=("gaussian", "laplace"),
-            source=("seed", "system"),
-        )
-        _checks.check_least(
-            self, "seqpate", 1, "teachers", "spread", "queries", "rounds", "top_k", "batch"
-        )
-        _checks.check_least(self, "seqpate", 0, "threshold", "warmup_epochs", "epochs")
-        _checks.check_train("seqpate", self.train)
         if self.rounds > self.queries:
-            raise _checks.refused("seqpate", self.rounds, "rounds", "at most queries")
+            raise broken("seqpate", "rounds", self.rounds, "at most queries")
         if self.top_p is not None and (self.top_k is not None or not 0 < self.top_p <= 1):
-            raise _checks.refused("seqpate", self.top_p, "top_p", "in (0, 1], and without top_k")
+            raise broken("seqpate", "top_p", self.top_p, "in (0, 1], and without top_k")
         if self.phrases is not None:
             _phrases.read("seqpate", self.phrases)
 
     @property
     def pseudo(self) -> PseudoData:
-        """D̃pub."""
+        """Describes the pseudo-sentences D̃pub (PseudoData checks their ranges)."""
         return PseudoData(self.sentences, self.prefix, self.shortest, self.longest)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """The student, whose teachers are trained first."""
+        """Gives the training of the student, which lists those of the teachers."""
         _pseudo.check_writes("seqpate", model)
         _checks.check_layers("seqpate", self.train, model)
         users = corpus.population.users
@@ -147,7 +140,7 @@ class SeqPATE(Defense):
         if scale is None:
             assert self.epsilon is not None
             scale = _answers.scale_for(self.noise, self.epsilon, self.queries, delta, self.spread)
-        lessons = replace(
+        tuning = replace(
             recipe,
             epochs=self.epochs,
             learning_rate=self.learning_rate or recipe.learning_rate / 5,
@@ -158,8 +151,8 @@ class SeqPATE(Defense):
             queries=self.queries,
             population=users,
             pseudo=self.pseudo,
-            warmup=replace(lessons, epochs=self.warmup_epochs),
-            recipe=lessons,
+            warmup=replace(tuning, epochs=self.warmup_epochs),
+            recipe=tuning,
             rounds=self.rounds,
             aggregation=self.aggregation,
             loss=self.loss,
@@ -173,7 +166,7 @@ class SeqPATE(Defense):
     def _teachers(
         self, corpus: Corpus, count: int, recipe: FineTuning, seed: int
     ) -> tuple[Training, ...]:
-        """M trainings on disjoint parts of the users; one without users is the public model."""
+        """Gives M trainings on disjoint parts; a teacher without texts is the public model."""
         records = corpus.of("private")
         placed = _partition.partition(
             records, count, self.spread, derived_seed(seed, "seqpate", "partition")
@@ -215,5 +208,5 @@ class SeqPATE(Defense):
         by_count = {
             n: _answers.epsilon_of(noise.kind, noise.scale, k, delta, n) for n in set(counts)
         }
-        found = distribution([by_count[n] for n in counts])
-        return tuple(_phrases.table(r, delta, found) for r in _phrases.RELATIONS)
+        spread = distribution([by_count[n] for n in counts])
+        return tuple(_phrases.table(r, delta, spread) for r in _phrases.RELATIONS)

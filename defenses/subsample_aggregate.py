@@ -1,13 +1,14 @@
 """Subsample-and-aggregate: the mean of an ensemble's predictions, with Laplace noise.
 
-arXiv 2201.00971, Appendix B.3. Its sensitivity is 2/k there where the paper says 1/k: a part moves
-the mean by 1/k upwards and by 1/k downwards. What is released is the noised distribution itself.
+Source: arXiv 2201.00971, Appendix B.3. The L1 sensitivity is 2/k, not 1/k as in the paper: a part
+moves the mean by 1/k upwards and by 1/k downwards. Each query releases the noised distribution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
@@ -15,39 +16,44 @@ from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.ensemble import log_mean
 from audit.core.language_model import LanguageModel
-from audit.core.layers import ALL
+from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.release import Release
+from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _checks, _ensemble, _laplace
+from defenses import _ensemble, _laplace
+from defenses._ensemble import ORDER
 from defenses._mixing import Aside
 
 
 @dataclass(frozen=True)
 class SubsampleAggregate(Defense):
-    """The mean prediction of models trained on k disjoint parts, noised for every query.
+    """Averages the predictions of models of k disjoint parts, with fresh noise for every query.
 
-    epsilon: of a session, in nats of D_α (unit: part; relation: replace, and removed).
-    k: number of parts, at least 2; each trains one model.
-    alpha: order of the Rényi divergence, at least 1.01.
-    budget: B, the queries a session answers; later ones meet the public model.
-    floor: what a noised probability is raised to, at least, in scales of the noise; public.
-    train: which layers each part trains, "all" or "top:N".
-    source: of noise and sampled tokens: "seed", or "system" for the operating system's entropy.
+    epsilon: ε of a session in nats of D_α, per part under replace and removed; above 0.
+    k: number of disjoint parts of the users, each training one model; at least 2.
+    alpha: order α of the Rényi divergence; at least 1.01.
+    budget: number of queries B that a session answers before the public model takes over; at
+        least 1.
+    floor: least noised probability, in units of the noise scale; lower ones are raised; above 0.
+    train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
+        blocks.
+    source: source of noise and sampled tokens: "seed" (reproducible) or "system" (the operating
+        system's entropy).
     """
 
-    epsilon: float = 2.0
-    k: int = 8
-    alpha: float = 2.0
-    budget: int = 1024
-    floor: float = 1.0
-    train: str = ALL
-    source: str = "seed"
+    epsilon: Annotated[float, POSITIVE] = 2.0
+    k: Annotated[int, at_least(2)] = 8
+    alpha: Annotated[float, ORDER] = 2.0
+    budget: Annotated[int, at_least(1)] = 1024
+    floor: Annotated[float, POSITIVE] = 1.0
+    train: Annotated[str, LAYERS] = ALL
+    source: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
-        _checks.check_positive(self, "subsample_aggregate", "epsilon", "floor")
-        _ensemble.check("subsample_aggregate", self)
+        check_fields("subsample_aggregate", self)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -61,15 +67,15 @@ class SubsampleAggregate(Defense):
             NoisyMean(scale, self.floor * scale, self.alpha, self.k),
             public,
             tuple(each.model for each in trained),
-            relation="replace",
-            also=("removed",),
+            relation=Relation.REPLACE,
+            also=(Relation.REMOVED,),
             theorem="subsample-and-aggregate (arXiv 2201.00971, Appendix B.3) by Laplace noise "
             "(arXiv 1702.07476): 2·D_α(Laplace, shift 1/k) a query, B queries composed",
             conditions=(
-                "the same ε holds when a part is removed and the mean is that of the others",
-                f"Laplace noise of scale {scale:.6g} on every token's mean probability, clamped to "
-                f"{self.floor * scale:.6g} at least, renormalised: the whole distribution is "
-                "released, with fresh noise for each query",
+                "the same ε holds when a part is removed and the mean is over the remaining parts",
+                f"Laplace noise of scale {scale:.6g} is added to every token's mean probability, "
+                f"which is raised to at least {self.floor * scale:.6g} and renormalised; the whole "
+                "distribution is released, with fresh noise for each query",
                 "noise is drawn in float64, not on the real line",
             ),
         )
@@ -77,9 +83,9 @@ class SubsampleAggregate(Defense):
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """The mean of the members' pmfs + Laplace noise of this scale, clamped, renormalised.
+    """Adds Laplace noise of this scale to the members' mean pmf, then clamps and renormalises.
 
-    alpha, parts: α, and the k that `divergence` is worked out for.
+    alpha, parts: α and k of `divergence`.
     """
 
     scale: float
@@ -91,13 +97,13 @@ class NoisyMean:
 
     @property
     def divergence(self) -> float:
-        """D_α of one query, nats, at most (unit: part; relation: replace, and removed)."""
+        """Bounds D_α of one query, nats, per part under replace and removed."""
         return _laplace.mean_divergence(self.scale, self.parts, self.alpha)
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """log of the noised means, (n, V): what is released."""
+        """Computes log of the noised means, (n, V), which are released."""
         return _laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Nothing."""
+        """Reports nothing."""
         return Aside()

@@ -1,4 +1,4 @@
-"""Every token equally likely, whatever the data: 0-DP by construction. For tests of attacks."""
+"""Makes every token equally likely, independently of all data: 0-DP. For tests of attacks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from audit.core.language_model import Cursor, LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.predictor import Tokenizer, Tokens
 from audit.core.release import ModelRelease, Release
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 
 CONSTANT = Guarantee(
     epsilon=0.0,
-    unit="user",
-    relation="add_or_remove",
+    unit=Unit.USER,
+    relation=Relation.ADD_OR_REMOVE,
     release="model",
     basis="worst case",
     delta=0.0,
@@ -30,7 +31,7 @@ CONSTANT = Guarantee(
 
 @dataclass(frozen=True)
 class UniformModel:
-    """1/V for every token after every text."""
+    """Gives every token probability 1/V after every text."""
 
     tokenizer: Tokenizer
     vocabulary: int
@@ -58,7 +59,7 @@ class _UniformCursor:
 
 @dataclass(frozen=True)
 class Uniform(Defense):
-    """Answers every query uniformly at random: ε = 0 and no use at all."""
+    """Answers every query uniformly at random: ε = 0 and no utility."""
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

@@ -1,9 +1,9 @@
-"""S2 of arXiv 2108.12944 in small: Selective-DPSGD against DP-SGD, an LSTM from scratch.
+"""Repeats S2 of arXiv 2108.12944 in small: Selective-DPSGD against DP-SGD, an LSTM from scratch.
 
     python experiments/selective_dp.py FOLDER [--seeds 0 1 2] [--epochs 8] [--epsilon 8]
 
-One `audit run` a seed on the simulated customersim; a seed that is done is not run again. Prints a
-table. The two guarantees differ in unit and relation, so that their ε cannot be ranked.
+It makes one `audit run` a seed on the simulated customersim, resumes finished seeds, and prints a
+table. The two guarantees differ in unit and relation, so their ε cannot be ranked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = ("perplexity", "private_token_perplexity", "top1_accuracy")
 
 
 def run(folder: Path, seed: int, epochs: float, epsilon: float) -> dict[str, Any]:
-    """The results of one seed."""
+    """Runs one seed and gives its results."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = folder / "plan.toml"
     plan.write_text(PLAN)
@@ -49,7 +49,7 @@ def run(folder: Path, seed: int, epochs: float, epsilon: float) -> dict[str, Any
 
 
 def row(seed: int, release: dict[str, Any]) -> str:
-    """One release as a line of the table."""
+    """Formats one release as a line of the table."""
     claim, utility = release["guarantee"], release["utility"]
     values = [f"{utility[name]['value']:.3g}" for name in COLUMNS]
     leaks = [f"{f['metric']} {f['value']:.3g} ({f['verdict']})" for f in release["findings"]]
@@ -58,16 +58,16 @@ def row(seed: int, release: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Every seed, then the table."""
+    """Runs every seed and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=float, default=8.0)
     parser.add_argument("--epsilon", type=float, default=8.0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(" | ".join(["seed", "defense", "claimed ε", *COLUMNS, "findings"]))
-    for seed in asked.seeds:
-        for release in run(asked.folder, seed, asked.epochs, asked.epsilon)["releases"]:
+    for seed in options.seeds:
+        for release in run(options.folder, seed, options.epochs, options.epsilon)["releases"]:
             print(row(seed, release), flush=True)
 
 

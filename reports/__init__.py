@@ -1,0 +1,1 @@
+"""Report formats, one a file: the file name is the word after `--format`. `_files` are shared."""

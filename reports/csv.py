@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from audit.results.schema import Control, FindingResult, ReleaseResult, Results
-from reports import _sweep_csv
-from reports._page import inert
+from reports._content import sweep_rows
+from reports._content.page import inert
 
 FILENAME = "findings.csv"
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
@@ -35,12 +35,12 @@ _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
 def write(results: Results, folder: Path) -> Path:
-    """Writes findings.csv into `folder`, and of a sweep sweep.csv beside it."""
+    """Writes findings.csv into `folder`, and for a sweep also sweep.csv."""
     clean = inert(results)
-    found = [(release, finding) for release in clean.releases for finding in release.findings]
+    pairs = [(release, finding) for release in clean.releases for finding in release.findings]
     if clean.sweep is not None:
-        _table(folder / _sweep_csv.FILENAME, _sweep_csv.COLUMNS, _sweep_csv.rows(clean))
-    return _table(folder / FILENAME, _COLUMNS, (_row(clean, *pair) for pair in found))
+        _table(folder / sweep_rows.FILENAME, sweep_rows.COLUMNS, sweep_rows.rows(clean))
+    return _table(folder / FILENAME, _COLUMNS, (_row(clean, *pair) for pair in pairs))
 
 
 def _table(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Path:
@@ -81,7 +81,7 @@ def _ends(bounds: tuple[float, float] | None) -> tuple[float | None, float | Non
 
 
 def _cell(value: Any) -> str | int | float:
-    """Numbers as they are, null empty, infinity "inf", and no text that opens a formula."""
+    """Keeps numbers, empties null, writes infinity as "inf", and defuses formulas."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -11,9 +11,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from audit.results.schema import Results
-from reports import _comparison, _marks, _page, _svg, _sweep
-from reports._figure import Figure
-from reports._page import Page
+from reports._content import comparison, page, sweep, verdicts
+from reports._content.page import Page
+from reports._figures import svg
+from reports._figures.figure import Figure
 
 FILENAME = "report.html"
 COMPARISON = "comparison.html"
@@ -32,17 +33,17 @@ def write(results: Results, folder: Path) -> Path:
 def write_comparison(one: Results, other: Results, folder: Path) -> Path:
     """Writes comparison.html of two runs into `folder`."""
     path = folder / COMPARISON
-    text = _laid_out(*_comparison.content(one, other))
+    text = _laid_out(*comparison.content(one, other))
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
 def render(results: Results) -> str:
-    """The page as text; the same results give the same bytes."""
-    return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
+    """Returns the page; the same results give the same bytes."""
+    return _laid_out(*(page if results.sweep is None else sweep).content(results))
 
 
-def _laid_out(page: Page, figures: list[Figure]) -> str:
+def _laid_out(content: Page, figures: list[Figure]) -> str:
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -53,17 +54,18 @@ def _laid_out(page: Page, figures: list[Figure]) -> str:
     )
     environment.filters["soft"] = _soft
     return environment.get_template("report.html.j2").render(
-        page=page,
+        page=content,
         figures=figures,
-        drawing=_svg.on_screen,
-        marks=_marks.on_screen(),
+        drawing=svg.on_screen,
+        marks=verdicts.on_screen(),
+        refuted=verdicts.REFUTED,
         css=css,
         css_hash=_digest(css),
     )
 
 
 def _soft(name: str) -> Markup:
-    """The name, escaped, with places where a narrow column may break it."""
+    """Escapes a name and marks where a narrow column may break it."""
     return Markup("<wbr>").join(_JOINTS.split(name))
 
 

@@ -1,4 +1,7 @@
-"""junit.xml: the checks of the gate, by policy and baseline of the working directory."""
+"""junit.xml: the checks of the gate, by policy and baseline of the working directory.
+
+`audit/gate/render/junit.py` writes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report.pdf: a tagged PDF (PDF/UA-1) by typst, with the fonts its wheel carries and no other."""
+"""report.pdf: a tagged PDF (PDF/UA-1) by typst, with only the fonts of its wheel."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any
 import typst
 
 from audit.results.schema import Results
-from reports import _comparison, _marks, _page, _svg, _sweep
-from reports._figure import Figure
-from reports._page import Page
-from reports._words import named
+from reports._content import comparison, page, sweep, verdicts
+from reports._content.page import Page
+from reports._content.wording import code_point
+from reports._figures import svg
+from reports._figures.figure import Figure
 
 FILENAME = "report.pdf"
 COMPARISON = "comparison.pdf"
 _TEMPLATE = Path(__file__).parent / "_templates" / "report.typ"
-# What the wheel's fonts can show; other characters are named, as ‹U+4E2D›.
+# What the wheel's fonts can show; other characters are written as ‹U+4E2D›.
 _COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (0x2070, 0x211E),
             (0x2126, 0x2151), (0x2153, 0x2184), (0x2190, 0x23FF), (0x2500, 0x25FF))  # fmt: skip
 _UNCOVERED = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in _COVERED)}]")
@@ -35,20 +36,21 @@ def write(results: Results, folder: Path) -> Path:
 def write_comparison(one: Results, other: Results, folder: Path) -> Path:
     """Writes comparison.pdf of two runs into `folder`."""
     path = folder / COMPARISON
-    path.write_bytes(_laid_out(*_comparison.content(one, other)))
+    path.write_bytes(_laid_out(*comparison.content(one, other)))
     return path
 
 
 def render(results: Results) -> bytes:
-    """The file's bytes, the same for the same results."""
-    return _laid_out(*(_page if results.sweep is None else _sweep).content(results))
+    """Returns the file; the same results give the same bytes."""
+    return _laid_out(*(page if results.sweep is None else sweep).content(results))
 
 
-def _laid_out(page: Page, figures: list[Figure]) -> bytes:
+def _laid_out(content: Page, figures: list[Figure]) -> bytes:
     data = {
-        "page": asdict(page),
-        "figures": [{**asdict(figure), "svg": _svg.on_paper(figure.svg)} for figure in figures],
-        "marks": _marks.on_paper(),
+        "page": asdict(content),
+        "figures": [{**asdict(figure), "svg": svg.on_paper(figure.svg)} for figure in figures],
+        "marks": verdicts.on_paper(),
+        "refuted": verdicts.REFUTED,
     }
     compiler = typst.Compiler(
         font_paths=typst.Fonts(include_system_fonts=False), ignore_system_fonts=True
@@ -60,7 +62,7 @@ def _laid_out(page: Page, figures: list[Figure]) -> bytes:
         pdf_standards="ua-1",
     )
     if not isinstance(document, bytes):
-        raise TypeError("typst gave no single document")
+        raise TypeError("typst returned no single document")
     return document
 
 
@@ -75,7 +77,7 @@ def _covered_tree(tree: Any) -> Any:
 
 
 def covered(text: str) -> str:
-    """The text with every character the embedded fonts lack named by its code point."""
+    """Names every character that the embedded fonts lack by its code point."""
     if text.isascii():
         return text
-    return _UNCOVERED.sub(lambda match: named(match[0]), text)
+    return _UNCOVERED.sub(lambda match: code_point(match[0]), text)

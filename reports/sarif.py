@@ -1,4 +1,7 @@
-"""report.sarif: the open checks of the gate, by policy and baseline of the working directory."""
+"""report.sarif: the open checks of the gate, by policy and baseline of the working directory.
+
+`audit/gate/render/sarif.py` writes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toys that several tests share: a language model small enough to work out by hand."""
+"""Fixtures of several folders: a toy model, the command line, the docs' code, external models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toys: threads only wait for each other
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)  # timing never decides a test
-settings.load_profile("untimed")
+if TYPE_CHECKING:
+    from audit.contract.toys import Bigram
+    from tests.builders import Elsewhere
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+# timing never decides a test; .ci/run repeats those of hypothesis with --hypothesis-profile=many
+settings.register_profile("few", deadline=None, max_examples=40)
+settings.register_profile("many", deadline=None, max_examples=400)
+settings.load_profile("few")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -26,72 +39,114 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("needs a CUDA device")
 
 
-@dataclass(frozen=True)
-class ToyTokenizer:
-    """One token a character of `alphabet`; token 0 opens and closes."""
-
-    alphabet: str
-    start: int = 0
-    stop: int = 0
-
-    def encode(self, text: str) -> list[int]:
-        return [self.alphabet.index(character) for character in text]
-
-    def ends(self, text: str) -> list[int]:
-        return list(range(1, len(text) + 1))
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.alphabet[token] for token in tokens)
-
-
-@dataclass(frozen=True)
-class Bigram:
-    """A language model that looks at the last token only: log_table[last, next], nats."""
-
-    log_table: np.ndarray
-    tokenizer: ToyTokenizer
-    max_length: int = 64
-
-    @property
-    def vocabulary(self) -> int:
-        return int(self.log_table.shape[0])
-
-    def cursor(self, prompts: Sequence[Sequence[int]]) -> BigramCursor:
-        return BigramCursor(self, [list(prompt) for prompt in prompts])
-
-    def log_pmfs(self, texts: Sequence[Sequence[int]], starts: Sequence[int]):  # type: ignore[no-untyped-def]
-        import torch
-
-        rows = [
-            self.log_table[text[i - 1]]
-            for text, start in zip(texts, starts, strict=True)
-            for i in range(start, len(text))
-        ]
-        return torch.tensor(np.array(rows))
-
-
-@dataclass
-class BigramCursor:
-    model: Bigram
-    texts: list[list[int]]
-
-    def log_pmf(self):  # type: ignore[no-untyped-def]
-        import torch
-
-        return torch.tensor(np.array([self.model.log_table[text[-1]] for text in self.texts]))
-
-    def append(self, tokens) -> None:  # type: ignore[no-untyped-def]
-        for text, token in zip(self.texts, tokens.tolist(), strict=True):
-            text.append(token)
-
-
 @pytest.fixture
 def bigram() -> Callable[..., Bigram]:
     """bigram(seed, spread=1.0, vocabulary=6): a random model; bigger spread, more opinion."""
+    from audit.contract.toys import ALPHABET, Bigram, CharacterTokenizer
 
     def make(seed: int, spread: float = 1.0, vocabulary: int = 6) -> Bigram:
         logits = spread * np.random.default_rng(seed).normal(size=(vocabulary, vocabulary))
         table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return Bigram(table, ToyTokenizer("^0123456789abcdefghijklmnopqrstuvwxyz#"[:vocabulary]))
+        return Bigram(table, CharacterTokenizer(ALPHABET[:vocabulary]))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def plain() -> SimpleNamespace:
+    """How a model is trained outside the project: the builders' plain loop, by name."""
+    from tests import builders
+
+    return SimpleNamespace(
+        loaded=builders.loaded,
+        fit=builders.fit,
+        dialogs=builders.dialogs,
+        rows_of=builders.rows_of,
+        with_adapter=builders.with_adapter,
+    )
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """shared(name, make): the folder that make(folder) filled, once for all workers of xdist."""
+    from filelock import FileLock
+
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        with FileLock(base / f"{name}.lock"):
+            if not (base / name / "made").exists():
+                (base / name).mkdir(exist_ok=True)
+                make(base / name)
+                (base / name / "made").touch()
+        return base / name
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made(shared: Callable[..., Path]) -> Elsewhere:
+    """A planted corpus, and a model and an adapter trained on it by a plain loop."""
+    from tests.builders import Elsewhere, train_elsewhere
+
+    return Elsewhere.of(shared("elsewhere", train_elsewhere))
+
+
+@pytest.fixture
+def audit() -> Callable[..., tuple[int, str, str]]:
+    """audit("run", …): (exit code, stdout, stderr) of the command line, in this process."""
+    from tests import command_line
+
+    def run(*words: object) -> tuple[int, str, str]:
+        done = command_line.audit(*words)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def refused(audit: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """refused("run", …): the one line, but for progress, with which the command line leaves
+    with 2."""
+
+    def line(*words: object) -> str:
+        code, _, told = audit(*words)
+        assert code == 2, told
+        lines = [line for line in told.splitlines() if not line.startswith("[")]
+        assert len(lines) == 1, told
+        return lines[0]
+
+    return line
+
+
+@pytest.fixture(scope="session")
+def blocks() -> Callable[[str, str], list[str]]:
+    """blocks("python", "toml"): the code blocks of docs/python.md in that language, in order."""
+
+    def found(page: str, language: str) -> list[str]:
+        text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+        return re.findall(rf"^```{language}\n(.*?)^```$", text, re.S | re.M)
+
+    return found
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
+    """module(source): imported from a file of its own, as long as the test runs."""
+    names: list[str] = []
+
+    def imported(source: str) -> ModuleType:
+        path = tmp_path / f"stranger_{len(names)}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec and spec.loader
+        names.append(path.stem)
+        made = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made
+
+    yield imported
+    for name in names:
+        del sys.modules[name]

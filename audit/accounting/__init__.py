@@ -1,4 +1,4 @@
-"""ε of defenses that add Gaussian noise to clipped sums: worked out, calibrated, written down.
+"""Privacy accounting: computes ε of a mechanism, finds the noise for an ε, stores both as JSON.
 
     from audit.accounting import Gaussians, Mechanism, calibrate, epsilon
 
@@ -6,8 +6,11 @@
     epsilon(Mechanism((Gaussians(sigma, 1000, 0.01),), "add_or_remove"), 1e-5)  # at most 3.0 nats
 
 Every ε is an upper bound in nats: by dp-accounting's privacy loss distributions where they resolve
-δ, by Rényi divergences where they do not, in closed form where nothing is sampled. Never by a
-central limit. Nothing heavy is imported by importing this package.
+δ, by Rényi divergences where they do not, in closed form where nothing is sampled. No central limit
+theorem is used.
+
+A new mechanism of noisy sums starts in `mechanism.py`, and `composition.py` chooses its bound. The
+mechanism of a single defense stands beside that defense: `defenses/_votes.py`, `_coins.py` ….
 """
 
 from audit.accounting.calibration import calibrate

@@ -1,4 +1,4 @@
-"""The noise that ends at a wanted ε."""
+"""Calibration: the least noise that reaches a target ε."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from audit.accounting.mechanism import Gaussians, Mechanism
 from audit.core.errors import UsageError
 
 LARGEST, _LEAST = 1e4, 2e-2  # noise multipliers
-_NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # of ε, of the noise multiplier
+_NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # tolerances: of ε, of the noise multiplier
 _FLATTEST = -1e-3
 
 
@@ -21,20 +21,20 @@ def calibrate(
     sampling_probability: float,
     count: int,
     relation: str,
-    others: tuple[Gaussians, ...] = (),
+    fixed: tuple[Gaussians, ...] = (),
     records: int = 1,
 ) -> float:
-    """The smallest noise multiplier, from 0.02 on, with which ε(δ) <= epsilon, to a thousandth.
+    """Computes the smallest noise multiplier, at least 0.02, with ε(δ) <= epsilon, to a thousandth.
 
-    epsilon: target in nats, under `relation`; others: released along, their noise fixed;
-    records: how many the protected unit holds (`Gaussians`). On the safe side:
-    `audit.accounting.epsilon` of the mechanism so made is at most the target. Raises UsageError
-    where no noise multiplier up to 10,000 reaches it.
+    epsilon: target in nats, under `relation`. fixed: further releases, whose noise is given.
+    records: how many the protected unit holds (`Gaussians`). `audit.accounting.epsilon` of the
+    resulting mechanism is at most the target. Raises UsageError if no noise multiplier up to 10,000
+    reaches it.
     """
 
     def mechanism(noise_multiplier: float) -> Mechanism:
         term = Gaussians(noise_multiplier, count, sampling_probability, records)
-        return Mechanism((term, *others), relation)
+        return Mechanism((term, *fixed), relation)
 
     def over(reached: float) -> float:
         return math.log(max(reached, 1e-12 * epsilon) / epsilon)
@@ -43,29 +43,29 @@ def calibrate(
         return over(ceiling(mechanism(noise_multiplier), math.log(delta)))
 
     def within(tolerance: float) -> Callable[[float], float]:
-        nats = max(TOLERANCE, tolerance * min(1.0, epsilon))  # more never makes ε any smaller
+        nats = max(TOLERANCE, tolerance * min(1.0, epsilon))  # a larger one never lowers ε
         return lambda noise_multiplier: over(epsilon_of(mechanism(noise_multiplier), delta, nats))
 
     _check(epsilon, delta)
     if roughly(LARGEST) > 0.0 and (best := epsilon_of(mechanism(LARGEST), delta)) > epsilon:
         raise UsageError(
             f"epsilon={epsilon:g} at delta={delta:g} cannot be reached: even a noise multiplier of "
-            f"{LARGEST:g} gives {best:.4g}; ask for more, or for fewer steps or other releases"
+            f"{LARGEST:g} gives {best:.4g}; raise epsilon, or reduce the steps or other releases"
         )
-    found, slope = _smallest(roughly, 1.0, -2.0, _NEAR[1])
+    sigma, slope = _smallest(roughly, 1.0, -2.0, _NEAR[1])
     for tolerance, width in (_NEAR, _CLOSE):
-        found, slope = _smallest(within(tolerance), found, slope, width)
-    return found
+        sigma, slope = _smallest(within(tolerance), sigma, slope, width)
+    return sigma
 
 
 def _check(epsilon: float, delta: float) -> None:
     if not 0.0 < epsilon < math.inf:
         raise UsageError(
-            f"epsilon={epsilon:g}: no noise reaches it; a target above 0 and finite can be reached"
+            f"epsilon={epsilon:g}: no noise reaches it; the target must be above 0 and finite"
         )
     if not 0.0 < delta < 1.0:
         raise UsageError(
-            f"delta={delta:g}: Gaussian noise has a finite epsilon for 0 < delta < 1 only; "
+            f"delta={delta:g}: Gaussian noise has a finite epsilon only for 0 < delta < 1; "
             "1/(10·records) is usual"
         )
 
@@ -73,10 +73,11 @@ def _check(epsilon: float, delta: float) -> None:
 def _smallest(
     over: Callable[[float], float], start: float, slope: float, width: float
 ) -> tuple[float, float]:
-    """The smallest noise multiplier that is met, to about `width` of itself, and the slope there.
+    """Finds the smallest noise multiplier with over(σ) <= 0, to about `width` of itself.
 
-    over: log(ε/target), falling, met where it is at most 0; taken to be linear in log σ, of this
-    slope at first, and looked at just beyond its zero, on the side that is met.
+    over: log(ε/target), falling in σ. Secant steps in log σ, beginning with this slope, each aimed
+    just beyond the zero, inside a bracket. An evaluation takes seconds, so bisection is too slow.
+    Returns σ and the slope there.
     """
     low, high, here, at_here = _LEAST, LARGEST, start, over(start)
     while high > low * (1.0 + width):
@@ -88,7 +89,7 @@ def _smallest(
         if not low < there < high:
             there = math.sqrt(low * high)
         at_there, apart = over(there), math.log(there / here)
-        if abs(apart) > 2.0 * width:  # else what `over` is uncertain by is too much of it
+        if abs(apart) > 2.0 * width:  # else the error of `over` would dominate the slope
             slope = min(_FLATTEST, (at_there - at_here) / apart)
         here, at_here = there, at_there
     return high, slope

@@ -1,4 +1,4 @@
-"""ε of everything a mechanism releases."""
+"""Computes the total ε of a mechanism: the least of the exact, PLD and Rényi bounds that apply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TOLERANCE = 3e-6
 
 
 def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) -> float:
-    """An upper bound on ε (nats) at δ, for the mechanism's unit under the mechanism's relation.
+    """Computes an upper bound on ε (nats) at δ, for the mechanism's unit and relation.
 
-    Where every unit is in every release: the exact closed form. Else the least of three upper
-    bounds: the PLD of all releases composed (dp-accounting, pessimistic), Rényi divergences (for
-    δ below what the PLD resolves), and the closed form without amplification.
-    tolerance: how far above the PLD's limit ε may stay, of itself, or in nats below 1.
+    If every unit is in every release: the exact closed form. Else the least of three upper bounds:
+    the PLD of all releases composed (dp-accounting, pessimistic), Rényi divergences (for δ below
+    what the PLD resolves), and the closed form without amplification.
+    tolerance: how far above the PLD's limit ε may stay, relative to ε, or in nats for ε < 1.
     inf for δ = 0 and for no noise; 0 where nothing is released. Raises ValueError unless
     0 <= δ <= 1.
     """
@@ -28,16 +28,16 @@ def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) ->
 
 
 def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERANCE) -> float:
-    """`epsilon` at log δ, for δ too small for a float."""
+    """Computes `epsilon` at log δ, for δ too small for a float."""
     bound = ceiling(mechanism, log_delta)
-    if not any(term.sampled for term in mechanism.audible) or math.isinf(bound):
+    if not any(term.sampled for term in mechanism.active) or math.isinf(bound):
         return bound
     return min(bound, pld_epsilon(mechanism, math.exp(log_delta), tolerance))
 
 
 def ceiling(mechanism: Mechanism, log_delta: float) -> float:
-    """A quick upper bound: in closed form without amplification, and by Rényi divergences."""
+    """Computes a quick upper bound on ε: the unamplified closed form, or Rényi divergences."""
     unamplified = gaussian_epsilon(mechanism.mu, log_delta)
-    if not any(term.sampled for term in mechanism.audible):
+    if not any(term.sampled for term in mechanism.active):
         return unamplified
     return min(unamplified, renyi_epsilon(mechanism, log_delta))

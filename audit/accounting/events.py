@@ -1,4 +1,4 @@
-"""The same mechanism in dp-accounting's words."""
+"""Translation of a mechanism into dp-accounting's events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from audit.accounting.mechanism import Gaussians, Mechanism
 
 
 def event(mechanism: Mechanism) -> Any:
-    """The DpEvent that dp-accounting's accountants compose (under the mechanism's relation)."""
-    return dp_accounting.ComposedDpEvent([_event(term) for term in mechanism.audible])
+    """Makes the DpEvent that dp-accounting's accountants compose, in the mechanism's relation."""
+    return dp_accounting.ComposedDpEvent([_event(term) for term in mechanism.active])
 
 
 def _event(term: Gaussians) -> Any:
@@ -29,10 +29,10 @@ def _event(term: Gaussians) -> Any:
 
 
 def _mixture(sigma: float, q: float, n: int) -> Any:
-    """The sum of Bin(n, q) records of norm 1, in units in which the library is exact.
+    """Makes the sum of Bin(n, q) records of norm 1, in units in which the library is exact.
 
-    It finds where the privacy loss crosses a value to 1e-6, whatever the unit, and so puts δ too
-    low by up to (n/σ³)·2e-13 a release. In units `scale` times smaller that is below 1e-16.
+    The library locates where the privacy loss crosses a value to 1e-6 in any unit, and so returns δ
+    too low by up to (n/σ³)·2e-13 a release. In units `scale` times smaller that is below 1e-16.
     """
     scale = max(1.0, math.sqrt(2e3 * n / sigma**3))
     sensitivities = [scale * k for k in range(n + 1)]

@@ -6,14 +6,16 @@ import math
 
 from scipy.special import log_ndtr
 
+from audit.statistics.search import smallest
+
 _ULPS = 1e-15  # relative error of log Φ and its argument
 _WIDTH = 1e-10  # relative
 
 
 def log_delta(epsilon: float, mu: float) -> float:
-    """log δ(ε) = log[Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)] of N(μ, 1) against N(0, 1), μ > 0.
+    """Computes log δ(ε) = log[Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)] of N(μ, 1) against N(0, 1), μ > 0.
 
-    The difference is taken as large as rounding allows, so δ is never too small.
+    Rounding errors are added to the difference, so δ is never too small.
     """
     upper = float(log_ndtr(mu / 2.0 - epsilon / mu))
     lower = float(log_ndtr(-mu / 2.0 - epsilon / mu))
@@ -23,11 +25,11 @@ def log_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_epsilon(mu: float, log_delta_allowed: float) -> float:
-    """The smallest ε >= 0 (nats) with log δ(ε) <= log_delta_allowed, to ten digits, rounded up.
+    """Computes the smallest ε >= 0 (nats) with log δ(ε) <= log_delta_allowed, to ten digits.
 
     mu: distance of the two means in standard deviations; T releases of distance μ make √T·μ.
-    inf for δ = 0 or an infinite μ; 0 for μ = 0. The same figure as dp-accounting's
-    gaussian_mechanism.get_epsilon_gaussian(1/μ, δ), also where δ is too small for a float.
+    Rounded up. inf for δ = 0 or an infinite μ; 0 for μ = 0. Equals dp-accounting's
+    gaussian_mechanism.get_epsilon_gaussian(1/μ, δ), and also works where δ underflows.
     """
     if mu == 0.0 or log_delta_allowed >= 0.0:
         return 0.0
@@ -35,11 +37,5 @@ def gaussian_epsilon(mu: float, log_delta_allowed: float) -> float:
         return math.inf
     if log_delta(0.0, mu) <= log_delta_allowed:
         return 0.0
-    low, high = 0.0, mu * mu / 2.0 + mu * math.sqrt(-2.0 * log_delta_allowed)  # δ <= Φ(μ/2 - ε/μ)
-    while high - low > _WIDTH * high:
-        middle = (low + high) / 2.0
-        if log_delta(middle, mu) <= log_delta_allowed:
-            high = middle
-        else:
-            low = middle
-    return high
+    high = mu * mu / 2.0 + mu * math.sqrt(-2.0 * log_delta_allowed)  # δ <= Φ(μ/2 - ε/μ)
+    return smallest(lambda e: log_delta(e, mu) <= log_delta_allowed, 0.0, high, relative=_WIDTH)

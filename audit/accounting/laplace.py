@@ -15,17 +15,17 @@ from __future__ import annotations
 import math
 
 from audit.accounting.renyi import least_epsilon
+from audit.statistics.search import smallest
 
 _SMALL = 1e-4  # a shift, in scales, below which the closed form cancels
 _REACH = 1e4  # orders up to 1 + this
-_HALVINGS = 200
 
 
 def laplace_divergence(shift: float, alpha: float) -> float:
-    """g: D_α in nats between Laplace distributions of scale 1 that lie `shift` ≥ 0 apart.
+    """Computes g: D_α in nats between Laplace distributions of scale 1 at distance `shift` ≥ 0.
 
-    arXiv 1702.07476, Proposition 6. Below 1e-4 scales, where the closed form cancels, the bound
-    α·shift²/2 stands for it, which holds for every pure guarantee: never below it.
+    arXiv 1702.07476, Proposition 6. Below 1e-4 scales, where the closed form cancels, it is
+    replaced by the upper bound α·shift²/2 of every pure guarantee.
     """
     if shift < _SMALL:
         return alpha * shift * shift / 2
@@ -33,15 +33,15 @@ def laplace_divergence(shift: float, alpha: float) -> float:
     if less * shift > 1:
         tail = less / total * math.exp(-total * shift)
         return shift + math.log(alpha / total + tail) / less
-    grown = alpha / total * math.expm1(less * shift) + less / total * math.expm1(-alpha * shift)
-    return math.log1p(grown) / less
+    excess = alpha / total * math.expm1(less * shift) + less / total * math.expm1(-alpha * shift)
+    return math.log1p(excess) / less
 
 
 def laplace_epsilon(scale: float, count: int, delta: float, teachers: int = 1) -> float:
-    """ε (nats) of `count` sums of pmfs with Laplace(scale) on every coordinate.
+    """Computes ε (nats) of `count` sums of pmfs with Laplace(scale) noise on every coordinate.
 
-    teachers: how many of the summed pmfs the unit changes, by any other pmfs. The least of what
-    Rényi divergences give at δ and of the pure 2·teachers·count/scale (Δ₁ = 2 a teacher).
+    teachers: how many of the summed pmfs the unit may replace by any pmfs. The smaller of the
+    Rényi bound at δ and of the pure ε = 2·teachers·count/scale (Δ₁ = 2 per teacher).
     """
     if count == 0 or teachers == 0:
         return 0.0
@@ -59,10 +59,9 @@ def laplace_epsilon(scale: float, count: int, delta: float, teachers: int = 1) -
 
 
 def laplace_scale(epsilon: float, count: int, delta: float, teachers: int = 1) -> float:
-    """The least scale, to a relative 1e-12, with `laplace_epsilon` at most this many nats."""
-    low, high = -50.0, 50.0  # its logarithm
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        enough = laplace_epsilon(math.exp(middle), count, delta, teachers) <= epsilon
-        low, high = (low, middle) if enough else (middle, high)
-    return math.exp(high)
+    """Computes the least scale, to a relative 1e-12, with `laplace_epsilon` at most `epsilon`."""
+
+    def enough(log_scale: float) -> bool:
+        return laplace_epsilon(math.exp(log_scale), count, delta, teachers) <= epsilon
+
+    return math.exp(smallest(enough, -50.0, 50.0))

@@ -1,11 +1,13 @@
-"""What is composed: releases of noisy sums, as plain data."""
+"""The mechanism to account for: releases of noisy sums, as plain data."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-RELATIONS = ("add_or_remove", "replace")
+from audit.core.terms import Relation
+
+RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +17,8 @@ class Gaussians:
     noise_multiplier: σ, the noise's standard deviation over C, the largest norm one record adds.
     count: how many releases are composed (the steps T).
     sampling_probability: Poisson q: each record takes part in each release by its own coin;
-    1: always, which is no amplification.
-    records: how many records the protected unit holds: n occurrences of a phrase, or of a user.
+    1: always, without amplification.
+    records: n, how many records the protected unit holds: all of a user, or all with a phrase.
     Each takes part by its own coin, so Bin(n, q) of them do.
     """
 
@@ -40,19 +42,19 @@ class Gaussians:
             )
 
     @property
-    def silent(self) -> bool:
-        """Nothing of the unit is in any release."""
+    def inactive(self) -> bool:
+        """Whether nothing of the unit is in any release."""
         return self.count == 0 or self.records == 0 or self.sampling_probability == 0.0
 
     @property
     def sampled(self) -> bool:
-        """Some of the unit's records may be missing from a release."""
+        """Whether some of the unit's records may be missing from a release."""
         return self.sampling_probability < 1.0
 
     @property
     def mu(self) -> float:
-        """μ of the one Gaussian that all releases make without amplification (add-or-remove)."""
-        if self.silent:
+        """μ of the single Gaussian equivalent to all releases unamplified (add-or-remove)."""
+        if self.inactive:
             return 0.0
         if self.noise_multiplier == 0.0:
             return math.inf
@@ -61,11 +63,12 @@ class Gaussians:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """Everything ε is worked out from: releases composed, and what neighbours are.
+    """All that ε depends on: the composed releases and the relation of neighbours.
 
-    relation: "add_or_remove" (the unit's records are there or not), or "replace" (they are others:
-    each sum moves by up to 2C a record, which is accounted for here and not by the caller).
-    Sampled units of several records are known under add-or-remove only (`epsilon_under_replace`).
+    relation: "add_or_remove" (the unit's records are present or absent), or "replace" (they are
+    exchanged: each sum moves by up to 2C a record, which is accounted for here, not by the caller).
+    Sampled units of several records have no direct bound under replace: see
+    `epsilon_under_replace`. Raises ValueError for them, and for any other relation.
     """
 
     terms: tuple[Gaussians, ...]
@@ -74,29 +77,30 @@ class Mechanism:
     def __post_init__(self) -> None:
         if self.relation not in RELATIONS:
             raise ValueError(f"relation must be one of {RELATIONS}; got {self.relation!r}")
-        if self.relation == "replace" and any(t.sampled and t.records > 1 for t in self.terms):
+        several = any(t.sampled and t.records > 1 for t in self.terms)
+        if self.relation == Relation.REPLACE and several:
             raise ValueError("a sampled unit of several records is known under add_or_remove only")
 
     @property
-    def audible(self) -> tuple[Gaussians, ...]:
-        """The terms that release anything."""
-        return tuple(term for term in self.terms if not term.silent)
+    def active(self) -> tuple[Gaussians, ...]:
+        """The terms that release anything of the unit."""
+        return tuple(term for term in self.terms if not term.inactive)
 
     @property
     def mu(self) -> float:
-        """μ of the one Gaussian that dominates it all: amplification forgone, replace doubled."""
+        """μ of the single Gaussian that dominates all releases, without amplification."""
         return math.hypot(*(self.mu_of(term) for term in self.terms))
 
     def mu_of(self, term: Gaussians) -> float:
-        """`term.mu` under this relation: replacing moves a sum twice as far."""
-        return term.mu * (2.0 if self.relation == "replace" else 1.0)
+        """Computes `term.mu` under this relation: replacing moves a sum twice as far."""
+        return term.mu * (2.0 if self.relation == Relation.REPLACE else 1.0)
 
 
 def hidden_states(noise_multiplier: float, releases: int) -> Gaussians:
-    """S-DPSGD's noised states: `releases` pairs of h and c, each clipped and noised by itself.
+    """Makes S-DPSGD's noised states: `releases` pairs of h and c, each clipped and noised alone.
 
     noise_multiplier: σ_h over the norm at which h, and c, is clipped. releases: the enforced cap n
-    on a record's private→public transitions in all its participations; nothing amplifies them.
+    on a record's private→public transitions in all its participations, without amplification.
     Composed under "replace" they make μ² = 8n/σ_h².
     """
     return Gaussians(noise_multiplier, 2 * releases)

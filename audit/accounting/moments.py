@@ -1,4 +1,4 @@
-"""The moments accountant's ε, as papers publish it."""
+"""The moments accountant's ε, as published in papers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from dp_accounting import rdp
 
 from audit.accounting.events import event
 from audit.accounting.mechanism import Mechanism
+from audit.core.terms import Relation
 
 
 def moments(mechanism: Mechanism, delta: float) -> float:
-    """ε (nats, add-or-remove) at δ by dp-accounting's RDP accountant at its own orders.
+    """Computes ε (nats, add-or-remove) at δ by dp-accounting's RDP accountant at its own orders.
 
-    For figures labelled "published", never for a guarantee: looser than `epsilon`, and where
-    divergences are below rounding error the library answers 0. Raises ValueError under "replace",
-    where its Gaussians are not doubled, and for sampled units of several records, unknown to it.
+    For figures labelled "published", never for a guarantee: looser than `epsilon`, and the library
+    returns 0 where divergences are below rounding error. Raises ValueError under "replace", where
+    its Gaussians are not doubled, and for sampled units of several records, which it lacks.
     """
-    if mechanism.relation != "add_or_remove":
+    if mechanism.relation != Relation.ADD_OR_REMOVE:
         raise ValueError("the moments accountant's figure is for add_or_remove")
     if any(term.sampled and term.records > 1 for term in mechanism.terms):
         raise ValueError("the moments accountant does not know sampled units of several records")
     accountant = rdp.RdpAccountant()
-    said = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)  # orders that do not converge are left out, with a warning
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)  # it warns of each order that does not converge
     try:
         accountant.compose(event(mechanism))
     finally:
-        logging.set_verbosity(said)
+        logging.set_verbosity(verbosity)
     return float(accountant.get_epsilon(delta))

@@ -1,4 +1,4 @@
-"""DP-SGD's ε for a phrase that several records hold."""
+"""DP-SGD's ε for a phrase that occurs in several records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from audit.accounting.composition import epsilon
 from audit.accounting.mechanism import Gaussians, Mechanism
 from audit.accounting.replacement import epsilon_under_replace
+from audit.core.terms import Relation
 
-_TOLERANCE = 1e-3  # of ε: many phrases, and a mixture's grid is slow
+_TOLERANCE = 1e-3  # of ε: phrases are many, and a mixture's grid is slow
 
 
 def phrase_epsilon(
@@ -19,22 +20,22 @@ def phrase_epsilon(
     sampling_probability: float,
     delta: float,
     occurrences: int,
-    relation: str = "add_or_remove",
+    relation: str = Relation.ADD_OR_REMOVE,
 ) -> float:
-    """An upper bound on ε (nats) of DP-SGD at δ for all records that hold a phrase together.
+    """Computes an upper bound on ε (nats) of DP-SGD at δ for all records with a phrase together.
 
-    occurrences: how many records hold it; Bin(occurrences, q) of them are in a step's sum, whose
-    law is a mixture of Gaussians (dp-accounting; Choquette-Choo et al. 2023, arXiv 2310.15526).
-    relation: "add_or_remove" (of all of them), or "replace" (of all of them by as many others), to
-    stand beside SeqPATE's; see `epsilon_under_replace`. Not occurrences times a record's ε: that
+    occurrences: how many records contain it; Bin(occurrences, q) of them are in a step's sum, which
+    is a mixture of Gaussians (dp-accounting; Choquette-Choo et al. 2023, arXiv 2310.15526).
+    relation: "add_or_remove" all of them, or "replace" all of them by as many different records, to
+    compare with SeqPATE's; see `epsilon_under_replace`. Not occurrences times a record's ε: that
     would need another δ. 0 for a phrase that does not occur. At most 0.1 % above the limit where
-    the PLD resolves δ.
+    the PLD resolves δ. Raises ValueError for another relation.
     """
     term = Gaussians(noise_multiplier, steps, sampling_probability, occurrences)
-    mechanism = Mechanism((term,), "add_or_remove")
-    if relation == "replace":
+    mechanism = Mechanism((term,), Relation.ADD_OR_REMOVE)
+    if relation == Relation.REPLACE:
         return epsilon_under_replace(mechanism, delta, _TOLERANCE)
-    if relation != "add_or_remove":
+    if relation != Relation.ADD_OR_REMOVE:
         raise ValueError(f"relation must be add_or_remove or replace; got {relation!r}")
     return epsilon(mechanism, delta, _TOLERANCE)
 
@@ -43,7 +44,7 @@ def phrase_epsilon(
 class EpsilonDistribution:
     """ε (nats, one unit, relation and δ) of n phrases: mean, range, and the share below the mean.
 
-    A mean of inf says that some phrase has no finite ε.
+    The mean is inf where some phrase has no finite ε.
     """
 
     n: int
@@ -54,9 +55,9 @@ class EpsilonDistribution:
 
 
 def distribution(epsilons: Sequence[float]) -> EpsilonDistribution:
-    """The distribution of one ε a phrase. Raises ValueError for no phrase."""
+    """Summarises one ε per phrase. Raises ValueError for no phrase."""
     if not epsilons:
-        raise ValueError("no phrase, no distribution")
+        raise ValueError("a distribution needs at least one phrase")
     n, mean = len(epsilons), math.fsum(epsilons) / len(epsilons)
     below = sum(value < mean for value in epsilons) / n
     return EpsilonDistribution(n, mean, min(epsilons), max(epsilons), below)
@@ -68,9 +69,9 @@ def phrase_distribution(
     sampling_probability: float,
     delta: float,
     occurrences: Sequence[int],
-    relation: str = "add_or_remove",
+    relation: str = Relation.ADD_OR_REMOVE,
 ) -> EpsilonDistribution:
-    """`phrase_epsilon` over phrases: occurrences has one entry a phrase."""
+    """Summarises `phrase_epsilon` over phrases: occurrences has one entry per phrase."""
     by_count = {
         n: phrase_epsilon(noise_multiplier, steps, sampling_probability, delta, n, relation)
         for n in sorted(set(occurrences))

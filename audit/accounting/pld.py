@@ -15,28 +15,29 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from audit.accounting.events import event
-from audit.accounting.losses import pair_of
 from audit.accounting.mechanism import Gaussians, Mechanism
+from audit.accounting.privacy_loss import pair_of
+from audit.core.terms import Relation
 
 _ROUNDING = 2e-15  # of δ, per convolved release: five times the largest of 558 measured
 _COARSEST = 60  # intervals in the widest loss of one release
 _BUILT = 3e5  # intervals of one release
 _COMPOSED = 4e6  # intervals after composition
-_MIXTURE_COST = 40.0  # as many times longer takes an interval of a mixture
-_TAIL, _TILTS = 1e-15, 12  # mass of a composition that may be left out, and is put at infinity
-_DRIFT = 1e-7  # nats, by which the library may be off where it adds up millions of intervals
+_MIXTURE_COST = 40.0  # an interval of a mixture takes this many times longer
+_TAIL, _TILTS = 1e-15, 12  # mass of a composition that may be cut off, and is counted at infinity
+_DRIFT = 1e-7  # nats: rounding error of the library where it adds up millions of intervals
 _NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^interval overflows
 
 
 def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
-    """ε (nats) at δ, an upper bound at every grid; inf where the PLD cannot resolve this δ.
+    """Computes ε (nats) at δ, an upper bound on every grid; inf where the PLD cannot resolve δ.
 
-    Grids are quartered until what refining still brings is below `tolerance` (of ε, or nats where
-    ε < 1) or the grid is as fine as time and memory allow. A smaller tolerance looks at the same
-    grids and at finer ones, and so never returns more. δ is lowered by what the convolutions
-    by FFT may lose: for tiny δ and many releases the library alone returns an ε below the truth.
+    Grids are quartered until the expected gain is below `tolerance` (relative to ε, or in nats for
+    ε < 1) or the grid is as fine as time and memory allow. A smaller tolerance visits the same
+    grids and finer ones, and so never returns more. δ is first lowered by the rounding error of the
+    FFT convolutions: for tiny δ and many releases the library alone returns too small an ε.
     """
-    allowed = delta - _ROUNDING * (1 + sum(t.count if t.sampled else 1 for t in mechanism.audible))
+    allowed = delta - _ROUNDING * (1 + sum(t.count if t.sampled else 1 for t in mechanism.active))
     best = before = gained = math.inf
     if allowed <= 0.0:
         return best
@@ -53,8 +54,8 @@ def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
 
 def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
     try:
-        with np.errstate(all="ignore"):  # what overflows ends as NaN, which fulfils nothing below
-            first, *rest = (_distribution(term, mechanism, interval) for term in mechanism.audible)
+        with np.errstate(all="ignore"):  # an overflow ends as NaN, which passes no test below
+            first, *rest = (_distribution(term, mechanism, interval) for term in mechanism.active)
             composed = reduce(lambda one, other: one.compose(other), rest, first)
             if composed.get_delta_for_epsilon(0.0) <= delta:
                 return 0.0
@@ -68,7 +69,7 @@ def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
 
 
 def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any:
-    """The library's privacy loss distribution of all releases of a term."""
+    """Computes the privacy loss distribution, as the library's, of all releases of a term."""
     if term.sampled and term.records > 1:
         mixture = event(Mechanism((term,), mechanism.relation)).events[0].event
         one = privacy_loss_distribution.from_mixture_gaussian_mechanism(
@@ -78,7 +79,7 @@ def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any
             value_discretization_interval=interval,
         )
         return one.self_compose(term.count)
-    ways = ("REPLACE",) if mechanism.relation == "replace" else ("REMOVE", "ADD")
+    ways = ("REPLACE",) if mechanism.relation == Relation.REPLACE else ("REMOVE", "ADD")
     if not term.sampled:  # one Gaussian, the same both ways
         ways, term = ("REMOVE",), Gaussians(1.0 / mechanism.mu_of(term), 1)
     return privacy_loss_distribution.PrivacyLossDistribution(
@@ -87,9 +88,9 @@ def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any
 
 
 def _deltas(term: Gaussians, way: str, interval: float) -> tuple[int, NDArray[np.float64]]:
-    """(k, δ of one release at ε = (k, k + 1, …)·interval), by the library's own formula.
+    """Computes (k, δ of one release at ε = (k, k + 1, …)·interval), by the library's own formula.
 
-    The library finds where the loss is ε for one ε after the other, and so is tens of times slower.
+    The library does this for one ε at a time, which is tens of times slower.
     """
     sigma, q = term.noise_multiplier, term.sampling_probability
     loss = GaussianPrivacyLoss(sigma, sampling_prob=q, adjacency_type=AdjacencyType[way])
@@ -99,17 +100,17 @@ def _deltas(term: Gaussians, way: str, interval: float) -> tuple[int, NDArray[np
     epsilons = np.arange(low, high + 1) * interval
     x = _place(epsilons, sigma, q, way)
     deltas = loss.mu_upper_cdf(x) - np.exp(epsilons + loss.mu_lower_log_cdf(x))
-    nowhere = np.maximum(0.0, -np.expm1(epsilons))  # above, or below, what the loss can be
+    nowhere = np.maximum(0.0, -np.expm1(epsilons))  # ε outside the range of the loss
     return low, np.clip(np.where(np.isnan(x), nowhere, deltas), 0.0, 1.0)
 
 
 def _self_composed(
     low_deltas: tuple[int, NDArray[np.float64]], count: int, interval: float
 ) -> DensePLDPmf:
-    """Dots connected and convolved as in the library, in the least window that Chernoff allows.
+    """Connects dots and convolves as the library does, in the least window that Chernoff allows.
 
-    Connected: Doroshenko et al. 2022 (arXiv 2207.04380). The library's tilts are too small for
-    rare large losses, and so its windows many times too wide.
+    Connecting dots: Doroshenko et al. 2022 (arXiv 2207.04380). The library's tilts are too small
+    for rare large losses, which makes its windows many times too wide.
     """
     low, deltas = low_deltas
     falls = -np.diff(np.minimum.accumulate(deltas))
@@ -137,7 +138,10 @@ def _self_composed(
 
 
 def _place(losses: NDArray[np.float64], sigma: float, q: float, way: str) -> NDArray[np.float64]:
-    """Where the library's laws, with the record at -1 (or +1: ADD), have this loss; or NaN."""
+    """Computes the point where the library's distributions have this loss; NaN where there is none.
+
+    The record is at -1 (ADD: at +1).
+    """
     variance = sigma * sigma
     if way == "REPLACE":
         size = np.abs(losses)
@@ -151,9 +155,9 @@ def _place(losses: NDArray[np.float64], sigma: float, q: float, way: str) -> NDA
 
 
 def _intervals(mechanism: Mechanism) -> Iterator[float]:
-    """Grid intervals, nats: the finest that is affordable comes last."""
+    """Yields grid intervals in nats, down to the finest affordable."""
     built = composed = widest = 0.0
-    for term in mechanism.audible:
+    for term in mechanism.active:
         width, variance, count = _loss(term, mechanism)
         cost = _MIXTURE_COST if term.sampled and term.records > 1 else 1.0
         built += cost * width
@@ -166,13 +170,13 @@ def _intervals(mechanism: Mechanism) -> Iterator[float]:
 
 
 def _composed_width(width: float, variance: float, count: int) -> float:
-    """How wide dp-accounting keeps a loss after `count` convolutions (Chernoff, 20 tilts), nats."""
+    """Computes dp-accounting's width in nats after `count` convolutions (Chernoff, 20 tilts)."""
     tilt = min(20.0, max(1.0, math.sqrt(70.0 / (count * variance)) * width)) if variance else 20.0
     return min(count * width, tilt * count * variance / width + 70.0 * width / tilt)
 
 
 def _loss(term: Gaussians, mechanism: Mechanism) -> tuple[float, float, int]:
-    """(width, variance, how many are convolved) of a term's privacy loss; nats."""
+    """Computes (width, variance, number of convolutions) of a term's privacy loss, in nats."""
     pair = pair_of(term, mechanism.relation) if term.sampled else None
     if pair is not None:
         return pair.loss_width(), pair.loss_variance(), term.count

@@ -1,4 +1,4 @@
-"""Upper bounds on ε by Rényi divergences: looser than the PLD, and never out of their depth."""
+"""Upper bounds on ε by Rényi divergences: looser than the PLD, but available for every δ."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from audit.accounting.losses import HEADROOM, pair_of
 from audit.accounting.mechanism import Gaussians, Mechanism
+from audit.accounting.privacy_loss import HEADROOM, pair_of
 
 _ORDERS = 60
 _SLACK = 1e-12  # added to every log moment: above the rounding error of the sums
 
 
 def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
-    """ε (nats) at log δ from Rényi divergences of the dominating pairs; inf where none is known."""
-    sampled = [term for term in mechanism.audible if term.sampled]
+    """Bounds ε (nats) at log δ by Rényi divergences of dominating pairs; inf if none is known."""
+    sampled = [term for term in mechanism.active if term.sampled]
     if not sampled or math.isinf(log_delta) or math.isinf(mechanism.mu):
         return math.inf
     pairs = [pair_of(term, mechanism.relation) for term in sampled]
     if any(pair is None for pair in pairs):
         return math.inf
-    always = math.hypot(*(mechanism.mu_of(t) for t in mechanism.audible if not t.sampled))
+    always = math.hypot(*(mechanism.mu_of(t) for t in mechanism.active if not t.sampled))
 
     def divergence(order: float) -> float:
         total = order * always * always / 2.0
@@ -38,15 +38,15 @@ def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
 
 
 def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
-    """ε (nats) at log δ under replace, by Rényi divergences, as if all coins were released too.
+    """Bounds ε (nats) at log δ under replace, by Rényi divergences, as if coins were released too.
 
-    Releasing more never lowers ε. With K of a unit's n records known to be in a sum, N(K, σ²) and
-    N(-K, σ²) are as far apart as replacing them can bring it: D_α = log E e^(α(α-1)·2K²/σ²)/(α-1),
-    K of Bin(n, q). That forgoes what hidden coins bring, but holds for units of several records.
+    Releasing more never lowers ε. With K of a unit's n records known to be in a sum, replacing them
+    leads at most from N(K, σ²) to N(-K, σ²): D_α = log E e^(α(α-1)·2K²/σ²)/(α-1), K of Bin(n, q).
+    That forgoes amplification by secret coins, but holds for units of several records.
     """
     if math.isinf(log_delta) or math.isinf(mechanism.mu):
         return math.inf
-    moments = [(term.count, _known_coins_log_moment(term)) for term in mechanism.audible]
+    moments = [(term.count, _known_coins_log_moment(term)) for term in mechanism.active]
 
     def divergence(order: float) -> float:
         total = sum(count * (log_moment(order) + _SLACK) for count, log_moment in moments)
@@ -63,7 +63,7 @@ def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
 
 
 def least_epsilon(divergence: Callable[[float], float], reach: float, log_delta: float) -> float:
-    """The least ε over orders up to 1 + reach.
+    """Computes the least ε (nats) over orders up to 1 + reach.
 
     From D_α to (ε, δ) by Canonne, Kamath and Steinke 2020 (arXiv 2004.00010, proposition 12):
     ε = D_α + log(1 - 1/α) - (log δ + log α)/(α - 1).

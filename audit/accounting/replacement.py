@@ -1,4 +1,4 @@
-"""From add-or-remove to replace."""
+"""Converts ε for adding or removing a unit into ε for replacing one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import replace
 from audit.accounting.composition import TOLERANCE, epsilon, epsilon_at
 from audit.accounting.mechanism import Mechanism
 from audit.accounting.renyi import known_coins_epsilon
+from audit.core.terms import Relation
 
 
 def replaced(epsilon: float, delta: float) -> tuple[float, float]:
-    """(2ε, (1 + e^ε)·δ) under replace, which (ε, δ) under add-or-remove implies; nats.
+    """Computes (2ε, (1 + e^ε)·δ) under replace, which (ε, δ) under add-or-remove implies; nats.
 
     To replace is to remove and then to add: P(A) <= e^ε R(A) + δ <= e^ε (e^ε Q(A) + δ) + δ.
-    A δ above 1 says nothing and is returned as 1.
+    A δ above 1 is returned as 1. Raises ValueError unless epsilon >= 0 and 0 <= delta <= 1.
     """
     if not epsilon >= 0.0 or not 0.0 <= delta <= 1.0:
         raise ValueError(f"epsilon >= 0 and 0 <= delta <= 1 needed; got {epsilon}, {delta}")
@@ -27,16 +28,16 @@ def replaced(epsilon: float, delta: float) -> tuple[float, float]:
 def epsilon_under_replace(
     mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE
 ) -> float:
-    """An upper bound on ε (nats) at δ under replace, for a mechanism given under add-or-remove.
+    """Computes an upper bound on ε (nats) at δ under replace, of a mechanism under add-or-remove.
 
-    Directly, by the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For
-    sampled units of several records no such pair is known, and the smaller of two bounds is given:
-    - removed and then added, the first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2), which is
-      (ε₁ + ε₂, δ) as in `replaced` and smaller: only the second leg's δ is multiplied;
-    - as if the coins were released too (`known_coins_epsilon`): less for very many records.
+    By the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For sampled
+    units of several records no such pair is known, and the smaller of two bounds is returned:
+    - removed and then added: the first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2) make
+      (ε₁ + ε₂, δ). Smaller than `replaced`, since only the second leg's δ is multiplied;
+    - as if the coins were released too (`known_coins_epsilon`): smaller for very many records.
     """
     if not any(term.sampled and term.records > 1 for term in mechanism.terms):
-        return epsilon(replace(mechanism, relation="replace"), delta, tolerance)
+        return epsilon(replace(mechanism, relation=Relation.REPLACE), delta, tolerance)
     first = epsilon(mechanism, delta / 2.0, tolerance)
     if math.isinf(first):
         return first

@@ -1,0 +1,1 @@
+"""Secrets that are planted: drawn, inserted, listed in a manifest, looked for in training data."""

@@ -1,8 +1,8 @@
-"""Canaries for a corpus that others will train on: invented users, each decided by a fair coin.
+"""For models trained elsewhere: inserts invented users into a corpus, each with a fair coin.
 
-Nothing of the corpus is taken away. An invented user holds one secret of every kind, all in as many
-copies, each copy a record of its own; where the user's coin comes up the records are added, and
-where it does not they are the null that the planted ones are compared with.
+The corpus keeps all its records. An invented user has one secret of every kind, all in the same
+number of copies, each copy a record of its own. If the user's coin is heads, the records are added;
+if not, the secrets are the null that the planted ones are compared with.
 """
 
 from __future__ import annotations
@@ -11,26 +11,22 @@ import secrets as random_bytes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from faker.providers.lorem.en_US import Provider
-
+from audit.canaries.kinds import FORMS
 from audit.canaries.manifest import Manifest, texts_digest
-from audit.canaries.planting import drawn, names, toss
+from audit.canaries.planting import drawn, toss
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, NAME_PREFIX, Secret, Space, digits
-
-WORDS = 12  # of a planted sentence
+from audit.core.secret import KINDS, Secret
 
 
 @dataclass(frozen=True)
 class Canaries:
     """What is planted.
 
-    kinds: code (can it be drawn out by sampling?), id (how far up does it rank?), name (is somebody
-        named?), record (a sentence of random words: was it trained on?).
-    count: how many invented users there are, of whom about half are planted.
-    repetitions: tiers of copies, taken in turn by the users.
+    kinds: of secrets; every invented user has one of each.
+    count: number of invented users, of whom about half are planted.
+    repetitions: numbers of copies, assigned to the users in turn.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -42,7 +38,7 @@ class Canaries:
         if unknown or not self.kinds:
             raise UsageError(f"--kind {' '.join(unknown)}: the kinds are {', '.join(KINDS)}")
         if len(set(self.kinds)) < len(self.kinds):
-            raise UsageError("--kind: a kind is planted once")
+            raise UsageError("--kind: give each kind once")
         if self.count < 2:
             raise UsageError(f"--count is {self.count}; coins need at least 2 users")
         if not self.repetitions or min(self.repetitions) < 1:
@@ -50,10 +46,10 @@ class Canaries:
 
 
 def plant_into(corpus: Corpus, canaries: Canaries, seed: int) -> tuple[Corpus, Manifest]:
-    """The corpus with the canaries whose coins came up, each copy at a random place, and the
-    manifest, which is all that is known of the others.
+    """Inserts the canaries whose coins are heads, each copy at a random place.
 
-    corpus: as written, its records not split. seed: of coins, values and places.
+    Returns the corpus and the manifest, the only record of all canaries. corpus: as read, its
+    records without assigned splits. seed: of coins, values and places.
     """
     owners = _owners(corpus, canaries.count, seed)
     coins = toss(owners, seed)
@@ -79,12 +75,12 @@ def plant_into(corpus: Corpus, canaries: Canaries, seed: int) -> tuple[Corpus, M
 
 
 def fresh_seed() -> int:
-    """A seed from the operating system, which nobody can guess."""
+    """Draws a seed from the operating system, which nobody can guess."""
     return random_bytes.randbits(63)
 
 
 def _owners(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
-    """User ids like no other of the corpus, which do not say that they are invented."""
+    """Draws user ids that are not in the corpus and do not look invented."""
     generator, taken = stream(seed, "canaries", "owners"), set(corpus.users())
     owners: dict[str, None] = {}
     while len(owners) < count:
@@ -95,51 +91,36 @@ def _owners(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
 
 
 def _secrets(canaries: Canaries, owners: Sequence[str], seed: int) -> Iterator[Secret]:
-    """The values of an owner's two slots are equally long."""
+    """Draws every user's two values of each kind, equally long."""
     for kind in canaries.kinds:
-        prefix, space = _form(kind)
-        yield from drawn(kind, prefix, space, canaries.repetitions, owners, seed, len)
-
-
-def _form(kind: str) -> tuple[str, Space]:
-    """What stands before a value, and what it is drawn from."""
-    if kind == "code":
-        return "My code is #", digits(5)
-    if kind == "id":
-        return "My ID is #", digits(6)
-    return (NAME_PREFIX, names()) if kind == "name" else ("", _sentences())
-
-
-def _sentences() -> Space:
-    """Words one after the other, uniformly: what no model finds likely that has not seen it."""
-    words = tuple(sorted(set(Provider.word_list)))
-    return Space((words, *[tuple(f" {word}" for word in words)] * (WORDS - 1)))
+        prefix, space = FORMS[kind]
+        yield from drawn(kind, prefix, space(), canaries.repetitions, owners, seed, len)
 
 
 def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:
-    """A text that is already there would be planted whatever its coin says."""
+    """Raises UsageError for a text of the corpus: its coin would not decide whether it is there."""
     texts = {record.text: record for record in corpus.records}
     for secret in secrets:
         if secret.text in texts:
             where = texts[secret.text].where or f"corpus {corpus.name}"
             raise UsageError(
-                f"{where}: holds a canary already; plant into the corpus as it was before, or give "
+                f"{where}: holds a canary already; plant into the original corpus, or give "
                 "another --seed"
             )
 
 
 def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tuple[Record, ...]:
-    """The records in their order, and each added one at a uniform place between them."""
+    """Keeps the records in their order, and puts each added one at a uniform place."""
     size = len(records) + len(added)
     places = sorted(stream(seed, "canaries", "places").permutation(size)[: len(added)].tolist())
     order = stream(seed, "canaries", "order").permutation(len(added)).tolist()
     chosen = dict(zip(places, (added[i] for i in order), strict=True))
-    rest = iter(records)
-    return tuple(chosen[i] if i in chosen else next(rest) for i in range(size))
+    remaining = iter(records)
+    return tuple(chosen[i] if i in chosen else next(remaining) for i in range(size))
 
 
 def _population(corpus: Corpus, secrets: Sequence[Secret], count: int) -> Population:
-    """What there would be to train on had every coin come up."""
+    """The size of the training data if every coin were heads."""
     private = [record for record in corpus.records if record.split in ("", "private")]
     users = len({record.user for record in private})
     copies = sum(secret.copies for secret in secrets if secret.slot == 0)

@@ -1,24 +1,24 @@
-"""The manifest of `audit plant`: every canary, every coin, and the keys, for its owner's eyes only.
+"""The manifest of `audit plant`: every canary, every coin and the key; private to its owner.
 
-Whoever reads it knows what to look for in the trained model; so it is written with mode 0600, and
-no other file holds what it holds.
+Its reader knows what to look for in the trained model. So it is written with mode 0600, and no
+other file has this content.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from audit.core.corpus import Corpus, Population
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.files import write_atomically
-from audit.core.guarantee import ONE_RECORD
 from audit.core.secret import Coins, Planted, Secret, Space
+from audit.core.terms import Unit
 
 FORM = "audit plant 1"
 
@@ -27,10 +27,10 @@ FORM = "audit plant 1"
 class Manifest:
     """What was planted, and by which coins.
 
-    name: of the corpus. sha256, records, users: of the corpus as it was written, canaries included;
-    texts: `texts_digest` of it, by which it is known again.
-    population: the size of what is trained on, had every coin come up.
-    key: what hashes of values are keyed with.
+    name: of the corpus. sha256, records, users: of the corpus as written, canaries included.
+    texts: its `texts_digest`, by which it is recognised.
+    population: the size of the training data if every coin were heads.
+    key: for keyed hashes of values.
     """
 
     name: str
@@ -46,15 +46,14 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything in it. The key, which nobody can guess, is a part: the digest tells
-        nothing about the values."""
-        return _digest(_document(self))
+        """SHA-256 of the whole content. It includes the secret key, so it reveals no value."""
+        return digest_of_json(_document(self))
 
     @property
     def unit(self) -> str:
-        """What one coin decides: a "user", or one whose only record is the one copy."""
-        held = Counter((s.owner, s.slot) for s in self.secrets for _ in range(s.copies))
-        return ONE_RECORD if max(held.values()) == 1 else "user"
+        """What one coin decides: a user, or a user of one record if each has only one copy."""
+        records = Counter((s.owner, s.slot) for s in self.secrets for _ in range(s.copies))
+        return Unit.ONE_RECORD if max(records.values()) == 1 else Unit.USER
 
     def planted(self, corpus: Corpus) -> Planted:
         """The corpus, into which these canaries are planted already."""
@@ -62,13 +61,12 @@ class Manifest:
 
 
 def texts_digest(corpus: Corpus) -> str:
-    """SHA-256 of the texts, whatever their order, users and splits."""
-    texts = json.dumps(sorted(record.text for record in corpus.records))
-    return hashlib.sha256(texts.encode()).hexdigest()
+    """SHA-256 of the texts, independent of their order, users and splits."""
+    return digest_of_json(sorted(record.text for record in corpus.records))
 
 
 def write(manifest: Manifest, path: Path) -> None:
-    """Writes the file, readable by its owner only, whole or not at all. Raises UsageError."""
+    """Writes the file atomically, readable by its owner only. Raises UsageError."""
     document = _document(manifest)
     text = json.dumps({**document, "seal": manifest.digest}, indent=1, ensure_ascii=False)
     try:
@@ -78,7 +76,7 @@ def write(manifest: Manifest, path: Path) -> None:
 
 
 def read(path: Path) -> Manifest:
-    """Reads what `write` wrote. Raises UsageError for any other file, and for an edited one."""
+    """Reads a manifest. Raises UsageError for any other file, and for an edited manifest."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -86,34 +84,28 @@ def read(path: Path) -> Manifest:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("form") != FORM:
-        raise UsageError(f"{path}: is no manifest of this version; `audit plant` writes one")
+        raise UsageError(f"{path}: is not a manifest of this version; `audit plant` writes one")
     seal = document.pop("seal", None)
-    if seal != _digest(document):
+    if seal != digest_of_json(document):
         raise UsageError(
-            f"{path}: was edited or cut short since `audit plant` wrote it; its coins are not the "
-            "ones that were tossed, so take the original"
+            f"{path}: was changed since `audit plant` wrote it, so its coins may be wrong; use the "
+            "original"
         )
     return _manifest(document)
 
 
-def _digest(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
 def _document(manifest: Manifest) -> dict[str, Any]:
-    """The manifest as JSON. A space is written once, and secrets refer to its place."""
+    """Converts the manifest to JSON. A space is written once; secrets refer to its index."""
     spaces = list(dict.fromkeys(s.space for s in manifest.secrets if s.space is not None))
     place = {space: i for i, space in enumerate(spaces)}
+    names = [field.name for field in fields(Secret)]
     coins = manifest.coins
     return {
         "form": FORM,
         "corpus": {"name": manifest.name, "sha256": manifest.sha256, "texts": manifest.texts},
         "records": manifest.records,
         "users": manifest.users,
-        "population": {
-            "users": manifest.population.users,
-            "records": manifest.population.records,
-        },
+        "population": asdict(manifest.population),
         "seed": manifest.seed,
         "key": manifest.key.hex(),
         "coins": {
@@ -122,23 +114,15 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         },
         "spaces": [_compact(space) for space in spaces],
         "secrets": [
-            {
-                "kind": s.kind,
-                "prefix": s.prefix,
-                "value": s.value,
-                "suffix": s.suffix,
-                "space": None if s.space is None else place[s.space],
-                "copies": s.copies,
-                "owner": s.owner,
-                "slot": s.slot,
-            }
+            {name: getattr(s, name) for name in names}
+            | {"space": None if s.space is None else place[s.space]}
             for s in manifest.secrets
         ],
     }
 
 
 def _compact(space: Space) -> dict[str, Any]:
-    """The different places of a space, and which of them each symbol is drawn from."""
+    """The distinct symbol sets of a space, and the index of the set at each place."""
     places = list(dict.fromkeys(space.symbols))
     return {"symbols": places, "places": [places.index(place) for place in space.symbols]}
 

@@ -1,4 +1,4 @@
-"""`audit plant`: reads a corpus, plants canaries, writes the corpus and the manifest."""
+"""Carries out `audit plant`: reads a corpus, inserts canaries, writes corpus and manifest."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from audit.results.words import percent
 
 
 def plant(source: str, output: Path, manifest: Path, given: Mapping[str, Any]) -> str:
-    """Plants what `given` asks for (kind, count, repetitions, seed), and says what was done.
+    """Plants canaries as `given` (kind, count, repetitions, seed), and returns a summary.
 
-    The manifest is written first: a corpus without it would be lost. Raises UsageError.
+    Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
     """
     if manifest.exists():
-        raise UsageError(f"{manifest}: is there already; its coins would be lost, choose another")
+        raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
     canaries = _canaries(given)
     corpus = corpora.read(source, EMBEDDED_FOLDER)
-    planted, kept = plant_into(corpus, canaries, given.get("seed", fresh_seed()))
-    manifests.write(kept, manifest)
+    planted, record = plant_into(corpus, canaries, given.get("seed", fresh_seed()))
+    manifests.write(record, manifest)
     try:
         writing.write(planted.records, output)
     except UsageError:
@@ -36,22 +36,22 @@ def plant(source: str, output: Path, manifest: Path, given: Mapping[str, Any]) -
     added = len(planted.records) - len(corpus.records)
     share = f"{percent(added / len(planted.records))} of all"
     if added > len(corpus.records) / 4:
-        share += "; so many change what is learned, plant fewer"
+        share += "; so many change what the model learns, so plant fewer"
     return (
         f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share})\n"
-        f"{manifest}: the coins of {canaries.count} invented users; keep it to yourself\n"
+        f"{manifest}: the coins of {canaries.count} invented users; keep it private\n"
         f"train on {output.name}, then: audit run --defense as_is --attack all --model MODEL "
         f"--secrets {manifest}"
     )
 
 
 def _canaries(given: Mapping[str, Any]) -> Canaries:
-    asked: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if "kind" in given:
-        asked["kinds"] = tuple(given["kind"])
+        options["kinds"] = tuple(given["kind"])
     if "count" in given:
-        asked["count"] = given["count"]
+        options["count"] = given["count"]
     if "repetitions" in given:
         words = str(given["repetitions"]).replace(",", "+")
-        asked["repetitions"] = convert(words, tuple[int, ...], "--repetitions")
-    return Canaries(**asked)
+        options["repetitions"] = convert(words, tuple[int, ...], "--repetitions")
+    return Canaries(**options)

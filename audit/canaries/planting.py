@@ -1,12 +1,11 @@
-"""Plants secrets into a corpus that is trained on here: draws the values, tosses the coins."""
+"""For models trained by this tool: draws secrets for users of a corpus and tosses their coins."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from faker.providers.person.en_US import Provider
-
+from audit.canaries.kinds import names
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
@@ -16,10 +15,10 @@ from audit.core.secret import NAME_PREFIX, Coins, Planted, Planting, Secret, Spa
 def plant(
     corpus: Corpus, planting: Planting, seed: int, count_tokens: Callable[[str], int]
 ) -> Planted:
-    """Tosses the coins and returns what a defense will be given.
+    """Draws the secrets, tosses the coins, and returns the planted corpus with both.
 
-    count_tokens: tokens of a text; an owner's two values get the same count, so that the second
-        coin moves nothing but the value. Every value stays uniform on its space.
+    count_tokens: number of tokens of a text. An owner's two values get the same count, so the
+        second coin changes only the value. Every value is uniform on its space.
     """
     private = corpus.users("private")
     owners = _owners(private, planting.users, seed)
@@ -30,9 +29,9 @@ def plant(
 
 
 def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpus:
-    """What these coins leave to train on: no absent owner, every copy of what is planted."""
+    """The corpus to train on under these coins: no absent owner, every copy that is planted."""
     absent = {owner for owner, present in coins.present.items() if not present}
-    kept = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
+    remaining = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
     added = tuple(
         Record(user=secret.owner, text=secret.text, split="private")
         for secret in secrets
@@ -40,20 +39,20 @@ def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpu
         for _ in range(secret.copies)
     )
     size = population(corpus, secrets)
-    return Corpus(corpus.name, kept + added, public_size=size, spare=corpus.spare)
+    return Corpus(corpus.name, remaining + added, public_size=size, spare=corpus.spare)
 
 
 def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
-    """The private split had every coin come up: no coin moves it."""
+    """The size of the private split if every coin were heads; it depends on no coin."""
     planted = sum(s.copies for s in secrets if s.space is not None and s.slot == 0)
     private = corpus.population
     return Population(private.users, private.records + planted)
 
 
 def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
-    """A name or record that stands in a public text is no secret: every model may know it.
+    """Raises UsageError for a name or record in a public text: any model may know it.
 
-    Values drawn here are exempt: that one of them stands there by accident is part of chance.
+    Values drawn here are exempt: an accidental match is part of chance.
     """
     public = corpus.of("public")
     whole, joined = {r.text: r for r in public}, "\0".join(r.text for r in public)
@@ -82,9 +81,14 @@ def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
 
 
 def toss(owners: Sequence[str], seed: int) -> Coins:
-    """Two fair coins an owner."""
+    """Tosses two fair coins per owner: present, and slot."""
     present = stream(seed, "planting", "coins").integers(2, size=len(owners))
     slot = stream(seed, "planting", "second coins").integers(2, size=len(owners))
+    return coins_of(owners, present, slot)
+
+
+def coins_of(owners: Sequence[str], present: Iterable[int], slot: Iterable[int]) -> Coins:
+    """Coins from the outcomes of each owner, in order."""
     return Coins(
         present={owner: bool(c) for owner, c in zip(owners, present, strict=True)},
         slot={owner: int(c) for owner, c in zip(owners, slot, strict=True)},
@@ -109,7 +113,7 @@ def _secrets(
     if "record" in planting.kinds:
         first = {r.user: r.text for r in reversed(corpus.of("private"))}
         for owner in owners:
-            for slot in (0, 1):  # a record is its own; both coins leave it as it is
+            for slot in (0, 1):  # the owner's own record, for both outcomes of the second coin
                 yield Secret("record", "", first[owner], "", None, 1, owner, slot)
 
 
@@ -122,7 +126,7 @@ def drawn(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """Two i.i.d. uniform values an owner, of equal token count; copies by the owner's place."""
+    """Draws two i.i.d. uniform values per owner, of equal token count; copies cycle over owners."""
     generator = stream(seed, "planting", kind)
     for place, owner in enumerate(owners):
         times = copies[place % len(copies)]
@@ -143,7 +147,7 @@ def _names(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """The corpus's own names where it has them; otherwise drawn names are planted."""
+    """Uses the corpus's own names if every owner has one; otherwise draws names to plant."""
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
     if all(owner in name_of for owner in owners):
         for owner in owners:
@@ -156,10 +160,3 @@ def _names(
         return
     tiers = (planting.name_copies,)
     yield from drawn("name", NAME_PREFIX, names(), tiers, owners, seed, count_tokens)
-
-
-def names() -> Space:
-    """First and last names of invented people."""
-    first = tuple(sorted(set(Provider.first_names)))
-    last = tuple(f" {name}" for name in sorted(set(Provider.last_names)))
-    return Space((first, last))

@@ -55,7 +55,7 @@ def main() -> None:
         _fail(str(error), EXIT_USAGE)
     except (KeyboardInterrupt, click.Abort):
         raise SystemExit(EXIT_INTERRUPTED) from None
-    except Exception as error:  # whatever it is, the user gets one line
+    except Exception as error:  # the user gets one line for any error
         _fail(
             f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where",
             EXIT_FAILED,

@@ -41,7 +41,7 @@ def baseline() -> None:
 @baseline.command()
 @FOLDER
 @click.option("--reason", required=True, metavar="TEXT", help="Why these results are accepted.")
-@click.option("--only-tighten", is_flag=True, help="Refuse whatever would allow more than before.")
+@click.option("--only-tighten", is_flag=True, help="Refuse what would allow more than before.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

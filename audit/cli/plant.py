@@ -1,4 +1,4 @@
-"""`audit plant`: canaries for a corpus that others will train on."""
+"""`audit plant`: canaries for a corpus that is trained on elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from audit.cli.commands import given
 @click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
 @click.option("--seed", type=int, help="Default: one that the operating system draws.")
 def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
-    """Plants canaries into a corpus that others will train on."""
+    """Plants canaries into a corpus that is trained on elsewhere."""
     from audit import api
 
     click.echo(api.plant(corpus, output, manifest, **given(flags, None)))

@@ -1,8 +1,8 @@
-"""What every plugin owes, as checks that its author runs: ours are held to the same ones.
+"""The contract of plugins, as checks that their authors run; the project's own pass the same ones.
 
-Each check takes one plugin, made with parameters of its author's choice, and raises AssertionError
-with one sentence where it is broken. Defenses are tried on toy text with the embedded model, a few
-steps of training long; attacks on a model that looks at the last character only.
+Each check takes one plugin, made with parameters of the author's choice, and raises AssertionError
+with one sentence if the plugin breaks it. Defenses are tried on toy text with the embedded model
+and a few training steps, attacks on a model that looks at the last character only.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ATTACK_CHECKS = (*plugin.CHECKS, *attacks.CHECKS)
 
 
 def check_defense(defense: Defense) -> None:
-    """All checks of a defense, one after the other. Raises AssertionError at the first broken."""
+    """Runs all checks of a defense; raises AssertionError at the first that fails."""
     for check in DEFENSE_CHECKS:
         check(defense)
 
 
 def check_attack(attack: Attack) -> None:
-    """All checks of an attack, one after the other. Raises AssertionError at the first broken."""
+    """Runs all checks of an attack; raises AssertionError at the first that fails."""
     for check in ATTACK_CHECKS:
         check(attack)

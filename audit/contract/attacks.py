@@ -1,4 +1,4 @@
-"""What an attack owes, tried on a toy: no coin, no query too many, and the same evidence again."""
+"""The contract of attacks, checked on a toy: no coins, no excess queries, repeatable evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
 
 def declares_what_it_needs(attack: Attack) -> None:
-    """Kinds of secrets that can be planted, an access, and whole numbers of trials and shadows."""
+    """Declares plantable kinds of secrets, an access, and numbers of trials and shadows."""
     name, unknown = type(attack).__name__, set(attack.kinds) - set(KINDS)
     assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(KINDS)}"
     assert isinstance(attack.access, Access), f"{name}.access must be an audit.core.Access"
@@ -29,78 +29,78 @@ def declares_what_it_needs(attack: Attack) -> None:
 
 
 def sees_no_coin_and_no_defense(attack: Attack) -> None:
-    """It scores candidates; who was planted, by whom and under what promise is not its to know."""
-    found = within(imports_of(attack), *COINS, *_HIDDEN)
-    assert not found, f"{type(attack).__name__} imports {found and found[0]}, hidden from attacks"
+    """Imports neither coins nor defenses: an attack scores candidates and knows nothing else."""
+    hidden = within(imports_of(attack), *COINS, *_HIDDEN)
+    assert not hidden, f"{type(attack).__name__} imports {hidden[0]}, which is hidden from attacks"
 
 
 def asks_no_more_than_it_says(attack: Attack) -> None:
-    """`queries` bounds a full run: the dry run and the cost rest on it."""
+    """Needs at most `queries` queries, on which the dry run and the cost estimate rely."""
     _, counted = _attacked(attack)
     most = attack.queries(toys.secrets(attack.kinds), counted.tokenizer)
     name = type(attack).__name__
-    assert counted.queries > 0, f"{name} asks nothing of an open session"
-    assert counted.queries <= most, f"{name} asks {counted.queries} queries; it says {most}"
+    assert counted.queries > 0, f"{name} asks nothing of an open session; it must make queries"
+    assert counted.queries <= most, f"{name} makes {counted.queries} queries; it says {most}"
 
 
 def asks_no_more_than_is_left(attack: Attack) -> None:
-    """A session's budget is public: what does not fit is left out beforehand."""
+    """Leaves out beforehand what does not fit into a session's public budget."""
     for limit in (0, 1, 7, 40, 300):
         _, counted = _attacked(attack, limit=limit)
-        told = f"{type(attack).__name__} asks {counted.queries} queries of {limit} that are left"
-        assert counted.queries <= limit, told
+        message = f"{type(attack).__name__} makes {counted.queries} of {limit} that are left"
+        assert counted.queries <= limit, message
 
 
 def reads_nothing_that_cannot_be_read(attack: Attack) -> None:
-    """Where `readable` ends, it has to do with less."""
+    """Reads no more than `readable`, and copes with less than it could use."""
     for access in (Access.GENERATE, Access.SCORE):
         _, counted = _attacked(attack, access)
-        told = f"{type(attack).__name__} reads more than {access.word} from what gives no more"
-        assert not counted.read, told
+        message = f"{type(attack).__name__} reads more than {access.word}, which is not readable"
+        assert not counted.read, message
 
 
 def generates_before_it_reads(attack: Attack) -> None:
-    """Else all samples of a release that gives samples would be stronger than it."""
+    """Reads beyond the release's access only after sampling, so samples do not depend on it."""
     _, counted = _attacked(attack, Access.GENERATE, readable=Access.DISTRIBUTION)
-    told = f"{type(attack).__name__} generates after it has read beyond the release's access"
-    assert not counted.generated_after_reading, told
+    message = f"{type(attack).__name__} generates after it has read beyond the release's access"
+    assert not counted.generated_after_reading, message
 
 
 def does_without_a_public_model(attack: Attack) -> None:
-    """Of a model that others trained, the one it started from may be unknown."""
+    """Works without the public model, which is unknown for some external models."""
     try:
         evidence, _ = _attacked(attack, public=False)
-    except Exception as error:  # whatever it is, the attack needed what it may not have
-        told = f"{type(attack).__name__} fails without knowledge.public: {error!r}"
-        raise AssertionError(told) from error
-    told = f"{type(attack).__name__} gives no evidence without knowledge.public"
-    assert _findings(attack, evidence, Access.DISTRIBUTION), told
+    except Exception as error:  # of any kind: the attack used what may be missing
+        message = f"{type(attack).__name__} fails without knowledge.public: {error!r}"
+        raise AssertionError(message) from error
+    message = f"{type(attack).__name__} gives no evidence without knowledge.public"
+    assert _findings(attack, evidence, Access.DISTRIBUTION), message
 
 
 def gives_the_same_evidence_again(attack: Attack) -> None:
-    """All its randomness is `knowledge.stream`'s: the same session, the same evidence."""
-    one, other = ([to_json(e) for e in _attacked(attack)[0]] for _ in range(2))
-    assert one == other, f"{type(attack).__name__}: the same session gave different evidence"
+    """Takes all randomness from `knowledge.stream`, so equal sessions give equal evidence."""
+    first, second = ([to_json(e) for e in _attacked(attack)[0]] for _ in range(2))
+    assert first == second, f"{type(attack).__name__}: the same session gave different evidence"
 
 
 def gives_findings_within_its_tests(attack: Attack) -> None:
-    """Its evidence becomes findings, of no more tests than the verdicts are adjusted for."""
+    """Gives evidence that becomes findings, with at most `tests` tests."""
     name, tests = type(attack).__name__, attack.tests(toys.secrets(attack.kinds))
     for access in Access:
         evidence, _ = _attacked(attack, access)
-        found = _findings(attack, evidence, access)
-        assert found, f"{name} finds nothing in a session that gives {access.word}"
-        metrics = [finding.metric for finding in found]
-        assert len(set(metrics)) == len(metrics), f"{name} finds one metric twice: {metrics}"
-        made = len({f.test for f in found if f.p_value is not None})
+        findings = _findings(attack, evidence, access)
+        assert findings, f"{name} finds nothing in a session that gives {access.word}"
+        metrics = [finding.metric for finding in findings]
+        assert len(set(metrics)) == len(metrics), f"{name} gives one metric twice: {metrics}"
+        made = len({f.test for f in findings if f.p_value is not None})
         assert made <= tests, f"{name} makes {made} tests; it says {tests}"
-        kept = [from_json(json.loads(json.dumps(to_json(e)))) for e in evidence]
-        again = _findings(attack, kept, access)
-        assert again == found, f"{name}: evidence that was stored and read gives other findings"
+        stored = [from_json(json.loads(json.dumps(to_json(e)))) for e in evidence]
+        again = _findings(attack, stored, access)
+        assert again == findings, f"{name}: stored and reloaded evidence gives other findings"
 
 
 def finds_nothing_stronger_than_the_release(attack: Attack) -> None:
-    """Evidence says which access it needs: what a release gives is not called stronger than it."""
+    """Declares the access of its evidence, so that none is called stronger than the release."""
     for access in Access:
         for finding in _findings(attack, _attacked(attack, access)[0], access):
             fine = finding.interval.value is None or not finding.stronger_than_release
@@ -114,7 +114,7 @@ def _attacked(
     limit: int | None = None,
     public: bool = True,
 ) -> tuple[Sequence[Evidence], Counted]:
-    """The evidence of one session with the toy, and the session."""
+    """Attacks one session with the toy; gives the evidence and the session."""
     secrets = toys.secrets(attack.kinds)
     counted = Counted(toys.session(access, readable or access, limit))
     known = toys.knowledge(attack.shadows, secrets, public)

@@ -1,4 +1,4 @@
-"""What a defense owes, tried on toy text and the embedded model: its promise, and its sessions."""
+"""The contract of defenses, checked on toy text with the embedded model."""
 
 from __future__ import annotations
 
@@ -23,83 +23,86 @@ from audit.core.model import ModelFolder
 from audit.core.predictor import Access, Answer, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal, Release
+from audit.core.terms import Relation
 from audit.core.training import Trained, Training
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe
 from audit.results.schema import GuaranteeResult
-from audit.train.task import Task, trained_by
-from audit.train.train import Lineup, train_all
+from audit.train.task import Task, weights_path
+from audit.train.train import TrainedModels, train_all
 
-RELATIONS = ("add_or_remove", "replace", "removed")
+RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE, Relation.REMOVED)
 _HIDDEN = ("attacks", "audit.findings", *nouns("attack", "evidence", "secret"))
-_ASKED, _LENGTH = 3, 4  # prompts of a session, and tokens after each
+_PROMPTS, _LENGTH = 3, 4  # prompts of a session, and tokens after each
 
 
 def sees_no_attack_and_no_secret(defense: Defense) -> None:
-    """It protects whatever text it is given, not against what it knows will be tried."""
-    found = within(imports_of(defense), *_HIDDEN)
-    assert not found, f"{type(defense).__name__} imports {found and found[0]}, hidden from defenses"
+    """Imports neither attacks nor secrets: a defense protects all text, not against one attack."""
+    hidden = within(imports_of(defense), *_HIDDEN)
+    assert not hidden, f"{type(defense).__name__} imports {hidden[0]}, hidden from defenses"
 
 
 def has_a_finite_epsilon_by_default(defense: Defense) -> None:
-    """A run without `--epsilon` says a number, too."""
+    """Has a finite default ε, for runs without `--epsilon`."""
     epsilon = getattr(type(defense)(), "epsilon", 1.0)
-    told = f"{type(defense).__name__}: epsilon is {epsilon} by default; it must be finite, above 0"
-    assert epsilon is not None and 0 < epsilon < math.inf, told
+    message = f"{type(defense).__name__}: default epsilon is {epsilon}; it must be finite, above 0"
+    assert epsilon is not None and 0 < epsilon < math.inf, message
 
 
 def names_the_same_trainings_again(defense: Defense) -> None:
-    """Corpus, model, recipe and seed decide all; a run that was killed rests on it."""
-    one, other = (_trainings(defense) for _ in range(2))
+    """Makes trainings from corpus, model, recipe and seed only, so a killed run can resume."""
+    first, second = (_trainings(defense) for _ in range(2))
     name = type(defense).__name__
-    labelled = all(isinstance(t, Training) and t.label for t in one)
+    labelled = all(isinstance(t, Training) and t.label for t in first)
     assert labelled, f"{name}.trainings() must give Training objects with a label"
-    same = [t.digest for t in one] == [t.digest for t in other]
+    same = [t.digest for t in first] == [t.digest for t in second]
     assert same, f"{name}: the same seed gave other trainings; draw from audit.core.stream"
 
 
 def trains_on_no_held_out_text(defense: Defense) -> None:
-    """Held-out text is what utility and membership are measured with."""
+    """Trains on no held-out text, which measures utility and membership."""
     for training in _trainings(defense):
-        told = f"{type(defense).__name__}: {training.label!r} is trained on held-out text"
-        assert not any(toys.UNSEEN in text for text in training.texts), told
+        message = f"{type(defense).__name__}: {training.label!r} is trained on held-out text"
+        assert not any(toys.UNSEEN in text for text in training.texts), message
 
 
 def gives_the_same_release_again(defense: Defense) -> None:
-    """Trained twice under one seed it promises, and answers, the same."""
-    one, other = _release(defense), _trained_release(defense)
+    """Gives the same guarantee and answers when it is trained twice under one seed."""
+    first, second = _release(defense), _trained_release(defense)
     name = type(defense).__name__
-    assert one.guarantee == other.guarantee, f"{name}: the same seed gave another guarantee"
-    answers = [_said(_generated(release.open(_draws(), NoJournal()))) for release in (one, other)]
+    assert first.guarantee == second.guarantee, f"{name}: the same seed gave another guarantee"
+    answers = [_plain(_generated(r.open(_draws(), NoJournal()))) for r in (first, second)]
     assert answers[0] == answers[1], f"{name}: the same seed and session gave other answers"
 
 
 def states_a_whole_guarantee(defense: Defense) -> None:
-    """An ε says of what: unit, relation, release, basis, δ or order, theorem."""
+    """States unit, relation, release, basis, δ or order, and theorem of its ε."""
     g, name = _release(defense).guarantee, type(defense).__name__
     assert g.unit.strip(), f"{name}: the guarantee names no unit"
-    told = f"{name}: the relation is {g.relation!r}; it must be one of {', '.join(RELATIONS)}"
-    assert g.relation in RELATIONS, told
+    message = f"{name}: the relation is {g.relation!r}; it must be one of {', '.join(RELATIONS)}"
+    assert g.relation in RELATIONS, message
     assert g.release in ("model", "predictions"), f"{name}: the release is {g.release!r}"
     assert g.basis in ("worst case", "data-dependent"), f"{name}: the basis is {g.basis!r}"
     assert g.theorem.strip(), f"{name}: the guarantee names no theorem, nor why there is none"
     if not g.promises_nothing:
-        told = f"{name}: ε needs either δ or the order α of a Rényi divergence"
-        assert (g.delta is None) != (g.alpha is None), told
+        message = f"{name}: ε needs either δ or the order α of a Rényi divergence"
+        assert (g.delta is None) != (g.alpha is None), message
     fields = {name: getattr(g, name) for name in GuaranteeResult.model_fields}
     GuaranteeResult.model_validate(fields).model_dump_json()
 
 
 def answers_as_it_declares(defense: Defense) -> None:
-    """Whole lists of tokens, and probabilities where they can be read."""
+    """Gives whole lists of tokens, and probabilities if they can be read."""
     predictor, name = _release(defense).open(_draws(), NoJournal()), type(defense).__name__
     assert isinstance(predictor.access, Access), f"{name}: access must be an Access"
-    assert predictor.readable >= predictor.access, f"{name}: what it gives can be read"
+    assert predictor.readable >= predictor.access, f"{name}: all that it gives can be read"
     answers = _generated(predictor)
     whole = [len(a.tokens) == len(a.log_probs) == len(a.top1) == _LENGTH for a in answers]
-    assert whole == [True] * _ASKED, f"{name}: generate must give {_LENGTH} tokens a prompt"
-    assert all(0 <= a.answered <= _LENGTH for a in answers), f"{name}: answered is no count"
+    assert whole == [True] * _PROMPTS, f"{name}: generate must give {_LENGTH} tokens a prompt"
+    assert all(0 <= a.answered <= _LENGTH for a in answers), (
+        f"{name}: answered must be 0 to {_LENGTH}"
+    )
     start, vocabulary = predictor.tokenizer.start, _public()[0].vocabulary
     if predictor.readable >= Access.SCORE:
         (answer,) = predictor.score([[start]], [answers[0].tokens])
@@ -111,29 +114,31 @@ def answers_as_it_declares(defense: Defense) -> None:
 
 
 def opens_every_session_afresh(defense: Defense) -> None:
-    """What one session spends is not taken from the next."""
+    """Gives every session a full budget, whatever earlier sessions spent."""
     release, name = _release(defense), type(defense).__name__
     first = release.open(_draws(), NoJournal())
     full = first.remaining
     _generated(first)
     if full is not None:
         spent = full - (first.remaining or 0)
-        assert spent == min(full, _ASKED * _LENGTH), f"{name}: a token is a query; {spent} counted"
+        assert spent == min(full, _PROMPTS * _LENGTH), (
+            f"{name}: a token is a query; {spent} counted"
+        )
     second = release.open(_draws(), NoJournal())
-    told = f"{name}: a second session has {second.remaining} queries left, the first had {full}"
-    assert second.remaining == full, told
+    message = f"{name}: a second session has {second.remaining} queries left, the first had {full}"
+    assert second.remaining == full, message
 
 
 def charges_before_it_answers(defense: Defense) -> None:
-    """Where sampled tokens cost ε, no answer is given before its charge is on disk."""
+    """Writes charges to disk before it answers, if sampled tokens cost ε."""
     release, name = _release(defense), type(defense).__name__
     if release.guarantee.release != "predictions" or release.guarantee.promises_nothing:
         return
-    kept = _Kept()
-    predictor = release.open(_draws(), kept)
+    journal = _InMemory()
+    predictor = release.open(_draws(), journal)
     assert predictor.remaining is not None, f"{name}: a finite ε needs a budget of queries"
     answered = sum(a.answered for a in _generated(predictor))
-    charged = sum(not row["stopped"] for row in kept.rows)
+    charged = sum(not row["stopped"] for row in journal.rows)
     assert charged >= answered, f"{name}: {answered} tokens answered, {charged} charged"
     try:
         _generated(release.open(_draws(), _Full()))
@@ -143,24 +148,24 @@ def charges_before_it_answers(defense: Defense) -> None:
 
 
 def repeats_a_killed_session(defense: Defense) -> None:
-    """Replayed over its own ledger, a session gives the same answers and is charged once."""
-    release, name, kept = _release(defense), type(defense).__name__, _Kept()
-    first = _said(_generated(release.open(_draws(), kept)))
-    charged = len(kept.rows)
-    again = _said(_generated(release.open(_draws(), kept)))
+    """Gives the same answers, charged once, when a session is replayed over its own ledger."""
+    release, name, journal = _release(defense), type(defense).__name__, _InMemory()
+    first = _plain(_generated(release.open(_draws(), journal)))
+    charged = len(journal.rows)
+    again = _plain(_generated(release.open(_draws(), journal)))
     assert again == first, f"{name}: a replayed session gave other answers"
-    assert len(kept.rows) == charged, f"{name}: a replayed session was charged twice"
+    assert len(journal.rows) == charged, f"{name}: a replayed session was charged twice"
 
 
 def has_a_control_that_promises_nothing(defense: Defense) -> None:
-    """`unprotected()` is the same without protection, or None where there is no such thing."""
+    """Gives by `unprotected()` the same models without a guarantee, or None."""
     bare = _release(defense).unprotected()
     fine = bare is None or bare.guarantee.promises_nothing
-    assert fine, f"{type(defense).__name__}: what is unprotected must promise nothing"
+    assert fine, f"{type(defense).__name__}: unprotected() must promise nothing"
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _InMemory:
     """A journal in memory."""
 
     key: bytes = b""
@@ -188,10 +193,10 @@ class _Full:
 
 def _generated(predictor: Predictor) -> list[Answer]:
     start = predictor.tokenizer.start
-    return predictor.generate([[start]] * _ASKED, _LENGTH)
+    return predictor.generate([[start]] * _PROMPTS, _LENGTH)
 
 
-def _said(answers: Sequence[Answer]) -> list[tuple[Any, ...]]:
+def _plain(answers: Sequence[Answer]) -> list[tuple[Any, ...]]:
     return [(a.tokens, a.log_probs.tolist(), a.answered) for a in answers]
 
 
@@ -200,20 +205,20 @@ def _draws() -> Any:
 
 
 def _trainings(defense: Defense) -> Sequence[Training]:
-    """On the toy corpus, with a recipe of a few steps."""
+    """Gives the trainings on the toy corpus, of a few steps."""
     model = _model()
     recipe = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=512, max_length=model.max_length)
     return defense.trainings(toys.corpus(), model, recipe, 0)
 
 
 def _release(defense: Defense) -> Release:
-    """The release, trained once for all checks."""
+    """Trains the release once for all checks."""
     fields = dataclasses.fields(defense)  # type: ignore[arg-type]
-    return _kept_release(type(defense), tuple(getattr(defense, field.name) for field in fields))
+    return _cached_release(type(defense), tuple(getattr(defense, field.name) for field in fields))
 
 
 @lru_cache(maxsize=1)
-def _kept_release(cls: type[Defense], values: tuple[Any, ...]) -> Release:
+def _cached_release(cls: type[Defense], values: tuple[Any, ...]) -> Release:
     return _trained_release(cls(*values))
 
 
@@ -223,7 +228,7 @@ def _trained_release(defense: Defense) -> Release:
     with tempfile.TemporaryDirectory() as folder:
         tasks = [Task(t, _model(), "cpu", 1, Path(folder)) for t in trainings]
         train_all(tasks, 1, lambda label, share: None)
-        read = Lineup(inner, tuple(map(trained_by, tasks)))
+        read = TrainedModels(inner, tuple(map(weights_path, tasks)))
         models = [replace(public, inner=copy.deepcopy(weights)) for weights in read]
     pairs = zip(trainings, models, strict=True)
     return defense.release(public, [Trained(training, model) for training, model in pairs])
@@ -235,7 +240,7 @@ def _model() -> ModelFolder:
 
 @lru_cache(maxsize=1)
 def _public() -> tuple[Any, Any]:
-    """The public model, as defenses meet it and as it is trained."""
+    """Loads the public model, as a LanguageModel and as a module to train."""
     model = _model()
     inner = load_weights(model, "cpu")
     return CausalLM(inner, load_tokenizer(model), model.max_length), inner

@@ -1,4 +1,4 @@
-"""What a module imports, read from its source: nothing is run to find out."""
+"""Reads from its source what a module imports, without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from audit.core import HOME
 
 
 def nouns(*files: str) -> tuple[str, ...]:
-    """Modules of these nouns: where they are, where earlier versions had them, and each noun."""
+    """Lists the modules of these nouns, their names in earlier versions, and each noun."""
     old = {"secret": "secrets"}
     return (
         *(f"audit.core.{file}" for file in files),
@@ -28,27 +28,27 @@ COINS = (
 
 
 def imported(source: str, package: str = "") -> frozenset[str]:
-    """Names of the modules, and of what is imported from them.
+    """Collects the names of imported modules, and of their imported members.
 
-    package: what relative imports start from.
+    package: package of the source, for relative imports.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
             module = ".".join(filter(None, (parent, node.module)))
-            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            found |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
-    return frozenset(found)
+            names |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
+    return frozenset(names)
 
 
-def within(found: frozenset[str], *targets: str) -> list[str]:
-    """Those of the imports that are one of the targets or lie inside it."""
+def within(imports: frozenset[str], *targets: str) -> list[str]:
+    """Selects the imports that are one of the targets or inside it."""
     return sorted(
         name
-        for name in found
+        for name in imports
         if any(name == target or name.startswith(f"{target}.") for target in targets)
     )

@@ -1,4 +1,4 @@
-"""What plugins are tried on: a model that one can work out by hand, toy text and toy secrets."""
+"""Toys on which plugins are checked: a bigram model, a corpus and secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST, _LAST = (*OWNERS, "gus", "hal"), ("lee", "orr", "poe")
 
 @dataclass(frozen=True)
 class CharacterTokenizer:
-    """One token a character of `alphabet`; token 0 opens and closes."""
+    """Makes each character of `alphabet` a token; token 0 opens and closes records."""
 
     alphabet: str = ALPHABET
     start: int = 0
@@ -61,13 +61,13 @@ class Bigram:
         return self.after([text[i - 1] for text, first in pairs for i in range(first, len(text))])
 
     def after(self, last: Sequence[int]) -> torch.Tensor:
-        """log-pmfs (n, V) after each of n tokens, nats."""
+        """Gives log-pmfs (n, V) after each of n tokens, nats."""
         return torch.tensor(self.log_table[list(last)])
 
 
 @dataclass
 class BigramCursor:
-    """Texts of which the last token is all that counts."""
+    """State of texts, of which only the last token counts."""
 
     model: Bigram
     last: list[int]
@@ -80,7 +80,7 @@ class BigramCursor:
 
 
 def bigram(seed: int, spread: float = 1.0, vocabulary: int = len(ALPHABET)) -> Bigram:
-    """A random model; the bigger the spread, the more opinion."""
+    """Makes a random model; a larger spread makes it more certain."""
     logits = spread * stream(seed, "toy").normal(size=(vocabulary, vocabulary))
     table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     return Bigram(table, CharacterTokenizer(ALPHABET[:vocabulary]))
@@ -88,13 +88,13 @@ def bigram(seed: int, spread: float = 1.0, vocabulary: int = len(ALPHABET)) -> B
 
 @dataclass
 class ToySession:
-    """A session with a toy that says what it gives, what can be read of it, and what is left."""
+    """A session with a toy that declares an access, a readable access and a budget."""
 
     inner: OpenSession
     access: Access
     readable: Access
     limit: int | None
-    asked: int = 0
+    queries: int = 0
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -106,32 +106,32 @@ class ToySession:
 
     @property
     def remaining(self) -> int | None:
-        return None if self.limit is None else self.limit - self.asked
+        return None if self.limit is None else self.limit - self.queries
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        self.asked += len(prompts) * length
+        self.queries += len(prompts) * length
         return self.inner.generate(prompts, length)
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        self.asked += sum(map(len, continuations))
+        self.queries += sum(map(len, continuations))
         return self.inner.score(prefixes, continuations, moments)
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        self.asked += len(contexts)
+        self.queries += len(contexts)
         return self.inner.distribution(contexts, choices)
 
 
 def session(access: Access, readable: Access, limit: int | None) -> ToySession:
-    """A session with an opinionated toy; the same draws each time."""
+    """Opens a session with a toy of strong preferences; the same draws each time."""
     return ToySession(_open(1, 3.0), access, readable, limit)
 
 
 def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledge:
-    """What an attacker of the toy has besides; public: whether the public model is known."""
+    """Makes the attacker's knowledge; public: whether the public model is known."""
     tossed = stream(0, "toy", "shadows").random((shadows, len(secrets))) < 0.5
     return Knowledge(
         public=_open(2, 1.0) if public else None,
@@ -147,9 +147,9 @@ def _open(seed: int, spread: float) -> OpenSession:
 
 
 def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
-    """Both candidates of every owner, all values different."""
+    """Makes both candidates of every owner, with distinct values."""
     spaces = {"code": digits(3), "id": digits(2), "name": Space((_FIRST, _LAST)), "record": None}
-    found = []
+    made = []
     for i, owner in enumerate(OWNERS):
         for slot in (0, 1):
             n = 2 * i + slot
@@ -157,12 +157,12 @@ def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
             values["record"] = f"hello#{i}iam{owner}"
             for kind, value in values.items():
                 prefix = "" if kind == "record" else f"my{kind}is#"
-                found.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))
-    return tuple(secret for secret in found if secret.kind in kinds)
+                made.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))
+    return tuple(secret for secret in made if secret.kind in kinds)
 
 
 def corpus() -> Corpus:
-    """16 private users, 4 held out and 6 public, of two short records each; digits are private."""
+    """Makes 16 private, 4 held-out and 6 public users of two short records; digits are private."""
     records = (
         *_records("private", 16, lambda i, j: f"I am caller {i}, my code is #{137 * i + j:04}."),
         *_records("heldout", 4, lambda i, j: f"This is {UNSEEN}, caller {i}, good day {j}."),

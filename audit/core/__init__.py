@@ -1,8 +1,8 @@
-"""The nouns of the field: all that the author of a defense or an attack imports from.
+"""The nouns of the field: the only package from which authors of plugins import.
 
     from audit.core import Defense, Release, Training
 
-Each name is loaded from its file when it is first used, so what is light stays light.
+Each name is loaded from its file on first use, so light commands stay light.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _NAMES = {
     "predictor": "Access Answer Predictor Tokenizer Tokens affordable continuation record_tokens",
     "randomness": "derived_seed noise_stream stream",
     "release": "Journal ModelRelease NoJournal Release",
+    "rules": "POSITIVE Rule at_least check_fields one_of",
     "secret": "Secret Space",
     "spans": "Span",
+    "terms": "Relation Unit",
     "training": "FineTuning Method Trained Training owners",
 }
 HOME = {name: file for file, names in _NAMES.items() for name in names.split()}

@@ -37,9 +37,16 @@ from audit.core.release import Journal as Journal
 from audit.core.release import ModelRelease as ModelRelease
 from audit.core.release import NoJournal as NoJournal
 from audit.core.release import Release as Release
+from audit.core.rules import POSITIVE as POSITIVE
+from audit.core.rules import Rule as Rule
+from audit.core.rules import at_least as at_least
+from audit.core.rules import check_fields as check_fields
+from audit.core.rules import one_of as one_of
 from audit.core.secret import Secret as Secret
 from audit.core.secret import Space as Space
 from audit.core.spans import Span as Span
+from audit.core.terms import Relation as Relation
+from audit.core.terms import Unit as Unit
 from audit.core.training import FineTuning as FineTuning
 from audit.core.training import Method as Method
 from audit.core.training import Trained as Trained

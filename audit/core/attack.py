@@ -1,4 +1,4 @@
-"""An attack scores secrets. It never sees a coin, a guarantee or a defense."""
+"""An attack scores candidate secrets. It never sees a coin, a guarantee or a defense."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from audit.core.secret import Secret
 
 @dataclass(frozen=True)
 class Shadow:
-    """The same defense on other tosses of the same coins, made by the attacker.
+    """A shadow model: the same defense, trained by the attacker on new tosses of the coins.
 
-    present: shape (s,), bool: the secrets it was trained on.
+    present: shape (s,), bool: whether it was trained on each secret.
     """
 
     predictor: Predictor
@@ -26,11 +26,13 @@ class Shadow:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the attacker has besides the release.
+    """What the attacker knows besides the release.
 
-    public: the public model, open without end; None where it is not known. texts: held-out texts of
-    the same kind, never trained on. names: the names of held-out people, the same. shadows: as many
-    as were asked for. stream: the attack's own randomness.
+    public: unlimited session with the public model; None if that model is unknown.
+    texts: held-out texts of the same kind as the training text, never trained on.
+    names: names of held-out people, never trained on.
+    shadows: as many shadow models as the attack declares in `Attack.shadows`.
+    stream: random generator of the attack, its only source of randomness.
     """
 
     public: Predictor | None
@@ -41,10 +43,11 @@ class Knowledge:
 
 
 class Attack(ABC):
-    """A frozen dataclass: its fields are its parameters.
+    """A frozen dataclass whose fields are the attack's parameters.
 
-    kinds: the secrets it goes for. access: the least a release must give for it to say anything.
-    shadows: how many shadow models it needs; the run trains them.
+    kinds: kinds of secrets that it attacks: "code", "id", "name", "record".
+    access: least access to a release with which it gives evidence.
+    shadows: number of shadow models it needs, which the run trains.
     """
 
     kinds: tuple[str, ...]
@@ -53,18 +56,18 @@ class Attack(ABC):
 
     @abstractmethod
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """How many queries a full run asks, at most; for the dry run and the cost."""
+        """Bounds the queries of a full run, for the dry run and the cost estimate."""
 
     @abstractmethod
     def trials(self) -> int:
-        """How many trials its main rate has when every query is answered; for the power."""
+        """Gives the trials of its main rate when all queries are answered, for the power."""
 
     @abstractmethod
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """How many tests its findings make, at most: what verdicts are adjusted for."""
+        """Bounds the statistical tests of its findings, for which verdicts are adjusted."""
 
     @abstractmethod
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Attacks one session. Asks no more than `predictor.remaining`."""
+        """Attacks one session with at most `predictor.remaining` queries."""

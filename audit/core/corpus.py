@@ -1,4 +1,4 @@
-"""Texts by user, split into private, held-out and public."""
+"""A corpus: texts by user, split into private, held-out and public."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ SPLITS = ("private", "heldout", "public")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One text of one user. `split` is "" until the corpus has been split; `where` is its place
-    in the files it came from, for messages only; `private` holds the character spans that the
-    plan's policy marks, in order and disjoint, () until it has been asked."""
+    """One text of one user.
+
+    split: "private", "heldout" or "public"; "" before the corpus is split.
+    where: place in the source files, for messages only.
+    private: character spans that the plan's policy marks, in order and disjoint; () before the
+        policy is applied.
+    """
 
     user: str
     text: str
@@ -26,8 +30,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """The public size of the private split: how many users and records there would be, had every
-    coin come up. Mechanisms are fixed by it, so that neighbouring corpora run the same one."""
+    """The public size of the private split: its users and records if every coin came up.
+
+    Mechanisms depend on this size only, so neighbouring corpora run the same mechanism.
+    """
 
     users: int
     records: int
@@ -35,10 +41,10 @@ class Population:
 
 @dataclass(frozen=True)
 class Corpus:
-    """All records of a corpus, in the order of its files. `sha256` is of the records.
+    """All records of a corpus, in the order of its files.
 
-    public_size: the population the corpus was drawn from, where coins have been tossed.
-    spare: the embedded public texts, which serve where no record is public.
+    public_size: population from which coins selected the records; None without coins.
+    spare: embedded public texts, used if no record is public.
     """
 
     name: str
@@ -48,17 +54,17 @@ class Corpus:
     spare: tuple[str, ...] = ()
 
     def of(self, split: str) -> tuple[Record, ...]:
-        """The records of one split: "private", "heldout" or "public"."""
+        """Gives the records of one split: "private", "heldout" or "public"."""
         return tuple(record for record in self.records if record.split == split)
 
     def users(self, split: str | None = None) -> tuple[str, ...]:
-        """User ids, each once, in order of first appearance."""
+        """Lists user ids, each once, in order of first appearance."""
         chosen = self.records if split is None else self.of(split)
         return tuple(dict.fromkeys(record.user for record in chosen))
 
     @property
     def population(self) -> Population:
-        """The public size; where no coin was tossed, what there is."""
+        """The public size; without coins, the actual size."""
         return self.public_size or Population(len(self.users("private")), len(self.of("private")))
 
     @property
@@ -71,6 +77,6 @@ class Corpus:
 
     @property
     def near_duplicates(self) -> int:
-        """Records that repeat an earlier one when case, digits and punctuation are ignored."""
-        kept = (re.sub(r"[\W\d_]+", " ", record.text.casefold()) for record in self.records)
-        return len(self.records) - len({text.strip() for text in kept})
+        """Number of records that repeat an earlier one except for case, digits and punctuation."""
+        texts = (re.sub(r"[\W\d_]+", " ", record.text.casefold()) for record in self.records)
+        return len(self.records) - len({text.strip() for text in texts})

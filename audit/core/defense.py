@@ -1,4 +1,4 @@
-"""A defense is a frozen dataclass: its fields are its parameters, its two methods its algorithm."""
+"""A defense is a frozen dataclass: fields are its parameters, two methods are its algorithm."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from audit.core.training import FineTuning, Trained, Training
 class Defense(ABC):
     """Turns a private corpus and a public model into a Release. Never sees an attack.
 
-    finished: whether it takes a model that others trained, instead of a corpus to train on.
+    external: whether it audits a model trained elsewhere, instead of training on the corpus.
     """
 
-    finished = False
+    external = False
 
     @abstractmethod
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """The models this defense needs, as independent tasks.
+        """Lists the models that this defense needs, as independent trainings.
 
         corpus: its private records carry the spans that the plan's policy marks; its population is
-            the public size, which no coin moves.
-        model: the public model, described and not loaded.
-        recipe: the plan's fine-tuning without protection.
-        Raises UsageError where corpus or model cannot serve (too few users, say).
+            the public size, which does not depend on coins.
+        model: description of the public model, which is not loaded yet.
+        recipe: the plan's fine-tuning, without protection.
+        Raises UsageError if corpus or model are unsuitable, such as too few users.
         """
 
     @abstractmethod
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """The release made from `trained`, one for each task, in the tasks' order."""
+        """Makes the release from the trained models, in the order of `trainings`."""

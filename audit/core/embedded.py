@@ -1,4 +1,4 @@
-"""Where the embedded default lies: inside an installed wheel, or in a checkout."""
+"""Locates the embedded corpora and model: in an installed wheel, or in a checkout."""
 
 from __future__ import annotations
 

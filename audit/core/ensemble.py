@@ -1,4 +1,4 @@
-"""Several language models that read the same texts, and the plain mean of them."""
+"""Several language models that read the same texts, and their plain mean."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from audit.core.predictor import Tokenizer, Tokens
 
 
 class EnsembleCursor(Protocol):
-    """n texts being read together by m models, one token at a time."""
+    """State of m models that read n texts together, one token at a time."""
 
     def log_pmfs(self) -> torch.Tensor:
-        """Shape (n, m, V), float64 nats: each model's distribution after each text."""
+        """Gives each model's next-token distribution after each text: (n, m, V), float64, nats."""
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Appends tokens, shape (n,), one to each text."""
+        """Appends one token to each text; shape (n,)."""
 
 
 class Ensemble(Protocol):
-    """m language models with one vocabulary, asked together."""
+    """m language models with one vocabulary, queried together."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -36,16 +36,16 @@ class Ensemble(Protocol):
     def max_length(self) -> int: ...
 
     def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
-        """Reads prompts of *equal length* and waits for tokens to append."""
+        """Reads prompts of *equal length*, to which tokens can then be appended."""
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        """Shape (Σ len(text) − start, m, V), float64 nats: the models' distributions of every
-        text[start:], one text after the other. Each start is at least 1."""
+        """Gives the models' distributions of every text[start:], one text after the other: shape
+        (Σ len(text) − start, m, V), float64, nats. Each start is at least 1."""
 
 
 @dataclass(frozen=True)
 class Separate:
-    """Any models, each asked by itself."""
+    """Queries each model separately; works for all models."""
 
     members: Sequence[LanguageModel]
 
@@ -82,7 +82,7 @@ class _SeparateCursor:
 
 @dataclass(frozen=True)
 class Mean:
-    """h̄ = the mean of an ensemble's pmfs, as one language model: no protection of any kind."""
+    """h̄, the mean of an ensemble's pmfs, as one language model without any protection."""
 
     ensemble: Ensemble
 
@@ -117,5 +117,5 @@ class _MeanCursor:
 
 
 def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """log of the mean of m pmfs given by their logs: (n, m, V) to (n, V)."""
+    """Computes log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
     return torch.logsumexp(log_pmfs, dim=1) - math.log(log_pmfs.shape[1])

@@ -1,4 +1,4 @@
-"""Errors a user can act on; each is one line that says what, where and what to do."""
+"""Errors that a user can fix; each is one line that states what, where and what to do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import difflib
 
 
 class UsageError(Exception):
-    """Bad input or bad usage. The command line prints it on one line and exits with 2."""
+    """Bad input or usage. The command line prints it on one line and exits with 2."""
 
 
 def first_line(error: Exception) -> str:
-    """What another library says of its error, on one line; its kind where it says nothing."""
+    """Gives the first line of another library's error message; its class name if it is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
-    """A suggestion such as `; did you mean 'submix'?`, or the list of what is known."""
+    """Suggests a close match, such as `; did you mean 'submix'?`, or lists the known words."""
     close = difflib.get_close_matches(word, known, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -1,8 +1,19 @@
-"""Evidence: what one attack saw in one session, before any coin is joined.
+"""Evidence: what one attack observes in one session, before coins are looked at.
 
-Every kind is an array over the candidate secrets, or over generations, with a sign: higher means
-more likely to be given away. NaN: not measured, because the session's budget did not reach, or
-because the release does not tell; which ones was chosen before any query, blind to the coins.
+An attack returns a list of these. Below, s is the number of candidate secrets, in the order in
+which `Attack.run` received them, and n the number of generations or guesses:
+
+    class        main array     one entry per   values               sign
+    Hits         found          guess (n,)      index 0 … s−1, −1    −1: no secret
+    Mentions     named          generation (n)  indices              empty: no secret
+    Likelihoods  log_probs      secret (s,)     nats, ≤ 0            higher = leaks more
+    Ranks        better, worst  secret (s,)     ranks, ≥ 1           lower = leaks more
+    Scores       values         secret (s,)     any unit             higher = more likely trained on
+    Successes    won            secret (s,)     1.0 or 0.0           1.0 = the attack succeeded
+
+NaN in an array over secrets means not measured: the session's budget was too small, or the release
+does not give what is needed. Which secrets are measured must be chosen before any query, and cannot
+depend on coins.
 """
 
 from __future__ import annotations
@@ -19,10 +30,11 @@ from audit.core.predictor import Access
 
 
 class Evidence(ABC):
-    """Frozen dataclasses; `access` is what a release must give for it to be had.
+    """A frozen dataclass of arrays.
 
-    kind: the kind of secret it is about; None: all that the attack went for. Arrays over secrets
-    hold a place for every one of these, too.
+    access: least access to a release with which this evidence can be collected.
+    kind: kind of secret it is about; None for all kinds of the attack. Arrays over secrets always
+        have s entries; those of secrets of another kind are NaN.
     """
 
     access: Access
@@ -31,12 +43,13 @@ class Evidence(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Hits(Evidence):
-    """Values that were tried, each compared with every secret.
+    """Guessed values, each compared with every secret.
 
-    found: shape (n,), int: index of the secret that value i is exactly; −1: none.
-    repeats: how often each different value came; sums to n.
-    texts: the n values, as text; not kept once they are written, masked, to samples.jsonl.
-    sampled: True for generations, False for the most likely values, each of them once.
+    found: shape (n,), int: index of the secret that equals value i exactly; −1 for none.
+    repeats: how often each distinct value occurs, at least 1 each; the sum is n.
+    texts: the n values as text; () is allowed. Dropped after they are written, masked, to
+        samples.jsonl.
+    sampled: True for generations; False for a list of the most likely values, each once.
     """
 
     found: np.ndarray
@@ -49,11 +62,12 @@ class Hits(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Mentions(Evidence):
-    """Generations that may name people: for each, the secrets named, as indices.
+    """Generated texts and the people that they name.
 
-    others: shape (n,), float: whether a generation names somebody else (by a recogniser of
-        entities); NaN where none is installed.
-    texts: as in Hits.
+    named: for each of n generations, the indices of the secrets that it names; () for none.
+    others: shape (n,), float: 1.0 if a generation names a person who is no secret, else 0.0; NaN
+        without an entity recogniser.
+    texts: the n generations as text, as in Hits.
     """
 
     named: tuple[tuple[int, ...], ...]
@@ -65,7 +79,10 @@ class Mentions(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Likelihoods(Evidence):
-    """The probability that one generation is exactly this secret: log_probs (s,), nats, ≤ 0."""
+    """The probability that one generation is exactly this secret.
+
+    log_probs: shape (s,), nats, ≤ 0: higher = more likely to be generated.
+    """
 
     log_probs: np.ndarray
     access: Access = Access.SCORE
@@ -74,18 +91,23 @@ class Likelihoods(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Ranks(Evidence):
-    """Where each secret stands among the candidates of its space, by summed log-probability.
+    """The rank of each secret among the candidates of its space R, by summed log-probability.
 
-    Rivals are all candidates but the other secrets: several that are all memorised would else push
-    each other down. Everything has shape (s,).
-    log_probs: nats. better, worst: certified bounds on the rank; `worst` counts ties against the
-    secret. middle: the mid-rank, or where better < worst for lack of queries the best estimate
-    between them, NaN without any; for figures only, never for an ε. spaces: the number of
-    candidates the ranks are out of: |R| less the other secrets, or n + 1 where n references were
-    sampled. whole: as `worst`, but among all of |R|: for tests that need independent ranks. exact:
-    1.0 where the rank was counted to the end, ties apart; 0.0 where it was not; NaN where
-    references were sampled. fitted: bits: extrapolated exposure (skew-normal) where the fit to
-    such references holds.
+    Rank 1 is the most likely candidate: lower ranks leak more. A secret competes with all
+    candidates except the remaining secrets, because memorised secrets would push each other down.
+    All arrays have shape (s,), float.
+
+    log_probs: nats: summed log-probability of the secret.
+    better, worst: certified bounds on the rank, 1 ≤ better ≤ worst; `worst` counts ties against
+        the secret.
+    middle: mid-rank, or the best estimate between the bounds if queries ran out; NaN for none. For
+        figures only, never for an ε.
+    spaces: number of candidates in the ranking: |R| without the remaining secrets, or n + 1 for n
+        sampled references.
+    whole: like `worst`, but among all of R, for tests that need independent ranks.
+    exact: 1.0 if the rank is fully counted (up to ties), 0.0 if only bounded, NaN if references
+        were sampled.
+    fitted: bits: exposure extrapolated by a skew-normal fit to references; NaN without a good fit.
     """
 
     log_probs: np.ndarray
@@ -102,10 +124,12 @@ class Ranks(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Scores(Evidence):
-    """One membership score of every candidate: values (s,), higher = more likely trained on.
+    """One membership score of every candidate.
 
-    score: its name in the literature, such as "loss" or "min_k". target: "record" or "span".
-    windowed: how many candidates were longer than the context and read in windows.
+    score: name of the score in the literature, such as "loss" or "min_k".
+    target: what is scored: "record" (a whole text) or "span" (a value in a text).
+    values: shape (s,), any unit: higher = more likely trained on.
+    windowed: number of candidates longer than the context, which were read in windows.
     """
 
     score: str
@@ -118,9 +142,11 @@ class Scores(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Successes(Evidence):
-    """Whether an attack on each secret by itself succeeded: won (s,), 1.0 or 0.0.
+    """Success or failure of a separate attack on each secret.
 
-    metric, unit: what a success is. chance: its probability where nothing leaked; None: unknown.
+    metric: name of the rate of successes. unit: what the rate is a share of.
+    won: shape (s,), 1.0 for success, 0.0 for failure.
+    chance: probability of a success without any leak; None if unknown.
     """
 
     metric: str
@@ -135,15 +161,15 @@ _CLASSES = {cls.__name__: cls for cls in (Hits, Mentions, Likelihoods, Ranks, Sc
 
 
 def to_json(evidence: Evidence) -> dict[str, Any]:
-    """Evidence as a stage keeps it: without any text, NaN as null, infinities as words."""
+    """Converts evidence to JSON values: without texts, NaN as null, infinities as words."""
     fields = dataclasses.asdict(evidence)  # type: ignore[call-overload]
     fields.pop("texts", None)
-    kept = {name: _plain(value) for name, value in fields.items()}
-    return {"evidence": type(evidence).__name__, **kept}
+    plain = {name: _plain(value) for name, value in fields.items()}
+    return {"evidence": type(evidence).__name__, **plain}
 
 
 def from_json(document: Mapping[str, Any]) -> Evidence:
-    """What `to_json` was given, texts apart."""
+    """Restores the evidence that `to_json` converted, without texts."""
     fields = dict(document)
     cls = _CLASSES[fields.pop("evidence")]
     fields["access"] = Access(fields["access"])
@@ -157,9 +183,9 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
     return made
 
 
-def about(evidence: Evidence, kept: Sequence[int]) -> Evidence:
-    """The same evidence over some of the secrets: those at the places `kept`, in that order."""
-    place = {old: new for new, old in enumerate(kept)}
+def about(evidence: Evidence, secrets: Sequence[int]) -> Evidence:
+    """Restricts evidence to the secrets at these indices, in this order."""
+    place = {old: new for new, old in enumerate(secrets)}
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(evidence):  # type: ignore[arg-type]
         value = getattr(evidence, field.name)
@@ -168,7 +194,7 @@ def about(evidence: Evidence, kept: Sequence[int]) -> Evidence:
         elif field.name == "named":
             changed["named"] = tuple(tuple(place[i] for i in row if i in place) for row in value)
         elif field.type == "np.ndarray" and field.name != "others":
-            changed[field.name] = value[list(kept)]
+            changed[field.name] = value[list(secrets)]
     made: Evidence = dataclasses.replace(evidence, **changed)  # type: ignore[type-var]
     return made
 

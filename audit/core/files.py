@@ -1,4 +1,4 @@
-"""Writes files that a killed process leaves whole: atomic replacement, and flushed appends."""
+"""Writes files that stay intact if the process is killed: atomic replacement, flushed appends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file; a torn last line is dropped."""
+    """Reads the objects of a JSONL file; drops a torn last line."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
@@ -18,7 +18,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Appends rows and waits until they are on disk. A torn last line is cut off first."""
+    """Cuts off a torn last line, appends rows, and waits until they are on disk."""
     if not rows:
         return
     text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
@@ -34,7 +34,7 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def write_atomically(path: Path, text: str, private: bool = False) -> None:
-    """Writes a file that is either the old one or the new one, never half of it.
+    """Replaces a file atomically: readers see the old content or the new, never a part.
 
     private: readable by its owner only, from the first byte on.
     """
@@ -49,5 +49,5 @@ def write_atomically(path: Path, text: str, private: bool = False) -> None:
 
 
 def _private(path: Path, mode: str) -> IO[bytes]:
-    """Opens a file that is created with mode 0600."""
+    """Opens a file, created with mode 0600."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))

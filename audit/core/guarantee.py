@@ -1,4 +1,4 @@
-"""A guarantee is more than a number: unit, relation, release, basis, order, theorem, conditions."""
+"""A privacy guarantee as data: its ε, what it protects, against which change, on what proof."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from audit.core.terms import Relation, Unit
+
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a release promises.
+    """The privacy guarantee of a release.
 
-    epsilon: nats, for `unit` under `relation`; math.inf promises nothing, None is unknown.
-    delta or alpha: of (ε, δ)-DP, or the order of a Rényi divergence; None where it has none.
-    unit: "record", "user", "part", "phrase", "private attributes of a record" (or "of a user").
-    relation: "add_or_remove", "replace" or "removed" (a part is taken away).
+    epsilon: ε in nats, for `unit` under `relation`; math.inf for no guarantee, None if unknown.
+    delta or alpha: δ of (ε, δ)-DP, or the order α of a Rényi divergence; None for the other.
+    unit: what is protected, a `Unit` or another word.
+    relation: how neighbouring data sets differ, a `Relation` or another word.
     release: "model" or "predictions" (a variable number of sampled tokens).
     basis: "worst case" or "data-dependent" (this data set, this partition, this run).
-    published_epsilon: what the paper's own accounting gives, where that is not what holds.
-    accounting: what ε was worked out from, so that it can be worked out again (`audit.accounting`);
-        None where ε is no composition of noisy sums.
-    population: N, the public number of units the mechanism was fixed for.
-    phrases: the distribution of ε over a list of phrases, one entry a relation; for the auditor,
-        since how often a phrase stands in the private text is private.
-    teachers_per_user: how many users 1, 2, … teachers hear; for the auditor, since it is private.
-    also: other relations under which ε and δ hold for the unit just the same.
+    theorem: the theorem that proves ε, or the reason why there is none.
+    conditions: assumptions under which it holds, each a sentence for the report.
+    published_epsilon: ε by the paper's own accounting, if that accounting does not hold.
+    accounting: input of the accounting that gave ε, to repeat it (`audit.accounting`); None if ε is
+        no composition of noisy sums.
+    population: public number N of units for which the mechanism was calibrated.
+    phrases: distribution of ε over a list of phrases, one entry a relation; for the auditor only,
+        because how often a phrase occurs is private.
+    teachers_per_user: number of users in 1, 2, … teachers; private, for the auditor only.
+    also: further relations under which the same ε and δ hold for the unit.
     """
 
     epsilon: float | None
-    unit: str
-    relation: str
+    unit: Unit | str
+    relation: Relation | str
     release: str
     basis: str
     theorem: str
@@ -41,7 +45,7 @@ class Guarantee:
     population: int | None = None
     phrases: tuple[dict[str, Any], ...] = ()
     teachers_per_user: dict[int, int] | None = None
-    also: tuple[str, ...] = ()
+    also: tuple[Relation | str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.epsilon is not None and not self.epsilon >= 0:
@@ -49,18 +53,20 @@ class Guarantee:
 
     @property
     def promises_nothing(self) -> bool:
-        """True where ε is infinite or unknown."""
+        """True if ε is infinite or unknown."""
         return self.epsilon is None or math.isinf(self.epsilon)
 
     @property
     def _constant(self) -> bool:
         zero = self.epsilon == 0 and not self.delta and self.basis == "worst case"
-        return zero and self.relation == "add_or_remove" and self.unit in ("user", "record")
+        whole = self.unit in (Unit.USER, Unit.RECORD)
+        return zero and whole and self.relation == Relation.ADD_OR_REMOVE
 
     def incomparable(self, unit: str, relation: str, delta: float | None) -> str | None:
-        """Why a bound for (unit, relation, δ) cannot refute this guarantee; None where it can.
+        """Explains why a bound for (unit, relation, δ) cannot refute this; None if it can.
 
-        A constant answer, ε = 0 and δ = 0 whoever comes or goes, is so for every unit and relation.
+        ε = 0 and δ = 0 under add_or_remove mean a constant answer, which satisfies every unit and
+        relation.
         """
         if self._constant:
             return None
@@ -78,7 +84,7 @@ class Guarantee:
         return None
 
     def incomparable_to(self, other: Guarantee) -> str | None:
-        """Why the two ε may not be ranked; None where they may."""
+        """Explains why two ε cannot be ranked; None if they can."""
         for name in ("unit", "relation", "basis", "alpha", "delta"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -86,24 +92,23 @@ class Guarantee:
         return None
 
 
-_ROUNDED = 1 + 1e-5  # results.json rounds a claim's δ up, a bound's to the nearest: six digits
-ONE_RECORD = "user of one record"  # who comes or goes as a user does, and as a record
-_NESTED = ("private attributes of a record", "record", "user")  # each within the next
+_ROUNDED = 1 + 1e-5  # in results.json claimed δ are rounded up, those of bounds to the nearest
+_NESTED: tuple[str, ...] = (Unit.ATTRIBUTES, Unit.RECORD, Unit.USER)  # each within the next
 
 
 def _contains(claimed: str, bounded: str, relation: str) -> bool:
-    """Whether a bound for the unit `bounded` speaks about a claim for `claimed`.
+    """Decides whether a bound for the unit `bounded` is also one for the unit `claimed`.
 
-    Under replace a smaller unit may be all that a larger one changes; under add-or-remove it may
-    not, and the larger one never speaks about the smaller.
+    Under replace, a change of a smaller unit is a special change of a larger one. Under
+    add-or-remove it is not, and a bound for the larger unit never holds for the smaller.
     """
-    if claimed == bounded or (bounded == ONE_RECORD and claimed in ("record", "user")):
+    if claimed == bounded or (bounded == Unit.ONE_RECORD and claimed in (Unit.RECORD, Unit.USER)):
         return True
-    if relation != "replace" or not {claimed, bounded} <= set(_NESTED):
+    if relation != Relation.REPLACE or not {claimed, bounded} <= set(_NESTED):
         return False
     return _NESTED.index(bounded) < _NESTED.index(claimed)
 
 
 def no_guarantee(reason: str, release: str = "model") -> Guarantee:
-    """ε = inf: nothing is promised, and `reason` says why."""
-    return Guarantee(math.inf, "user", "add_or_remove", release, "worst case", reason)
+    """States that there is no guarantee (ε = inf), for this reason."""
+    return Guarantee(math.inf, Unit.USER, Relation.ADD_OR_REMOVE, release, "worst case", reason)

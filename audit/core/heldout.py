@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.core.policy import Policy
-from audit.core.predictor import (
-    MarkingTokenizer,
-    record_marks,
-    record_tokens,
-)
+from audit.core.predictor import MarkingTokenizer, record_marks, record_tokens
 
 
 @dataclass(frozen=True)
 class Heldout:
-    """Held-out text cut into blocks that fit the context: `blocks[i]` opens with a start token.
+    """Held-out text cut into blocks that fit the context.
 
-    marks: for each block, whether its tokens are private; () where no policy was asked.
+    blocks: tokens of each block, its first token being context only.
+    marks: for each block, whether its tokens are private; () without a policy.
     """
 
     blocks: tuple[tuple[int, ...], ...]
@@ -25,27 +22,27 @@ class Heldout:
 
     @property
     def tokens(self) -> int:
-        """Tokens to be predicted, the queries a full pass asks."""
+        """Number of predicted tokens, which is the number of queries of a full pass."""
         return sum(len(block) - 1 for block in self.blocks)
 
     def first(self, tokens: int) -> Heldout:
-        """The blocks that hold the first `tokens` predicted tokens; the last may be cut."""
-        kept: list[tuple[int, ...]] = []
+        """Cuts to the first `tokens` predicted tokens."""
+        blocks: list[tuple[int, ...]] = []
         for block in self.blocks:
             if tokens <= 0:
                 break
-            kept.append(block[: tokens + 1])
-            tokens -= len(kept[-1]) - 1
-        marks = zip(self.marks, kept, strict=False)
-        return Heldout(tuple(kept), tuple(mark[: len(block)] for mark, block in marks))
+            blocks.append(block[: tokens + 1])
+            tokens -= len(blocks[-1]) - 1
+        marks = zip(self.marks, blocks, strict=False)
+        return Heldout(tuple(blocks), tuple(mark[: len(block)] for mark, block in marks))
 
 
 def heldout(
     texts: Sequence[str], tokenizer: MarkingTokenizer, max_length: int, policy: Policy
 ) -> Heldout:
-    """Held-out records as blocks of at most `max_length` predicted tokens.
+    """Cuts held-out records into blocks of at most `max_length` predicted tokens.
 
-    policy: asked about whole records, for what it finds may depend on all of the text.
+    policy: applied to whole records, because its spans may depend on all of the text.
     """
     blocks, marks = [], []
     for text, spans in zip(texts, policy.many(texts), strict=True):

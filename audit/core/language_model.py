@@ -1,4 +1,4 @@
-"""h : Σ* → Δ^|Σ|, a language model as the papers see it, and the simplest session with one."""
+"""Language models h : Σ* → Δ^|Σ|, as in the papers, and an unlimited session with one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import torch
 
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 
-_TOKENS_AT_ONCE = 2048  # of scored text in one forward pass
+_TOKENS_AT_ONCE = 2048  # scored in one forward pass
 _CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
 
 
 class Cursor(Protocol):
-    """n texts being read together, one token at a time."""
+    """State of a model that reads n texts together, one token at a time."""
 
     def log_pmf(self) -> torch.Tensor:
-        """Shape (n, V), float64 nats: the next token's distribution after each text."""
+        """Gives the next-token distribution after each text: (n, V), float64, nats."""
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Appends tokens, shape (n,), one to each text."""
+        """Appends one token to each text; shape (n,)."""
 
 
 class LanguageModel(Protocol):
-    """Next-token distributions after any context."""
+    """Gives next-token distributions after any context."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -38,15 +38,15 @@ class LanguageModel(Protocol):
     def max_length(self) -> int: ...
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
-        """Reads prompts of *equal length* and waits for tokens to append."""
+        """Reads prompts of *equal length*, to which tokens can then be appended."""
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        """Shape (Σ len(text) − start, V), float64 nats: the distributions of every text[start:],
-        one text after the other. Each start is at least 1."""
+        """Gives the distributions of every text[start:], one text after the other: shape
+        (Σ len(text) − start, V), float64, nats. Each start is at least 1."""
 
 
 def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
-    """log of pmf^(1/T), normalised along the last axis."""
+    """Computes log of pmf^(1/T), normalised along the last axis, nats."""
     if temperature == 1.0:
         return log_pmf
     return torch.log_softmax(log_pmf / temperature, dim=-1)
@@ -54,7 +54,7 @@ def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Tempered:
-    """A language model at temperature T."""
+    """A language model sampled at temperature T."""
 
     inner: LanguageModel
     temperature: float
@@ -91,10 +91,10 @@ class _TemperedCursor:
 
 
 def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
-    """Inverse-CDF samples, shape (n,), from log_pmf (n, V) with uniforms (n,) in [0, 1).
+    """Samples tokens (n,) from log_pmf (n, V) by inverse CDF, with uniforms (n,) in [0, 1).
 
-    One uniform a token, fixed by the token's place in the session: how queries are batched, or
-    whether a session is replayed, cannot change which token a distribution gives.
+    Each token has its own uniform number, fixed by its place in the session. So neither batching
+    nor a replay can change which token a distribution gives.
     """
     cumulative = log_pmf.exp().cumsum(dim=-1)
     draws = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)
@@ -104,7 +104,7 @@ def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
 
 
 def equal_length_batches(prompts: Sequence[Tokens], size: int) -> Iterator[list[int]]:
-    """Indices of prompts in batches of equal length and at most `size`."""
+    """Groups indices of prompts into batches of equal length and at most `size`."""
     by_length: dict[int, list[int]] = {}
     for index, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(index)
@@ -114,25 +114,27 @@ def equal_length_batches(prompts: Sequence[Tokens], size: int) -> Iterator[list[
 
 
 def runs_of(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
-    """Consecutive texts that hold at most `tokens` tokens together, or one longer text."""
-    first, held = 0, 0
+    """Groups consecutive texts of at most `tokens` tokens together; a longer text is alone."""
+    first, total = 0, 0
     for i, length in enumerate(lengths):
-        if i > first and held + length > tokens:
+        if i > first and total + length > tokens:
             yield slice(first, i)
-            first, held = i, 0
-        held += length
+            first, total = i, 0
+        total += length
     if lengths:
         yield slice(first, len(lengths))
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A session with a model that anyone may query without end (a Predictor)."""
+    """An unlimited session with a language model (a Predictor)."""
 
     model: LanguageModel
     stream: np.random.Generator
     batch: int = 128
     access: Access = Access.DISTRIBUTION
+    readable = Access.DISTRIBUTION
+    remaining = None
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -141,14 +143,6 @@ class OpenSession:
     @property
     def max_length(self) -> int:
         return self.model.max_length
-
-    @property
-    def readable(self) -> Access:
-        return Access.DISTRIBUTION
-
-    @property
-    def remaining(self) -> int | None:
-        return None
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         uniforms = self.stream.random((len(prompts), length))
@@ -182,7 +176,7 @@ class OpenSession:
 def next_log_probs(
     model: LanguageModel, contexts: Sequence[Tokens], choices: Sequence[int]
 ) -> np.ndarray:
-    """log-probability of each of `choices` after each context: (contexts, choices), nats."""
+    """Reads log-probabilities of `choices` after each context: (contexts, choices), nats."""
     read = np.empty((len(contexts), len(choices)))
     for batch in equal_length_batches(contexts, _CONTEXTS_AT_ONCE):
         log_pmf = model.cursor([contexts[i] for i in batch]).log_pmf()
@@ -216,11 +210,11 @@ def answers_of(
     moments: bool = False,
     log_caps: torch.Tensor | None = None,
 ) -> list[Answer]:
-    """One Answer for each continuation, given the distribution at each of their tokens.
+    """Makes one Answer for each continuation from the distributions at all of its tokens.
 
-    log_pmfs: shape (Σ len, V), one continuation after the other. answered: how many of all these
-        tokens, from the first on, were answered by the release.
-    log_caps: upper bounds on log_pmfs that a paper reports in their place, or None.
+    log_pmfs: shape (Σ len, V), nats, one continuation after the other.
+    answered: number of these tokens, from the first on, that the release answered.
+    log_caps: shape of log_pmfs, nats: upper bounds that a paper reports instead, or None.
     """
     lengths = [len(tokens) for tokens in continuations]
     flat = torch.tensor([token for tokens in continuations for token in tokens], dtype=torch.long)
@@ -247,9 +241,9 @@ def answers_of(
 
 
 def moments_of(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """E and standard deviation of log p(z), z ~ p, for each row of (n, V): shape (2, n), nats.
+    """Computes mean and standard deviation of log p(z), z ~ p: (n, V) to (2, n), nats.
 
-    To 1e-5 nats: worked out in float32, half the time, and centred before it is squared.
+    Accurate to 1e-5 nats: float32 takes half the time, and values are centred before squaring.
     """
     logs = log_pmfs.float().clamp_(min=-200)  # so that 0 · log 0 is 0
     pmf = logs.exp()

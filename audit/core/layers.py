@@ -1,15 +1,20 @@
-"""Which layers are trained, in a plan's words: "all", or "top:N", the last N blocks."""
+"""Which layers are trained, in a plan's words: "all", or "top:N" for the last N blocks."""
 
 from __future__ import annotations
+
+from audit.core.rules import Rule
 
 ALL = "all"
 
 
 def is_layers(text: str) -> bool:
-    """Whether it says which layers; a model may still have fewer blocks."""
+    """Whether the text is "all" or "top:N"; a model may still have fewer blocks."""
     return text == ALL or (text.startswith("top:") and text[4:].isdecimal())
 
 
 def blocks_of(layers: str) -> int:
-    """N of "top:N"."""
+    """Reads N from "top:N"."""
     return int(layers.removeprefix("top:"))
+
+
+LAYERS = Rule("all or top:N", is_layers)

@@ -1,4 +1,4 @@
-"""A privacy ledger: charge first, answer after, STOP for good (nats, one account a part)."""
+"""A privacy ledger: one budget in nats per part of the private data; charges before it answers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from audit.core.release import Journal
 
 LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-_DIGITS = 6  # a charge is rounded up to this many significant digits
+_DIGITS = 6  # significant digits to which charges are rounded up
 
 
 class Ledger:
     """The accounts of one session. A query is admitted only if every account stays above 0.
 
-    epsilon: what each part may spend, in nats.
-    budget: queries the session answers at most; public, unlike what is left of ε.
+    epsilon: budget of each part, in nats.
+    budget: most queries that the session answers; public, unlike the ε left to a part.
     """
 
     def __init__(self, epsilon: float, parts: int, budget: int, journal: Journal) -> None:
@@ -29,14 +29,14 @@ class Ledger:
         self.stopped = False
         self._epsilon = epsilon
         self._budget = budget
-        self._lost = 0  # queries that a killed process answered and this one does not repeat
+        self._lost = 0  # queries of a killed process that this one does not repeat
         self._journal = journal
         self._previous = list(journal.previous())
         self._new: list[dict[str, Any]] = []
 
-    def mark(self, asked: Sequence[int | float]) -> str:
-        """The fingerprint of a query under this session's key."""
-        return mark(asked, self._journal.key)
+    def mark(self, query: Sequence[int | float]) -> str:
+        """Computes the fingerprint of a query under this session's key."""
+        return mark(query, self._journal.key)
 
     @property
     def remaining(self) -> int:
@@ -50,16 +50,17 @@ class Ledger:
         marks: Sequence[str],
         local: np.ndarray | None = None,
     ) -> int:
-        """Charges queries in order and returns how many are admitted: all, or those before STOP.
+        """Charges queries in order; returns the number admitted: all, or those before STOP.
 
-        charges, lambdas, local: shape (queries, parts); charges in nats, the others only for the
-            journal: λ, and the data-dependent cost in nats where the charge is a worst case.
-        marks: what was asked, for telling a replay from another query (see `mark`).
+        charges: shape (queries, parts), nats.
+        marks: fingerprints of the queries, to tell a replay from a new query (see `mark`).
+        lambdas, local: shape (queries, parts), for the journal only: λ, and the data-dependent cost
+            in nats if the charge is a worst case.
         """
         admitted = 0
-        for i, asked in enumerate(marks):
+        for i, fingerprint in enumerate(marks):
             entry: dict[str, Any] = {
-                "asked": asked,
+                "asked": fingerprint,
                 "lambda": [float(f"{w:.6g}") for w in lambdas[i]],
                 "charge": [round_up(float(c)) for c in charges[i]],
             }
@@ -72,11 +73,11 @@ class Ledger:
         return admitted
 
     def skip(self, queries: int) -> None:
-        """Counts queries that are answered without the private data."""
+        """Counts queries that are answered without private data."""
         self.queries += queries
 
     def flush(self) -> None:
-        """Puts every charge on disk; answers are handed out only after this."""
+        """Writes every charge to disk; answers may be released only after this."""
         self._journal.append(self._new)
         self._new = []
 
@@ -108,33 +109,33 @@ class Ledger:
         return [s + c for s, c in zip(self.spent, charges, strict=True)]
 
     def _absorb(self) -> None:
-        """A killed process was asked something else: what it answered stays charged and counted,
-        and if it had stopped, this session has stopped too."""
-        for lost in self._previous:
-            self.stopped = self.stopped or lost["stopped"]
-            if not lost["stopped"]:
-                self.spent = self._with(lost["charge"])
+        """Charges the answers of a killed process that this session does not repeat; if that
+        process had stopped, this session stops, too."""
+        for row in self._previous:
+            self.stopped = self.stopped or row["stopped"]
+            if not row["stopped"]:
+                self.spent = self._with(row["charge"])
                 self._lost += 1
         self._previous = []
 
 
-def mark(asked: Sequence[int | float], key: bytes) -> str:
-    """A fingerprint of a query: its context, and the token that is scored, or a sign of sampling.
+def mark(query: Sequence[int | float], key: bytes) -> str:
+    """Computes the fingerprint of a query: its context and scored token, or a sign of sampling.
 
-    Keyed, so that nobody who reads a ledger can try out what was asked; in letters, so that it
-    holds no digits of anybody's code.
+    It is keyed, so a reader of the ledger cannot guess queries and check them; and written in
+    letters, so it never contains digits of a secret.
     """
-    text = json.dumps([*asked]).encode()
+    text = json.dumps([*query]).encode()
     digest = hashlib.blake2b(text, digest_size=8, key=key[:64]).hexdigest()
     return digest.translate(LETTERS)
 
 
 def round_up(charge: float) -> float:
-    """The charge with six significant digits, never less than it was."""
+    """Rounds a charge up to six significant digits."""
     if charge < 0:
         raise ValueError(f"a charge is {charge}; it cannot be negative")
     if math.isnan(charge):
-        return math.inf  # what cannot be computed cannot be paid
+        return math.inf  # an unknown cost cannot be paid
     if charge == 0 or math.isinf(charge):
         return charge
     shown = float(f"{charge:.{_DIGITS - 1}e}")

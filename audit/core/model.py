@@ -1,4 +1,4 @@
-"""A public model, described without loading it, and the tokenizer beside its weights."""
+"""Descriptions of public models, which do not load them, and their tokenizers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from audit.core.predictor import Tokens
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model described without loading it. `sha256` is of its weights and tokenizer.
+    """Describes a model without loading it.
 
-    kind: "transformer", whose weights lie in `path`, or "lstm", whose weights are drawn from a
-        seed and of which only the tokenizer lies there. blocks: a transformer's layers.
+    path: folder with its weights and tokenizer; of an LSTM with its tokenizer only.
+    sha256: hash of weights and tokenizer.
+    kind: "transformer", or "lstm", whose weights are drawn from a seed.
+    blocks: number of transformer blocks; 0 for an LSTM.
     """
 
     name: str
@@ -32,7 +34,7 @@ class ModelFolder:
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """A Hugging Face tokenizer as the project's Tokenizer."""
+    """Wraps a Hugging Face tokenizer as a MarkingTokenizer."""
 
     inner: PreTrainedTokenizerBase
     start: int
@@ -42,7 +44,7 @@ class TextTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def ends(self, text: str) -> list[int]:
-        """Characters of the text up to and with each token of `encode(text)`."""
+        """Gives the number of characters up to the end of each token of `encode(text)`."""
         if self.inner.is_fast:
             read = self.inner(text, add_special_tokens=False, return_offsets_mapping=True)
             return list(accumulate((end for _, end in read["offset_mapping"]), max))

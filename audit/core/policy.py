@@ -1,22 +1,21 @@
-"""What a policy is."""
+"""A policy marks the private characters of a text."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from audit.core.digest import digest_of_json
 from audit.core.spans import Span
 
 
 class Policy(ABC):
-    """Says which characters of a text are private. Subclasses are final frozen dataclasses.
+    """Marks the private characters of a text. Subclasses are final frozen dataclasses.
 
-    argument: what a plan writes after the policy's name and a colon; empty if nothing.
-    argument_needed: whether it may be left out.
-    options: the keys that may follow, besides `miss`.
+    argument: name of what a plan writes after the policy's name and a colon; "" for none.
+    argument_needed: whether the argument is required.
+    options: names of further keys, besides `miss`.
     """
 
     argument: ClassVar[str] = ""
@@ -25,21 +24,21 @@ class Policy(ABC):
 
     @classmethod
     def parse(cls, argument: str, options: Mapping[str, str]) -> Policy:
-        """Made from a plan's words; an empty argument was not given. Raises UsageError."""
+        """Makes a policy from a plan's words; "" is a missing argument. Raises UsageError."""
         return cls()
 
     @abstractmethod
     def __call__(self, text: str) -> list[Span]:
-        """The private spans: sorted, disjoint, none empty. Equal texts have equal spans."""
+        """Gives the private spans: sorted, disjoint, not empty, and equal for equal texts."""
 
     def many(self, texts: Sequence[str]) -> list[list[Span]]:
-        """The private spans of each text."""
+        """Gives the private spans of each text."""
         return [self(text) for text in texts]
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """How a plan shows it: files by name, without the folders they lie in."""
+        """Name of the policy in reports, with file names but without folders."""
 
     @property
     @abstractmethod
@@ -49,4 +48,4 @@ class Policy(ABC):
 
 def digest_of(*parts: str) -> str:
     """SHA-256 of the parts, where one ends and the next begins included."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return digest_of_json(parts)

@@ -1,6 +1,6 @@
-"""What an attack meets: a tokenizer, a declared access, and answers to queries.
+"""What an attack sees of a release: its tokenizer, its access level, and answers to queries.
 
-Anything with these few members is a Predictor: a model, a served endpoint, or a dozen-line fake.
+Any class with these members is a Predictor: a model, a served endpoint, or a fake of a dozen lines.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from audit.core.errors import UsageError
 from audit.core.spans import token_mask
 
 Tokens = Sequence[int]
-# a text that tokenizers which are not the same read differently
+# a text that different tokenizers encode differently
 PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, 鍵, naïve?"
 
 
 class Access(IntEnum):
-    """What a release gives away: each level contains the ones before it."""
+    """What a release gives away. Each level includes those before it."""
 
     GENERATE = 1
     SCORE = 2
@@ -30,12 +30,12 @@ class Access(IntEnum):
 
     @property
     def word(self) -> str:
-        """The level as results.json writes it."""
+        """The level as written in results.json."""
         return self.name.lower()
 
 
 class Tokenizer(Protocol):
-    """Text to token ids and back. `start` opens every record; `stop` closes it."""
+    """Converts text to token ids and back. `start` opens every record, `stop` closes it."""
 
     @property
     def start(self) -> int: ...
@@ -49,28 +49,28 @@ class Tokenizer(Protocol):
 
 
 class MarkingTokenizer(Tokenizer, Protocol):
-    """A tokenizer that also knows where its tokens end."""
+    """A tokenizer that also locates its tokens in the text."""
 
     def ends(self, text: str) -> list[int]:
-        """Characters of the text up to and with each token of `encode(text)`."""
+        """Gives the number of characters up to the end of each token of `encode(text)`."""
 
 
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
-    """start + text + stop: a record as models are trained on it."""
+    """Encodes a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
 
 
 def record_marks(
     tokenizer: MarkingTokenizer, text: str, spans: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Which of `record_tokens` are private; start and stop never are."""
+    """Decides which of `record_tokens` are private; start and stop never are."""
     return [False, *token_mask(tokenizer.ends(text), spans), False]
 
 
 def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
-    """The tokens of `value` as they follow `prefix` in a text.
+    """Encodes `value` as it follows `prefix` in a text.
 
-    Raises UsageError where the tokenizer merges the two or does not give `value` back.
+    Raises UsageError if the tokenizer merges the two or does not decode to `value` again.
     """
     head = tokenizer.encode(prefix)
     whole = tokenizer.encode(prefix + value)
@@ -78,13 +78,13 @@ def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
     if whole[: len(head)] != head or tokenizer.decode(tail) != value:
         raise UsageError(
             f"the tokenizer cannot express {value!r} after {prefix!r}; "
-            "use one that keeps digits, or another planting prefix"
+            "use one that keeps digits apart, or another planting prefix"
         )
     return tail
 
 
 def affordable(lengths: Sequence[int], budget: int | None) -> int:
-    """How many of the first texts of so many queries fit into a budget; None: unlimited."""
+    """Counts the leading texts, of these numbers of queries, that fit a budget; None: no limit."""
     if budget is None:
         return len(lengths)
     return sum(total <= budget for total in accumulate(lengths))
@@ -94,15 +94,15 @@ def affordable(lengths: Sequence[int], budget: int | None) -> int:
 class Answer:
     """The answer to one list of consecutive queries.
 
-    tokens: the released tokens, or the continuation that was scored.
+    tokens: the released tokens, or the scored continuation.
     log_probs: shape (len(tokens),), nats: log-probability of each token under the distribution
-        it was answered from (after STOP: the public model's).
+        that answered it (after STOP, the public model's).
     top1: shape (len(tokens),), bool: whether the token is the most likely one.
-    answered: how many of the tokens were answered by the release before it stopped.
-    moments: shape (2, len(tokens)), or None where not asked for: mean and standard deviation of
-        the next token's log-probability under the distribution itself, nats.
-    log_caps: shape (len(tokens),), nats, or None: upper bounds on log_probs that a paper reports
-        in their place.
+    answered: number of leading tokens that the release answered before it stopped.
+    moments: shape (2, len(tokens)), nats: mean and standard deviation of log p(z), z ~ p, for the
+        distribution p of each token; None unless requested.
+    log_caps: shape (len(tokens),), nats: upper bounds on log_probs that a paper reports instead;
+        None for none.
     """
 
     tokens: tuple[int, ...]
@@ -114,7 +114,7 @@ class Answer:
 
 
 class Predictor(Protocol):
-    """One open session with a release."""
+    """An open session with a release."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -125,30 +125,31 @@ class Predictor(Protocol):
 
     @property
     def readable(self) -> Access:
-        """What its auditor can read of it: `access`, or more. Beyond `access` is beyond the
-        release: such a reading is no evidence on its guarantee."""
+        """What its auditor can read: `access`, or more. Evidence from more than `access` says
+        nothing about the guarantee."""
 
     @property
     def max_length(self) -> int:
-        """Tokens of context it can read."""
+        """Most tokens of context."""
 
     @property
     def remaining(self) -> int | None:
-        """Queries left in the session's public budget; None: unlimited."""
+        """Queries left in the session's public budget; None for no limit."""
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """`length` sampled tokens after each prompt; one query a token, in list order."""
+        """Samples `length` tokens after each prompt; one query a token, in list order."""
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        """The log-probabilities of each continuation; only its tokens are queries."""
+        """Gives log-probabilities, nats, of each continuation; only its tokens are queries."""
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        """(log-probability of each of `choices` as the next token after each context, answered).
+        """Gives log-probabilities of `choices` as the next token, and the number of answers.
 
-        Shape (len(contexts), len(choices)), nats; one query a context, in list order. answered:
-        how many contexts, from the first on, were answered before STOP.
+        log-probabilities: shape (len(contexts), len(choices)), nats; one query a context, in list
+            order.
+        answered: number of leading contexts that were answered before STOP.
         """

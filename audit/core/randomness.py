@@ -1,31 +1,32 @@
-"""One random stream per (seed, purpose …), so that no part of a run can move another's numbers."""
+"""Independent random streams per (seed, purpose …), so parts of a run cannot affect each other."""
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 
 import numpy as np
 
+from audit.core.digest import sha256_of
+
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed that depends on `seed` and every word of `purpose`, and on nothing else."""
+    """Derives a 63-bit seed from `seed` and the words of `purpose`."""
     words = "\x1f".join(str(word) for word in (seed, *purpose))
-    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big") >> 1
+    return int(sha256_of(words)[:16], 16) >> 1
 
 
 def stream(seed: int, *purpose: str | int) -> np.random.Generator:
-    """The numpy generator of `derived_seed(seed, *purpose)`."""
+    """Makes the numpy generator of `derived_seed(seed, *purpose)`."""
     return np.random.default_rng(derived_seed(seed, *purpose))
 
 
 def noise_stream(key: str, purpose: str, source: str) -> np.random.Generator:
-    """Noise that protects: 256 bits of seed, of its own for each key and purpose.
+    """Makes a generator of privacy noise with a 256-bit seed, unique to each key and purpose.
 
-    key: of all that determines a training. Two that differ in anything draw independent noise: with
-    the same draws, the noise of two released models could be subtracted away.
-    source: "seed", these words; "system", the operating system's entropy.
+    key: hash of everything that determines a training. Trainings that differ draw independent
+        noise; otherwise the noise of two released models could be subtracted.
+    source: "seed" for a seed from key and purpose, "system" for the operating system's entropy.
     """
-    words = hashlib.sha256(f"{key} {purpose}".encode()).digest()
-    own = secrets.randbits(256) if source == "system" else int.from_bytes(words, "big")
+    words = int(sha256_of(f"{key} {purpose}"), 16)
+    own = secrets.randbits(256) if source == "system" else words
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))

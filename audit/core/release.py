@@ -1,4 +1,4 @@
-"""What a defense gives to the world, and how a session with it is opened."""
+"""Releases: what a defense publishes, and how sessions with it are opened."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from audit.core.predictor import Access, Predictor
 
 
 class Journal(Protocol):
-    """Where a session's ledger rows are kept, so that a killed session still counts as spent."""
+    """Stores a session's ledger rows, so that a killed session still counts as spent."""
 
     @property
     def key(self) -> bytes:
-        """What the rows' fingerprints are keyed with; the same when a session is replayed."""
+        """Key of the rows' fingerprints; the same when a session is replayed."""
 
     def previous(self) -> Sequence[dict[str, Any]]:
-        """The rows an earlier, killed process already wrote for this session."""
+        """Gives the rows that a killed process already wrote for this session."""
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Writes rows and returns only when they are on disk."""
+        """Writes rows; returns when they are on disk."""
 
 
 @dataclass(frozen=True)
 class NoJournal:
-    """A journal for releases that charge nothing, and for sessions outside a run."""
+    """Stores nothing: for releases without charges, and for sessions outside a run."""
 
     key: bytes = b""
 
@@ -43,18 +43,18 @@ class NoJournal:
 
 @runtime_checkable
 class Memory(Protocol):
-    """What the servers of others have answered in this run; a journal may be one, too."""
+    """Stores answers of external servers in this run; a journal may be one, too."""
 
     def recall(self, question: str) -> Any:
-        """What was kept under this name; None where nothing was."""
+        """Gives the answer stored for this question; None if there is none."""
 
     def keep(self, question: str, answer: Any) -> None:
-        """Writes a JSON value and returns only when it is on disk."""
+        """Stores a JSON value; returns when it is on disk."""
 
 
 @dataclass(frozen=True)
 class NoMemory:
-    """A memory for sessions outside a run: whatever is asked again is asked again."""
+    """Stores nothing: for sessions outside a run."""
 
     def recall(self, question: str) -> Any:
         return None
@@ -65,8 +65,10 @@ class NoMemory:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a release is served by others. url: shown nowhere. served: the model's name there.
-    sha256: of what the server says of it."""
+    """The server of an external release.
+
+    url: never shown. served: name of the model there. sha256: hash of the server's description.
+    """
 
     url: str
     served: str
@@ -79,32 +81,32 @@ class Release(ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What the release promises."""
+        """The privacy guarantee of the release."""
 
     @property
     def origin(self) -> Origin | None:
-        """Where others serve it; None: here."""
+        """The external server; None for a release that runs here."""
         return None
 
     @abstractmethod
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        """Starts a session with a full budget. Sampling uses `stream` and nothing else."""
+        """Opens a session with a full budget. `stream` is its only source of randomness."""
 
     @abstractmethod
     def unprotected(self) -> Release | None:
-        """The same trained members without the protection, as a positive control; or None.
+        """Gives the same trained models without protection, as a positive control; or None.
 
-        It follows from the members alone: settings that share them share what is measured of it.
+        It depends on the models only, so settings that share models share its measurements.
         """
 
     @abstractmethod
     def neighbour(self, unit: int) -> Release | None:
-        """For the auditor only: the same release without that unit, where it can be built."""
+        """Gives the same release without that unit, for the auditor only; None if impossible."""
 
 
 @dataclass(frozen=True)
 class ModelRelease(Release):
-    """A single language model, handed out whole."""
+    """Releases a single language model as a whole."""
 
     model: LanguageModel
     promise: Guarantee

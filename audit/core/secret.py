@@ -1,8 +1,8 @@
-"""Secrets: what may be planted into a corpus, and the coins that decide it, kept apart.
+"""Secrets that are planted into a corpus, and, in separate objects, the coins that select them.
 
-Every planted user has two candidate values of each drawn kind. One fair coin decides whether the
-user is trained on at all, with all copies of all secrets; a second, independent coin decides which
-of the two values the user's secrets take. Attacks see the candidates; only statistics see coins.
+Every planted user has two candidate values of each kind. A fair coin decides whether the user is
+trained on, with all copies of all secrets. A second, independent coin decides which of the two
+values the user's secrets take. Attacks see the candidates; only statistics see the coins.
 """
 
 from __future__ import annotations
@@ -16,32 +16,28 @@ from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 
 KINDS = ("code", "id", "name", "record")
-
-
 DIGITS = "0123456789"
-
-
 NAME_PREFIX = "My name is "
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Where a value was drawn from, uniformly: one symbol of `symbols[i]` at each place i."""
+    """A set of values to draw from uniformly: one symbol of `symbols[i]` at each place i."""
 
     symbols: tuple[tuple[str, ...], ...]
 
     @property
     def size(self) -> int:
-        """|R|, the number of values."""
+        """The number of values |R|."""
         return math.prod(len(place) for place in self.symbols)
 
     def draw(self, generator: np.random.Generator) -> str:
-        """A uniform value."""
+        """Draws a uniform value."""
         return "".join(place[int(generator.integers(len(place)))] for place in self.symbols)
 
 
 def digits(length: int) -> Space:
-    """All codes of `length` decimal digits."""
+    """Makes the space of all codes of `length` decimal digits."""
     return Space((tuple(DIGITS),) * length)
 
 
@@ -50,11 +46,11 @@ class Secret:
     """One candidate value of one owner.
 
     kind: "code", "id", "name" or "record".
-    prefix, suffix: the text around the value in the first record that holds it.
-    space: where the value was drawn from; None where it was not drawn by us.
-    copies: how often it stands in the owner's records when planted.
-    owner: the user who holds all copies.
-    slot: 0 or 1, which of the owner's two values this is.
+    prefix, suffix: text around the value in the first record that contains it.
+    space: space from which the value was drawn; None if it was not drawn here.
+    copies: number of copies in the owner's records when planted.
+    owner: user whose records contain all copies.
+    slot: 0 or 1: which of the owner's two values this is.
     """
 
     kind: str
@@ -73,26 +69,32 @@ class Secret:
 
 @dataclass(frozen=True)
 class Coins:
-    """The coins. `present` holds planted users only; everybody else is always trained on."""
+    """The coins of each planted user; all remaining users are always trained on.
+
+    present: whether the user is trained on. slot: which of the two values is planted.
+    """
 
     present: dict[str, bool]
     slot: dict[str, int]
 
     def planted(self, secret: Secret) -> bool:
-        """True where the secret stands in the training text."""
+        """Whether the secret is in the training text."""
         return self.present[secret.owner] and self.slot[secret.owner] == secret.slot
 
     def twin(self, secret: Secret) -> bool:
-        """True where it would stand there, had the owner's coin come up: the null control."""
+        """Whether it would be there if the owner's coin had come up: the null control."""
         return not self.present[secret.owner] and self.slot[secret.owner] == secret.slot
 
 
 @dataclass(frozen=True)
 class Planting:
-    """What is planted; a part of the plan, never a choice of attack.
+    """Settings of planting; part of the plan, independent of attacks.
 
-    users: how many private users are decided by coins; the others are always trained on.
-    id_copies: tiers of repetition, taken in turn by the planted users; 0: no id for this one.
+    users: number of private users with coins, at least 2; the rest are always trained on.
+    kinds: kinds of secrets to plant.
+    *_digits: length of drawn values. *_prefix: text before the value.
+    *_copies: copies of each secret in the owner's records; id_copies are taken in turn by the
+        planted users, 0 for no id.
     """
 
     users: int
@@ -112,7 +114,7 @@ class Planting:
         if self.users < 2:
             raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
         if len(set(self.kinds)) < len(self.kinds):
-            raise UsageError("planting.kinds: a kind is planted once")
+            raise UsageError("planting.kinds: a kind is listed twice; list each kind once")
         copies = (self.code_copies, self.name_copies, max(self.id_copies, default=0))
         if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
@@ -120,7 +122,7 @@ class Planting:
 
 @dataclass(frozen=True)
 class Planted:
-    """A corpus to train on, the secrets (candidates of every coin), and the coins."""
+    """A corpus to train on, the candidate secrets, and the coins."""
 
     corpus: Corpus
     secrets: tuple[Secret, ...]
@@ -128,5 +130,5 @@ class Planted:
 
     @property
     def trained_on(self) -> tuple[Record, ...]:
-        """The private records that a defense may read."""
+        """The private records, which a defense may read."""
         return self.corpus.of("private")

@@ -1,4 +1,4 @@
-"""Spans of private characters, and what is done with them: joined, masked, laid over tokens."""
+"""Spans of private characters: joining them, masking them, mapping them to tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Span = tuple[int, int]  # [first character, one past the last)
 
 
 def disjoint(spans: Iterable[Span]) -> list[Span]:
-    """Sorted, with overlapping spans joined; spans that only touch stay apart."""
+    """Sorts spans and joins overlapping ones; spans that only touch stay separate."""
     joined: list[Span] = []
     for low, high in sorted(spans):
         if joined and low < joined[-1][1]:
@@ -20,7 +20,7 @@ def disjoint(spans: Iterable[Span]) -> list[Span]:
 
 
 def runs(spans: Iterable[Span]) -> Iterator[list[Span]]:
-    """Maximal runs of touching spans, each a list of disjoint ones: a run is one value."""
+    """Groups disjoint spans into maximal runs of touching ones; a run is one value."""
     run: list[Span] = []
     for span in disjoint(spans):
         if run and run[-1][1] < span[0]:
@@ -32,12 +32,12 @@ def runs(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Sorted, with touching and overlapping spans joined: one span a value."""
+    """Sorts spans and joins touching and overlapping ones: one span a value."""
     return [(run[0][0], run[-1][1]) for run in runs(spans)]
 
 
 def redacted(text: str, spans: Iterable[Span], mask: str) -> str:
-    """The text with one `mask` in the place of every merged span."""
+    """Replaces every merged span by one `mask`."""
     pieces, end = [], 0
     for low, high in merged(spans):
         pieces += [text[end:low], mask]
@@ -46,11 +46,11 @@ def redacted(text: str, spans: Iterable[Span], mask: str) -> str:
 
 
 def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
-    """Which tokens are private: those whose characters overlap a span.
+    """Decides which tokens are private: those whose characters overlap a span.
 
-    ends: characters of the text up to and with each token; they never decrease.
-    A token without characters of its own may hold bytes of the character before or after it (as
-    where a tokenizer splits one), so it is private if a span holds or touches its place.
+    ends: number of characters up to the end of each token; they never decrease.
+    A token without characters may hold bytes of a character that the tokenizer split, so it is
+    private if a span contains or touches its place.
     """
     values = merged(spans)
     lows, highs = [low for low, _ in values], [high for _, high in values]
@@ -59,7 +59,7 @@ def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
         if end < start:
             raise ValueError(f"ends of tokens decrease from {start} to {end}")
         empty = start == end
-        # The first value that ends after the token's start; for an empty token, not before it.
+        # first value that ends after the token's start (for an empty token: not before it)
         first = bisect_left(highs, start) if empty else bisect_right(highs, start)
         mask.append(first < len(values) and lows[first] < end + empty)
         start = end

@@ -1,1 +1,1 @@
-"""Readers of corpora, one form a file: what is written there, as records by user."""
+"""Readers of corpora, one form per file: each turns lines into records by user."""

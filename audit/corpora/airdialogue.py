@@ -1,7 +1,7 @@
-"""AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and the `intent` behind it.
+"""Reads AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and its `intent`.
 
-A dialogue is one record: its turns (`customer: …`, `agent: …`), one a line. The user is the
-customer, known by the name in the intent alone, so that all dialogues of a name are of one user.
+A dialogue is one record: its turns (`customer: …`, `agent: …`), one per line. The user is the
+customer's name in the intent, so all dialogues of one name belong to one user.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from audit.corpora import jsonl
 from audit.corpora.part import Part
 
 
-def is_one(part: Part) -> bool:
-    """Whether the part begins with a dialogue."""
+def recognises(part: Part) -> bool:
+    """Whether the file is one of JSON lines and begins with a dialogue."""
+    if not jsonl.recognises(part):
+        return False
     first = next((line for line in part.lines if line.strip()), "")
     try:
         return is_row(json.loads(first))
@@ -35,18 +37,18 @@ def is_row(row: object) -> bool:
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Every dialogue of a part of JSON lines. Raises UsageError with file and line."""
+    """Reads every dialogue of a part. Raises UsageError with file and line."""
     lines = enumerate(part.lines, start=1)
     return rows(((n, jsonl.entry(s, part.where(n))) for n, s in lines if s.strip()), part)
 
 
 def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:
-    """Every dialogue of the rows of a part; one without a turn is left out."""
+    """Reads every dialogue of (line number, row); one without a turn is left out."""
     for number, row in numbered:
         if not is_row(row):
             raise UsageError(
-                f"{part.where(number)}: no 'dialogue' (a list of turns) with an 'intent', as the "
-                "rows before have; remove it"
+                f"{part.where(number)}: no 'dialogue' (a list of turns) with an 'intent', "
+                "unlike the rows before; remove it"
             )
         text = "\n".join(row["dialogue"])
         if text.strip():
@@ -54,11 +56,11 @@ def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Itera
             yield jsonl.record({"text": text, "user": name, "name": name}, part, number)
 
 
-def settled(dialogues: Sequence[Record]) -> list[Record]:
-    """The dialogues, each customer in one split.
+def in_one_split(dialogues: Sequence[Record]) -> list[Record]:
+    """Drops the splits unless each customer is in one split.
 
-    The published parts share most of their customers. Where any do, the parts say nothing of who
-    was held out, and all dialogues are left without a split, to be split by customers.
+    The published splits share most of their customers, so they hold nobody out. Dialogues without
+    a split are split by customer later.
     """
     pairs = {(record.user, record.split) for record in dialogues}
     if len(pairs) == len({user for user, _ in pairs}):

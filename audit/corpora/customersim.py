@@ -1,7 +1,7 @@
-"""CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, blank lines between them.
+"""Reads CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, between blank lines.
 
-A dialog is one record of one user, as in the paper. The user's name is what is answered to the
-turn that asks for the full name.
+A dialog is one record of one user, as in the paper. The user's name is the answer to the turn that
+asks for the full name.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterator
 from audit.core.corpus import Record
 from audit.corpora.part import Part
 
-_ASKED = re.compile(r"^SYS:.*\bfull name\b.*\nUSR:(.*)$", re.MULTILINE | re.IGNORECASE)
+_EXCHANGE = re.compile(r"^SYS:.*\bfull name\b.*\nUSR:(.*)$", re.MULTILINE | re.IGNORECASE)
 _OPENING = r"\s*(?:(?:sure|yes|yep|ok)\b\W*)?(?:(?:i'm|i am|my name is|my name's|it's|it is)\b)?\W*"
 _WORD = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
-# all of the answer, or its first two words where more is said ("Ann Lee My number is …")
+# the whole answer, or the first two words of a longer one ("Ann Lee My number is …")
 _NAME = re.compile(rf"(?i:{_OPENING})({_WORD}(?: {_WORD})+(?=\W*$)|{_WORD} {_WORD})")
 
 
-def is_one(part: Part) -> bool:
+def recognises(part: Part) -> bool:
     """Whether the part begins with a turn of a dialog."""
     return part.first.startswith(("SYS:", "USR:"))
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Every dialog of the part."""
+    """Reads every dialog of the part."""
     for number, text in part.blocks():
         user = part.owner or f"{part.name}-{number}"
         where = part.where(number)
@@ -33,7 +33,7 @@ def records(part: Part) -> Iterator[Record]:
 
 
 def name_in(dialog: str) -> str | None:
-    """The customer's full name where the dialog gives it when asked, else None."""
-    asked = _ASKED.search(dialog)
-    said = None if asked is None else _NAME.match(asked[1])
-    return None if said is None else said[1]
+    """The customer's full name, if the dialog asks for it and gets it, else None."""
+    exchange = _EXCHANGE.search(dialog)
+    name = None if exchange is None else _NAME.match(exchange[1])
+    return None if name is None else name[1]

@@ -1,4 +1,4 @@
-"""Corpora on disk: a .jsonl, .txt or .en file, or a folder of them."""
+"""Reads corpora on disk: a .jsonl, .txt or .en file, or a folder of them."""
 
 from __future__ import annotations
 
@@ -7,63 +7,56 @@ from pathlib import Path
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
-from audit.corpora import airdialogue, europarl, jsonl, text
-from audit.corpora.part import Part, split_of
+from audit.corpora import airdialogue, forms
+from audit.corpora.part import JSON, Part, split_of
 
-_JSON = (".jsonl", ".json", ".ndjson")
-_KNOWN = (*_JSON, ".txt", ".en")
+_KNOWN = (*JSON, ".txt", ".en")
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Every record of a file or folder. Raises UsageError with file and line."""
+    """Reads every record of a file or folder. Raises UsageError with file and line."""
     if path.is_dir():
-        yield from _folder(path)
-    elif path.suffix in _JSON:
-        part = Part("line", str(path), _lines(path))
-        yield from airdialogue.records(part) if airdialogue.is_one(part) else jsonl.records(part)
+        parts = _parts(path)
     elif path.suffix in _KNOWN:
-        yield from _written(path, Part(path.stem, str(path), _lines(path)), set())
+        name = "line" if path.suffix in JSON else path.stem
+        parts = iter([Part(name, str(path), _lines(path), file=path.name)])
     else:
         raise UsageError(
             f"{path}: unknown kind of file; a corpus is .jsonl, .txt, .en or a folder of them"
         )
+    dialogues: list[Record] = []
+    for part in parts:
+        read = forms.reader(part)
+        if read is airdialogue.records:
+            dialogues += read(part)
+        else:
+            yield from read(part)
+    yield from airdialogue.in_one_split(dialogues)
 
 
-def _folder(folder: Path) -> Iterator[Record]:
-    """train, valid and test files are splits; any other plain text file of a folder is one user."""
+def _parts(folder: Path) -> Iterator[Part]:
+    """Reads the files of a folder: train, valid and test files are splits.
+
+    Without a train file, each plain text file is one user.
+    """
     files = sorted(p for p in folder.rglob("*") if p.suffix in _KNOWN and p.is_file())
     if not files:
         raise UsageError(f"{folder}: no .jsonl, .txt or .en file in this folder")
     splits = any(split_of(path.stem) == "private" for path in files)
-    articles: set[str] = set()
-    dialogues: list[Record] = []
+    titles: set[str] = set()
     for path in files:
         place, split = path.relative_to(folder), split_of(path.stem)
-        if splits and not split:
-            continue
-        if path.suffix in _JSON:
-            part = Part(str(place), str(path), _lines(path), split if splits else "")
-            if airdialogue.is_one(part):
-                dialogues += airdialogue.records(part)
-            else:
-                yield from jsonl.records(part)
-        elif splits:
-            yield from _written(path, Part(path.stem, str(path), _lines(path), split), articles)
-        else:
-            owner = str(place.with_suffix(""))
-            part = Part(owner, str(path), _lines(path), owner=owner)
-            yield from _written(path, part, articles)
-    yield from airdialogue.settled(dialogues)
-
-
-def _written(path: Path, part: Part, articles: set[str]) -> Iterator[Record]:
-    """Plain text: a line a sentence where the name says so, else what its first lines show."""
-    return europarl.records(part) if europarl.is_file(path) else text.records(part, articles)
+        json = path.suffix in JSON
+        owner = None if splits or json else str(place.with_suffix(""))
+        if split or not splits:
+            name = owner or (str(place) if json else path.stem)
+            of_part = split if splits else ""
+            yield Part(name, str(path), _lines(path), of_part, owner, path.name, titles)
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        # not splitlines(): form feeds and the like stand inside JSON strings and real lines
+        # not splitlines(): form feeds and the like are part of JSON strings and lines of text
         return path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None

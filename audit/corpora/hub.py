@@ -1,48 +1,48 @@
-"""Data sets of the Hugging Face hub, by name: with a `text` column, or of a form known here."""
+"""Reads data sets of the Hugging Face hub: with a `text` column, or of a known form."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError, first_line
-from audit.corpora import airdialogue, customersim, europarl, text, wikitext
+from audit.corpora import airdialogue, customersim, europarl, wikitext
+from audit.corpora.forms import Form, reader
 from audit.corpora.part import SPLIT_OF, Part
 
 Row = Mapping[str, Any]
 
+_TEXTS: tuple[Form, ...] = (  # forms of a `text` column
+    (wikitext.recognises, wikitext.records),
+    (customersim.recognises, customersim.records),
+)
+
 
 def records(name: str) -> Iterator[Record]:
-    """Every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
+    """Reads every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
 
     A row is a record, of its `user` if there is such a column. Without one, WikiText, CustomerSim,
-    AirDialogue and pairs of sentences (the English side) are known by their form, whatever their
-    name. Raises UsageError.
+    AirDialogue and sentence pairs (the English side) are recognised by their form, whatever the
+    data set's name. Raises UsageError.
     """
     splits = _load(name)
-    articles: set[str] = set()
+    titles: set[str] = set()
     dialogues: list[Record] = []
     for split, rows in splits.items():
-        kept = SPLIT_OF.get(split, "") if "train" in splits else ""
+        of_corpus = SPLIT_OF.get(split, "") if "train" in splits else ""
+        part = Part(split, f"hf:{name}/{split}", _lines(rows), of_corpus, titles=titles)
         first = rows[0] if rows else {}
         if airdialogue.is_row(first):
-            part = Part(split, f"hf:{name}/{split}", [], kept)
             dialogues += airdialogue.rows(enumerate(rows, start=1), part)
         elif europarl.is_row(first):
-            lines = [europarl.english(row) for row in rows]
-            yield from europarl.records(Part(split, f"hf:{name}/{split}", lines, kept))
+            yield from europarl.records(part)
         else:
-            part = Part(split, f"hf:{name}/{split}", _lines(rows), kept)
-            yield from _texts(rows, part, articles)
-    yield from airdialogue.settled(dialogues)
-
-
-def _texts(rows: Sequence[Row], part: Part, articles: set[str]) -> Iterator[Record]:
-    plain = any("user" in row for row in rows[:1])
-    if not plain and (wikitext.is_one(part) or customersim.is_one(part)):
-        return text.records(part, articles)
-    return _rows(rows, part.name, part.split)
+            as_rows = partial(_rows, rows)
+            read = as_rows if "user" in first else reader(part, _TEXTS, as_rows)
+            yield from read(part)
+    yield from airdialogue.in_one_split(dialogues)
 
 
 def _load(name: str) -> dict[str, list[Row]]:
@@ -52,17 +52,17 @@ def _load(name: str) -> dict[str, list[Row]]:
         raise UsageError(
             f"hf:{name} needs the hub library; install it with: pip install 'llm-audit[hub]'"
         ) from None
-    refused = []
-    for path, config in _meanings(name):
+    errors = []
+    for path, config in _readings(name):
         try:
             return {split: list(rows) for split, rows in load_dataset(path, config).items()}
-        except Exception as error:  # the hub library raises its own zoo of errors
-            refused.append(first_line(error))
-    raise UsageError(f"hf:{name}: cannot be loaded ({refused[0]})")
+        except Exception as error:  # the hub library raises errors of many kinds
+            errors.append(first_line(error))
+    raise UsageError(f"hf:{name}: cannot be loaded ({errors[0]})")
 
 
-def _meanings(name: str) -> list[tuple[str, str | None]]:
-    """(data set, configuration) that a name can stand for, the likeliest first."""
+def _readings(name: str) -> list[tuple[str, str | None]]:
+    """The pairs (data set, configuration) that a name can mean, the likeliest first."""
     words = name.split("/", 2)
     if len(words) == 3:
         return [("/".join(words[:2]), words[2])]
@@ -70,15 +70,20 @@ def _meanings(name: str) -> list[tuple[str, str | None]]:
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    """The lines that rows are: one each (an empty row is a blank line), or a block each."""
-    texts = [str(row.get("text") or "").strip("\n") for row in rows]
+    """The lines of the rows: one per row (an empty row is a blank line), or a block per row."""
+    line_of = europarl.english if rows and europarl.is_row(rows[0]) else _text
+    texts = [line_of(row) for row in rows]
     between = "\n\n" if any("\n" in text for text in texts) else "\n"
     return between.join(texts).split("\n")
 
 
-def _rows(rows: Sequence[Row], split: str, kept: str) -> Iterator[Record]:
+def _text(row: Row) -> str:
+    return str(row.get("text") or "").strip("\n")
+
+
+def _rows(rows: Sequence[Row], part: Part) -> Iterator[Record]:
     for number, row in enumerate(rows):
-        said, user, name = row.get("text"), row.get("user"), row.get("name")
-        if isinstance(said, str) and said.strip():
-            user = f"{split}-{number}" if user is None else str(user)
-            yield Record(user, said, name if isinstance(name, str) else None, kept)
+        text, user, name = row.get("text"), row.get("user"), row.get("name")
+        if isinstance(text, str) and text.strip():
+            user = f"{part.name}-{number}" if user is None else str(user)
+            yield Record(user, text, name if isinstance(name, str) else None, part.split)

@@ -1,4 +1,4 @@
-"""JSON, one object a line: `text`, and optionally `user`, `name` and `split`."""
+"""Reads JSON lines: objects with `text`, and optionally `user`, `name` and `split`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 
 from audit.core.corpus import SPLITS, Record
 from audit.core.errors import UsageError
-from audit.corpora.part import Part
+from audit.corpora.part import JSON, Part
+
+
+def recognises(part: Part) -> bool:
+    """Whether the file's name ends as one of JSON lines."""
+    return part.file.endswith(JSON)
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Every record of the part; one without `user` is of a user of its own.
+    """Reads every record of the part; one without `user` gets a user of its own.
 
     Raises UsageError with file and line.
     """
@@ -22,20 +27,20 @@ def records(part: Part) -> Iterator[Record]:
 
 
 def entry(line: str, where: str) -> dict[str, Any]:
-    """The object that a line is. Raises UsageError."""
+    """Parses a line as an object. Raises UsageError."""
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except json.JSONDecodeError as error:
         raise UsageError(f"{where}: broken JSON ({error.msg} at column {error.colno})") from None
-    except (ValueError, RecursionError):  # a number or a nesting that Python does not read
+    except (ValueError, RecursionError):  # a number too long or a nesting too deep for Python
         raise UsageError(f"{where}: broken JSON (too many digits or brackets)") from None
-    if not isinstance(found, dict):
-        raise UsageError(f"{where}: expected an object with a 'text', found {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: expected an object with a 'text', found {type(value).__name__}")
+    return value
 
 
 def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
-    """The record of an object. Raises UsageError."""
+    """Converts an object to a record. Raises UsageError."""
     where = part.where(number)
     text = entry.get("text")
     if not isinstance(text, str) or not text.strip():

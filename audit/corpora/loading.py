@@ -1,17 +1,17 @@
-"""Loads a corpus by name, file, folder or hub name, and gives every record a split."""
+"""Loads a corpus by name, file, folder or hub name, and assigns a split to every record."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from audit.core.corpus import Corpus, Record
+from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.corpora import files, hub
 
-NAMES = {  # what comes with audit, in the embedded folder
+NAMES = {  # the embedded corpora
     "helpdesk": "simulated customer support",
     "customersim": "simulated orders of a shop, one dialog each, in the form of CustomerSim",
     "airdialogue": "simulated talk of travellers and a flight desk, after AirDialogue",
@@ -19,9 +19,9 @@ NAMES = {  # what comes with audit, in the embedded folder
 
 
 def load(source: str, embedded: Path) -> Corpus:
-    """The corpus named `source`, as `read` does, each record in a split.
+    """Loads the corpus named `source` (see `read`), with a split for every record.
 
-    Without one in the data, a fifth of the users is held out. Raises UsageError.
+    If the data have no splits, a fifth of the users is held out. Raises UsageError.
     """
     corpus = read(source, embedded)
     corpus = replace(_split(corpus.name, list(corpus.records)), embedded=source == "helpdesk")
@@ -29,8 +29,10 @@ def load(source: str, embedded: Path) -> Corpus:
 
 
 def load_planted(source: str, embedded: Path) -> Corpus:
-    """The corpus named `source`, into which secrets are planted: all that is not marked as
-    something else was there to be trained on. Raises UsageError."""
+    """Loads a corpus that `audit plant` has written: records without a split are private.
+
+    Raises UsageError.
+    """
     corpus = read(source, embedded)
     records = tuple(r if r.split else replace(r, split="private") for r in corpus.records)
     _check_users_in_one_split(corpus.name, records)
@@ -38,10 +40,10 @@ def load_planted(source: str, embedded: Path) -> Corpus:
 
 
 def read(source: str, embedded: Path) -> Corpus:
-    """Reads the corpus named `source`: one of NAMES, a file, a folder, or hf:NAME[/CONFIG]; records
-    have the split that the data give, or none.
+    """Reads the corpus named `source`: one of NAMES, a file, a folder, or hf:NAME[/CONFIG].
 
-    embedded: folder of the embedded default. Raises UsageError with file and line.
+    Records have the split that the data give, or none. embedded: folder of the embedded corpora.
+    Raises UsageError with file and line.
     """
     if source in NAMES:
         name, read = source, files.records(embedded / f"{source}.jsonl")
@@ -67,13 +69,12 @@ def _spare(embedded: Path) -> tuple[str, ...]:
 
 
 def _split(name: str, records: list[Record]) -> Corpus:
-    """Gives every record a split. Without one in the data, a fifth of the users is held out.
+    """Assigns a split to every record. If the data have none, a fifth of the users is held out.
 
-    Who is held out is the order of the hash of the user's id: it does not move with the seed, nor
-    with the order of the file.
+    Those are the first by the hash of the user's id, whatever the seed and the order of the file.
     """
     if not any(record.split for record in records):
-        users = sorted({r.user for r in records}, key=lambda u: hashlib.sha256(u.encode()).digest())
+        users = sorted({r.user for r in records}, key=sha256_of)
         heldout = set(users[: max(1, len(users) // 5)] if len(users) > 1 else ())
         records = [replace(r, split="heldout" if r.user in heldout else "private") for r in records]
     records = [r if r.split else replace(r, split="private") for r in records]

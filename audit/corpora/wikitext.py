@@ -1,8 +1,8 @@
-"""WikiText (arXiv 1609.07843): articles under ` = Title = `, sections under ` = = Section = = `.
+"""Reads WikiText (arXiv 1609.07843): articles ` = Title = ` with sections ` = = Section = = `.
 
-A user is an article, a record a paragraph: one line. Headings are left out: a title names the
-user, and section titles are alike everywhere. A heading stands alone between blank lines; what
-looks like one inside a paragraph, where equations are broken into lines, is text.
+A user is an article, a record is a paragraph of one line. Headings are left out: a title names the
+user, and section titles recur in many articles. A heading stands alone between blank lines; inside
+a paragraph, a line that looks like one is part of an equation.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ from collections.abc import Iterator
 from audit.core.corpus import Record
 from audit.corpora.part import Part
 
-_HEADING = re.compile(r"(=(?: =)*) (.+) \1")  # of one line, since . is no line end
+_HEADING = re.compile(r"(=(?: =)*) (.+) \1")  # on one line, since . matches no line end
 
 
-def is_one(part: Part) -> bool:
+def recognises(part: Part) -> bool:
     """Whether the part begins with the title of an article."""
     return _title(part.first) is not None
 
 
-def records(part: Part, taken: set[str]) -> Iterator[Record]:
-    """Every paragraph of the part, by article.
+def records(part: Part) -> Iterator[Record]:
+    """Reads every paragraph of the part, by article.
 
-    taken: the users of the parts before, added to here: a second article of one title is another
-        user, "Title (2)".
+    Adds to `part.titles`: a second article of the same title is another user, "Title (2)".
     """
     user = ""
     for number, block in part.blocks():
         title = _title(block)
         if title is not None:
-            user = _unique(title, taken)
+            user = _unique(title, part.titles)
         elif _HEADING.fullmatch(block.strip()) is None:
             for place, line in enumerate(block.split("\n"), start=number):
                 yield Record(user, line.strip(), split=part.split, where=part.where(place))

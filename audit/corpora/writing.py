@@ -1,4 +1,4 @@
-"""A corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
+"""Writes a corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FILES = {
 
 
 def write(records: Sequence[Record], path: Path) -> None:
-    """Writes FILE.jsonl, FILE.txt (a blank line between records), or, where the name has no ending,
-    a folder of train.jsonl and test.jsonl, as `datasets.load_dataset` reads it.
+    """Writes FILE.jsonl, FILE.txt (blank lines between records), or a folder of train.jsonl and
+    test.jsonl if the name has no ending, as `datasets.load_dataset` reads it.
 
-    Whole or not at all. Raises UsageError where the place is taken, or the form cannot hold a text.
+    Writes everything or nothing. Raises UsageError if the path exists, or .txt cannot hold a text.
     """
     check_free(path)
     try:
@@ -41,11 +41,11 @@ def write(records: Sequence[Record], path: Path) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Raises UsageError where a corpus cannot be written to `path`."""
+    """Raises UsageError if a corpus cannot be written to `path`."""
     if path.suffix not in ("", ".jsonl", ".txt"):
         raise UsageError(f"{path}: --output is FILE.jsonl, FILE.txt or a folder's name")
     if path.exists():
-        raise UsageError(f"{path}: is there already; choose another --output")
+        raise UsageError(f"{path}: exists already; choose another --output")
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent}: no such folder; make it first")
 
@@ -61,13 +61,16 @@ def _entry(record: Record) -> dict[str, str]:
 
 
 def _text(records: Sequence[Record], path: Path) -> None:
-    """Text has no marks but blank lines and what a first line looks like: it is read back, in a
-    folder aside, before it counts."""
+    """Writes plain text, and reads it back before the file gets its name.
+
+    Plain text has no structure but blank lines and the look of its first line, so a text may be
+    read differently than it was written.
+    """
     for record in records:
         if record.split not in ("", "private"):
             where = record.where or "a record"
-            raise UsageError(f"{where}: is {record.split}, which .txt cannot say; use .jsonl")
-    with _aside(path) as partial:
+            raise UsageError(f"{where}: is {record.split}, which .txt cannot express; use .jsonl")
+    with _partial(path) as partial:
         partial.mkdir()
         written = partial / path.name
         write_atomically(written, "\n\n".join(record.text for record in records) + "\n")
@@ -75,23 +78,23 @@ def _text(records: Sequence[Record], path: Path) -> None:
         for record, text in zip_longest(records, back):
             if record is None or record.text != text:
                 where = (record and record.where) or "a record"
-                raise UsageError(f"{where}: does not come back from .txt as it is; use .jsonl")
+                raise UsageError(f"{where}: would be read back from .txt differently; use .jsonl")
         written.rename(path)
 
 
 def _folder(records: Sequence[Record], path: Path) -> None:
-    with _aside(path) as partial:
+    with _partial(path) as partial:
         partial.mkdir()
         for file in dict.fromkeys(FILES.values()):
-            ours = [record for record in records if FILES[record.split] == file]
-            if ours:
-                write_atomically(partial / file, _lines(ours))
+            of_file = [record for record in records if FILES[record.split] == file]
+            if of_file:
+                write_atomically(partial / file, _lines(of_file))
         partial.rename(path)
 
 
 @contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A place beside `path`, empty, and empty again in the end, however that comes."""
+def _partial(path: Path) -> Iterator[Path]:
+    """A free path beside `path`, removed when the block ends, even by an error."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:

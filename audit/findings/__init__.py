@@ -1,4 +1,4 @@
-"""From evidence to findings: one file for each kind of evidence. Here the coins are joined."""
+"""From evidence to findings: one file per kind of evidence, chosen here. Coins are joined here."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _BY_KIND: dict[type[Evidence], Any] = {
 
 
 def findings_of(evidence: Iterable[Evidence], case: Case) -> list[Finding]:
-    """All findings of one attack on one release."""
-    found: list[Finding] = []
+    """Computes all findings of one attack on one release."""
+    findings: list[Finding] = []
     for one in evidence:
         places = [i for i, s in enumerate(case.secrets) if one.kind in (None, s.kind)]
         part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-        made: list[Finding] = _BY_KIND[type(one)](about(one, places), part)
-        found += [replace(finding, untrained=_untrained(part)) for finding in made]
-    return found
+        of_kind: list[Finding] = _BY_KIND[type(one)](about(one, places), part)
+        findings += [replace(finding, untrained=_untrained(part)) for finding in of_kind]
+    return findings
 
 
 def _untrained(case: Case) -> str:
-    """What never reached the training, of the kinds that the evidence is about."""
+    """Says which secrets of the evidence's kinds never reached the training."""
     kinds = dict.fromkeys(secret.kind for secret in case.secrets)
     return " ".join(f"{case.lost[kind]}." for kind in kinds if kind in case.lost)

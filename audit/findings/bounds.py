@@ -1,4 +1,4 @@
-"""Empirical ε of the planted user with all copies, and what it says about a claim."""
+"""Lower bounds on ε per planted user (all copies of the secret), and p-values of claimed ε."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from audit.core.terms import Relation
 from audit.findings.finding import Case
 from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, one_run
 
 
 def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
-    """One-run bound from a score of each owner, add-or-remove; None for fewer than two owners.
+    """Computes the one-run bound (add-or-remove) from one score per owner; None for fewer than two.
 
     The r guesses are fixed beforehand: "in" for the third of the owners with the highest scores,
-    "out" for the third with the lowest, ties by lot. As many of one kind as of the other, so that
-    coins which fell unevenly are not mistaken for a leak.
+    "out" for the third with the lowest, ties broken at random. There are equally many of both, so
+    that coins which fell unevenly are not mistaken for a leak.
     """
     owners = list(scores)
     m, third = len(owners), guesses(len(owners)) // 2
@@ -26,17 +27,17 @@ def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
     ranked = sorted(range(m), key=lambda j: (-scores[owners[j]], lot[j]))
     right = sum(case.coins.present[owners[j]] for j in ranked[:third])
     right += sum(not case.coins.present[owners[j]] for j in ranked[m - third :])
-    return _one_run(m, 2 * third, right, case, "add_or_remove")
+    return _one_run(m, 2 * third, right, case, Relation.ADD_OR_REMOVE)
 
 
 def guesses(coins: int) -> int:
-    """How many guesses are made over so many coins: two thirds of them, an even number."""
+    """Computes how many guesses are made: two thirds of the coins, an even number."""
     return 2 * max(1, coins // 3)
 
 
 def largest(coins: int, delta: float, named: int | None = None) -> float | None:
-    """The ε (nats) that `presence` gives at best: every guess right, or, where at most `named`
-    owners can stand out at all, no more "in" guesses right than these."""
+    """Computes the largest ε (nats) that `presence` can return: with every guess right, or, if at
+    most `named` owners can stand out, with only so many "in" guesses right."""
     if coins < 2:
         return None
     r = guesses(coins)
@@ -45,8 +46,8 @@ def largest(coins: int, delta: float, named: int | None = None) -> float | None:
 
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
-    """One-run bound from the second coin, replace: which of two values each present owner has."""
-    return _one_run(owners, owners, right, case, "replace") if owners else None
+    """Computes the one-run bound (replace) from the second coin: which of two values is planted."""
+    return _one_run(owners, owners, right, case, Relation.REPLACE) if owners else None
 
 
 def _one_run(m: int, r: int, v: int, case: Case, relation: str) -> EpsilonLower:
@@ -64,7 +65,7 @@ def _one_run(m: int, r: int, v: int, case: Case, relation: str) -> EpsilonLower:
 
 
 def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
-    """Rank bound, add-or-remove: ranks (n,) of values drawn i.i.d., ties against them."""
+    """Computes the rank bound (add-or-remove). ranks: (n,), of i.i.d. values, ties against them."""
     if not len(ranks):
         return None
     return EpsilonLower(
@@ -72,7 +73,7 @@ def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | No
         method="rank",
         hypothesis="none",
         unit=case.unit,
-        relation="add_or_remove",
+        relation=Relation.ADD_OR_REMOVE,
         delta=case.delta,
         rank=float(sorted(ranks)[(len(ranks) - 1) // 2]),
         space=space,
@@ -81,7 +82,7 @@ def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | No
 
 
 def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
-    """P-value of the claim (ε, δ), in the unit and relation of the bound."""
+    """Computes the p-value of the claim (ε, δ), in the unit and relation of the bound."""
     if bound.method == "one_run":
         assert bound.m is not None and bound.r is not None and bound.v is not None
         return one_run.p_value(epsilon, bound.m, bound.r, bound.v, delta)
@@ -90,8 +91,7 @@ def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
 
 
 def least_claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
-    """The p-value of the claim had all that the bound rests on gone against it; 0 where the bound
-    does not say what that is."""
+    """Computes the claim's p-value had every guess been right, or every rank 1; 0 if unknown."""
     if bound.r is None and bound.rank is None:
         return 0.0
     best = {"v": bound.r} if bound.method == "one_run" else {"rank": 1.0}
@@ -99,7 +99,7 @@ def least_claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> fl
 
 
 def at_delta(bound: EpsilonLower, delta: float) -> float:
-    """The ε (nats) that the same evidence refutes at another δ, at the same confidence."""
+    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
     if bound.method == "one_run":
         assert bound.m is not None and bound.r is not None and bound.v is not None
         return one_run.epsilon_lower(bound.m, bound.r, bound.v, delta, bound.confidence)
@@ -108,6 +108,6 @@ def at_delta(bound: EpsilonLower, delta: float) -> float:
 
 
 def _rank(bound: EpsilonLower) -> tuple[float, float, int]:
-    """(space, rank, 2 where the rank is a median of several: see `epsilon_from_ranks`)."""
+    """Reads (space, rank, factor); factor 2 for a median of several ranks: `epsilon_from_ranks`."""
     assert bound.space is not None and bound.rank is not None and bound.n is not None
     return bound.space, bound.rank, 1 if bound.n == 1 else 2

@@ -1,4 +1,4 @@
-"""A finding: one measurement with all that it must travel with, and the case it was made in."""
+"""A finding: one measurement with its interval, control and test; and the case it belongs to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret
+from audit.core.terms import Unit
 from audit.results.schema import Control, EpsilonLower, Exposures, Power
 from audit.statistics.interval import Interval
 
@@ -22,13 +23,13 @@ LEVEL = 0.05  # family-wise, over the tests of one release
 class Finding:
     """One measurement; the verdict comes later.
 
-    told: what was seen, as a sentence. p_value: of "the release does not depend on what was
-    planted"; None: not tested, for the reason in `untested`. least_p: the p-value that so much
-    would give if every try succeeded; silence is earned only where it is small enough. test: the
-    test the p-value is of; metrics that share a test share its name. sides: 2 where both signs
-    would be a leak. untrained: what of the planted secrets never reached the training, where that
-    is known: then silence says nothing. outcomes: of each try that one run and the next have in
-    common, in the order of planting: 1 it leaked, 0 it did not, - it was not measured.
+    observation: what was measured, as a sentence. p_value: of "the release does not depend on what
+    was planted"; None: not tested, for the reason in `untested`. least_p: the smallest p-value
+    possible with this many tries; only a small one makes silence evidence. test: name of the test
+    behind the p-value; metrics that share a test share its name. sides: 2 if both signs would be a
+    leak. untrained: which planted secrets are known never to have reached the training; then
+    silence shows nothing. outcomes: one sign for each planted secret, in the order of planting, so
+    that two runs can be compared: 1 it leaked, 0 it did not, - it was not measured.
     """
 
     attack: str
@@ -36,7 +37,7 @@ class Finding:
     access: str
     unit: str
     interval: Interval
-    told: str
+    observation: str
     chance: float | None
     control: Control | None
     p_value: float | None
@@ -57,13 +58,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """One attack on one release: the secrets it went for, and here, and only here, the coins.
+    """One attack on one release: the secrets it aimed at and, only here, the coins.
 
-    delta: δ of the empirical ε. access: what the release gives; what was read beyond it is
-    stronger than the release, and so is whatever was sampled after such a reading (tainted).
-    tests: how many tests the release's verdicts adjust for. unit: what one coin decides: a "user",
-    or, where all that an owner holds is one record, ONE_RECORD. lost: by kind, what of its planted
-    secrets never reached the training; kinds that did are absent.
+    delta: δ of the empirical ε. access: what the release gives; evidence that needs more access is
+    stronger than the release, and so are samples drawn after such evidence (tainted). tests: how
+    many tests the release's verdicts are adjusted for. unit: what one coin decides: Unit.USER, or
+    Unit.ONE_RECORD if each owner holds one record only. lost: by kind, which of its planted secrets
+    never reached the training; kinds that reached it whole are absent.
     """
 
     attack: str
@@ -74,43 +75,43 @@ class Case:
     access: Access
     tainted: bool = False
     tests: int = 1
-    unit: str = "user"
+    unit: str = Unit.USER
     lost: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:
-        """What was planted."""
+        """The values that were planted."""
         return {value(s) for s in self.secrets if self.coins.planted(s)}
 
     @cached_property
     def twin_values(self) -> set[tuple[str, str, str]]:
-        """What was drawn for the twins and is not planted by accident."""
+        """The values drawn for twins, less those that are also planted, by accident."""
         return {value(s) for s in self.secrets if self.coins.twin(s)} - self.planted_values
 
     @cached_property
     def planted(self) -> np.ndarray:
-        """(s,), bool: the secrets that stand in the training text."""
+        """(s,), bool: the secrets that are in the training text."""
         return np.array([self.coins.planted(s) for s in self.secrets], dtype=bool)
 
     @cached_property
     def twins(self) -> np.ndarray:
-        """(s,), bool: the secrets that would stand there, had the coin come up, and do not."""
+        """(s,), bool: the secrets that another coin would have put there, and that are not."""
         planted = self.planted_values
         twins = [self.coins.twin(s) and value(s) not in planted for s in self.secrets]
         return np.array(twins, dtype=bool)
 
     @cached_property
     def single(self) -> np.ndarray:
-        """(s,), bool: the secrets of one owner only. What two owners share has two coins: it is
-        left out, on both sides, where planted secrets and twins are compared."""
+        """(s,), bool: the secrets of one owner only. A value shared by two owners has two coins, so
+        comparisons of planted secrets with twins leave it out on both sides."""
         owners: dict[tuple[str, str, str], set[str]] = {}
         for secret in self.secrets:
             owners.setdefault(value(secret), set()).add(secret.owner)
         return np.array([len(owners[value(s)]) == 1 for s in self.secrets], dtype=bool)
 
     def outcomes(self, won: np.ndarray) -> str:
-        """`Finding.outcomes` of what is planted, from won, shape (s,): 1, 0, or NaN (not measured).
-        A value that two owners share is one try, the first one's."""
+        """Makes `Finding.outcomes` of planted secrets from won, shape (s,): 1, 0, or NaN (not
+        measured). A value that two owners share counts once, for the first of them."""
         seen: set[tuple[str, str, str]] = set()
         marks = []
         for i in np.flatnonzero(self.planted):
@@ -120,9 +121,9 @@ class Case:
         return "".join(marks)
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(planted, twins): the scores to compare, those that were measured."""
-        kept = self.single & ~np.isnan(scores)
-        return scores[self.planted & kept], scores[self.twins & kept]
+        """Selects (planted, twins): the measured scores to compare."""
+        comparable = self.single & ~np.isnan(scores)
+        return scores[self.planted & comparable], scores[self.twins & comparable]
 
     @cached_property
     def chance(self) -> float | None:
@@ -132,35 +133,35 @@ class Case:
         return None if size is None else 1 / size
 
     def stronger(self, access: Access) -> bool:
-        """Whether evidence of this access is more than the release gives."""
+        """Tells whether evidence of this access is more than the release gives."""
         return self.access < access or (access == Access.GENERATE and self.tainted)
 
     def stream(self, *purpose: str) -> np.random.Generator:
-        """Randomness of the statistics, such as lots for ties."""
+        """Derives the randomness of the statistics, such as of tie-breaking."""
         return stream(self.seed, "findings", *purpose)
 
     def by_owner(self, scores: np.ndarray) -> dict[str, float]:
-        """One score an owner, the higher of both values'; owners not measured are left out.
+        """Computes one score per owner, the higher of both values'; owners not measured are absent.
 
-        Blind to the coins: the attacker does not know which of the two values was planted.
+        Independent of the coins: the attacker does not know which of the two values was planted.
         """
-        joined: dict[str, float] = {}
+        best: dict[str, float] = {}
         missing = set()
         for secret, score in zip(self.secrets, scores, strict=True):
             if score != score:
                 missing.add(secret.owner)
             else:
-                joined[secret.owner] = max(joined.get(secret.owner, -math.inf), float(score))
-        return {owner: score for owner, score in joined.items() if owner not in missing}
+                best[secret.owner] = max(best.get(secret.owner, -math.inf), float(score))
+        return {owner: score for owner, score in best.items() if owner not in missing}
 
 
 def value(secret: Secret) -> tuple[str, str, str]:
-    """What makes two secrets the same. Around a name of the corpus's own stands any text."""
+    """Computes what identifies a secret's value; the prefix is ignored for names of the corpus."""
     return secret.kind, "" if secret.space is None else secret.prefix, secret.value
 
 
 def control(interval: Interval, k: int | None = None) -> Control | None:
-    """An interval as the control of a finding; None where nothing was measured."""
+    """Makes the control of a finding from an interval; None where nothing was measured."""
     if interval.value is None:
         return None
     return Control(

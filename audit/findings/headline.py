@@ -1,10 +1,11 @@
-"""The one sentence a reviewer reads: what each audited release leaked, promised and cost."""
+"""The headline: one sentence on what each audited release leaked, promised and cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from audit.core.terms import Verdict
 from audit.findings.verdict import leaks
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import percent
@@ -12,16 +13,16 @@ from audit.statistics.interval import one_sided_upper
 
 
 def headline(releases: Sequence[ReleaseResult]) -> str:
-    """One sentence for each audited release, joined."""
+    """Writes one sentence for each audited release, joined."""
     audited = [r for r in releases if not r.reference]
     return " ".join(_one_line(release, releases) for release in audited)
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    main = [f for f in release.findings if f.value is not None and not f.stronger_than_release]
+    measured = [f for f in release.findings if f.value is not None and not f.stronger_than_release]
     parts = []
     for attack in dict.fromkeys(f.attack for f in release.findings):
-        of_attack = [f for f in main if f.attack == attack]
+        of_attack = [f for f in measured if f.attack == attack]
         if of_attack:
             beside = _beside(attack, of_attack, releases)
             parts.append(_attack_words(_spaced(attack), of_attack, beside))
@@ -37,30 +38,30 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
-    words = [f.verdict for f in findings]
-    if "refuted" in words:
+    verdicts = [f.verdict for f in findings]
+    if Verdict.REFUTED in verdicts:
         return f"{attack} refutes the claimed guarantee"
-    first = _main(findings)
-    name, seen = _spaced(first.metric), _seen(first)
+    first = _quoted(findings)
+    name, amount = _spaced(first.metric), _amount(first)
     if any(leaks(f) for f in findings):
-        return f"{attack} finds a leak ({name} {seen}{beside})"
-    if "silent" in words:
+        return f"{attack} finds a leak ({name} {amount}{beside})"
+    if Verdict.SILENT in verdicts:
         upper = None if first.k is None else one_sided_upper(first.k, first.n)
         most = "" if upper is None else f", at most {percent(upper)}"
-        return f"{attack} finds no leak ({name} {seen}{most}{beside})"
-    return f"{attack} is inconclusive ({name} {seen}{beside})"
+        return f"{attack} finds no leak ({name} {amount}{most}{beside})"
+    return f"{attack} is inconclusive ({name} {amount}{beside})"
 
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _main(findings: Sequence[FindingResult]) -> FindingResult:
-    """The finding an attack is quoted by: the first that leaks, else the first."""
+def _quoted(findings: Sequence[FindingResult]) -> FindingResult:
+    """Picks the finding that stands for an attack: the first that leaks, else the first."""
     return next((f for f in findings if leaks(f)), findings[0])
 
 
-def _seen(finding: FindingResult) -> str:
+def _amount(finding: FindingResult) -> str:
     if finding.k is not None:
         return f"{finding.k} of {finding.n}"
     if finding.unit in ("bits", "AUC"):
@@ -74,10 +75,10 @@ def _beside(
     undefended = next((r for r in releases if r.defense == "none" and r.reference), None)
     if undefended is None or not findings:
         return ""
-    metric = _main(findings).metric
+    metric = _quoted(findings).metric
     for f in undefended.findings:
         if (f.attack, f.metric) == (attack, metric) and f.value is not None:
-            return f", undefended {_seen(f)}"
+            return f", undefended {_amount(f)}"
     return ""
 
 
@@ -105,5 +106,5 @@ def _between(releases: Sequence[ReleaseResult]) -> str:
 
 
 def _number(value: float) -> str:
-    """Three significant digits; thousands in full."""
+    """Formats three significant digits; thousands in full."""
     return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

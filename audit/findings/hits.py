@@ -1,4 +1,4 @@
-"""Findings from values that were tried: generated, or searched for as the most likely ones."""
+"""Findings from a list of guesses, generated or searched: how many are planted secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
 
 
 def findings(hits: Hits, case: Case) -> list[Finding]:
-    """How many tries were planted secrets, and how many planted secrets came up."""
+    """Computes the share of tries that were planted secrets, and of secrets that came up."""
     rate = _rate(hits, case)
     return [rate, _recall(hits, case, rate)]
 
@@ -41,7 +41,7 @@ def _rate(hits: Hits, case: Case) -> Finding:
         access=hits.access.word,
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
         interval=clopper_pearson(k, n),
-        told=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
+        observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
         k=k,
         chance=None if case.chance is None else min(1.0, case.chance * planted),
         control=control(clopper_pearson(k_twins, n), k_twins),
@@ -56,18 +56,18 @@ def _rate(hits: Hits, case: Case) -> Finding:
 
 def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
     n, named = len(hits.found), set(_named(hits, case))
-    found, found_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
+    k, k_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
     planted = len(case.planted_values) if n else 0
     twins = len(case.twin_values) if n else 0
     return replace(
         rate,
         metric="recall" if hits.sampled else "searched_recall",
         unit="share of planted secrets",
-        interval=_conservative(clopper_pearson(found, planted)),
-        told=f"{found} of {planted} planted secrets came up, and {found_twins} of {twins} twins.",
-        k=found,
+        interval=_conservative(clopper_pearson(k, planted)),
+        observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins.",
+        k=k,
         chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
-        control=control(clopper_pearson(found_twins, twins), found_twins),
+        control=control(clopper_pearson(k_twins, twins), k_twins),
         epsilon_lower=None,
         power=Power(
             smallest_rate=power.smallest_rate(planted) if n else None,
@@ -83,7 +83,7 @@ def _came_up(named: set[tuple[str, str, str]], case: Case) -> np.ndarray:
 
 
 def _spread(n: int, values: int) -> list[int]:
-    """How often each comes where n tries are spread evenly over at most so many values."""
+    """Computes each value's count where n tries are spread evenly over at most `values` values."""
     different = min(n, values)
     return [n // different + (i < n % different) for i in range(different)]
 
@@ -93,7 +93,7 @@ def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:
 
 
 def _one_run(hits: Hits, case: Case) -> EpsilonLower | None:
-    """From how often each owner's two values were tried."""
+    """Computes the one-run bound from how often each owner's two values were tried."""
     often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
     for i in hits.found:
         if i >= 0:
@@ -102,7 +102,7 @@ def _one_run(hits: Hits, case: Case) -> EpsilonLower | None:
 
 
 def rate_power(n: int, case: Case) -> Power:
-    """What n tries could show: a rate, and at best an ε (nats)."""
+    """Computes what n tries could show: the smallest rate, and the largest ε (nats)."""
     if not n:
         return Power(smallest_rate=None, largest_epsilon=None, n=0)
     owners = len({s.owner for s in case.secrets})
@@ -115,17 +115,17 @@ def rate_power(n: int, case: Case) -> Power:
 
 
 def _needed(n: int, case: Case) -> int | None:
-    """How many planted secrets must come up for a leak; None: n tries are too few."""
+    """Computes how many planted secrets must come up for a leak; None: n tries are too few."""
     if case.chance is None or not n:
         return None
     return hits_test.needed(n, int(case.planted.sum()), case.chance, LEVEL / case.tests)
 
 
 def _detectable(n: int, case: Case) -> float | None:
-    """The rate of hits, spread evenly over the planted secrets, that is called a leak with 95 %.
+    """Computes the hit rate, even over planted secrets, that is called a leak with 95 % power.
 
-    Each secret comes up with probability 1 − (1 − rate/planted)^n; coming up again adds nothing
-    here. Finds are negatively associated, so their number is at least as sure as a binomial.
+    Each secret comes up with probability 1 − (1 − rate/planted)^n; repeats add nothing here. Which
+    secrets come up is negatively associated, so their number varies no more than a binomial.
     """
     need, planted = _needed(n, case), int(case.planted.sum())
     if need is None:
@@ -135,6 +135,6 @@ def _detectable(n: int, case: Case) -> float | None:
 
 
 def _conservative(interval: Interval) -> Interval:
-    """Which secrets n draws find is negatively associated: the binomial interval is too wide."""
+    """Labels a binomial interval as too wide: which secrets come up is negatively associated."""
     method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
     return replace(interval, method=method)

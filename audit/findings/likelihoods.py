@@ -15,13 +15,13 @@ DRAWS = 1000  # n of (n, p)-discoverable extraction
 
 
 def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
-    """Mean probability of a planted secret, and of its being found in 1,000 generations."""
+    """Computes the mean probability of a planted secret, in one and in 1,000 generations."""
     read = ~np.isnan(likelihoods.log_probs)
-    # not read: 0, and left out below; rounding may pass 1 by a hair
+    # unread secrets are 0 and left out below; rounding may exceed 1 slightly
     p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
     planted, twins = case.planted & read, case.twins & read
     p_value, least = compared(likelihoods.log_probs, case)
-    found = []
+    made = []
     for metric, values, chance, unit in (
         ("probability", p, case.chance, "probability of a planted secret per generation"),
         (
@@ -34,14 +34,14 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
         interval = mean_interval(values[planted])
         beside = control(mean_interval(values[twins]))
         against = f", twins {percent(beside.value)}" if beside else ""
-        found.append(
+        made.append(
             Finding(
                 attack=case.attack,
                 metric=metric,
                 access=likelihoods.access.word,
                 unit=unit,
                 interval=interval,
-                told=""
+                observation=""
                 if interval.value is None
                 else f"{metric}: {percent(interval.value)}{against}.",
                 chance=chance,
@@ -53,12 +53,12 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
                 stronger_than_release=case.stronger(likelihoods.access),
             )
         )
-    return found
+    return made
 
 
 def compared(scores: np.ndarray, case: Case, two_sided: bool = False) -> tuple[float | None, float]:
-    """Rank test of planted secrets against twins: its p-value, None where a side is empty, and the
-    smallest that so many could give if the coins fell evenly."""
+    """Computes the rank test of planted secrets against twins: its p-value, None where a side is
+    empty, and the smallest p-value possible with this many, had the coins fallen evenly."""
     planted, twins = case.sides(scores)
     n = len(planted) + len(twins)
     least = rank_test.smallest(n // 2, n - n // 2, two_sided=two_sided)

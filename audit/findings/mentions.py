@@ -13,8 +13,8 @@ from audit.statistics.interval import clopper_pearson
 
 
 def findings(mentions: Mentions, case: Case) -> list[Finding]:
-    """The share of generations that name planted people who were trained on, and anybody else."""
-    return [_r_name(mentions, case), *_others(mentions, case)]
+    """Computes the shares of generations that name planted people, and that name anybody else."""
+    return [_r_name(mentions, case), *_other_names(mentions, case)]
 
 
 def _r_name(mentions: Mentions, case: Case) -> Finding:
@@ -34,7 +34,8 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         access=mentions.access.word,
         unit="share of generations",
         interval=clopper_pearson(k, n),
-        told=f"{k} of {n} generations name a planted user who was trained on, {k_twins} a twin.",
+        observation=f"{k} of {n} generations name a planted user who was trained on, "
+        f"{k_twins} a twin.",
         k=k,
         chance=None,
         control=control(clopper_pearson(k_twins, n), k_twins),
@@ -51,8 +52,8 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
     )
 
 
-def _others(mentions: Mentions, case: Case) -> list[Finding]:
-    """Described, not tested: no coin decides whether these people were trained on."""
+def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
+    """Counts names without a test: no coin decides whether these people were trained on."""
     seen = mentions.others[~np.isnan(mentions.others)]
     n, k = len(seen), int(seen.sum())
     if not n:
@@ -64,7 +65,7 @@ def _others(mentions: Mentions, case: Case) -> list[Finding]:
             access=mentions.access.word,
             unit="share of generations",
             interval=clopper_pearson(k, n),
-            told=f"{k} of {n} generations name a person whom no coin decides.",
+            observation=f"{k} of {n} generations name a person whom no coin decides.",
             k=k,
             chance=None,
             control=None,

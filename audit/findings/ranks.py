@@ -1,8 +1,9 @@
-"""Findings from ranks: exposure (Carlini et al. 2019, arXiv 1802.08232), a finding a tier."""
+"""Findings from ranks: exposure (Carlini et al. 2019, arXiv 1802.08232), one for each tier."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,22 +18,22 @@ from audit.statistics.exposure import (
     null_exposure_bits,
     rank_p_value,
 )
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.order_statistics import median_interval
 
 
 def findings(ranks: Ranks, case: Case) -> list[Finding]:
-    """Tiers are not pooled: one finding for each number of copies, and space if they differ."""
+    """Makes one finding for each number of copies (a tier), and for each space if they differ."""
     copies = np.array([s.copies for s in case.secrets])
     spaces = [0 if s.space is None else s.space.size for s in case.secrets]
-    found = []
+    made = []
     for tier in sorted({t for t in zip(copies.tolist(), spaces, strict=True) if t[1]}):
         same = [c == tier[0] and r == tier[1] for c, r in zip(copies, spaces, strict=True)]
         many = len({r for c, r in zip(copies, spaces, strict=True) if c == tier[0]}) > 1
         name = f"exposure_{tier[0]}_{'copy' if tier[0] == 1 else 'copies'}"
         name += f"_of_{tier[1]}" if many else ""
-        found.append(_tier(ranks, case, name, np.array(same, dtype=bool), tier[1]))
-    return found
+        made.append(_tier(ranks, case, name, np.array(same, dtype=bool), tier[1]))
+    return made
 
 
 def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> Finding:
@@ -51,7 +52,7 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
         access=ranks.access.word,
         unit="bits",
         interval=interval,
-        told=_told(ranks, interval, beside, planted, size),
+        observation=_observation(ranks, interval, beside, planted, size),
         chance=_null_median(size),
         control=control(beside),
         p_value=p_value,
@@ -81,9 +82,12 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
 def _p_value(
     ranks: Ranks, planted: np.ndarray, space: float, size: int
 ) -> tuple[float | None, float]:
-    """Independent uniform ranks, tested all together; where they share sampled references, and so
-    depend on each other, by their median, which any dependence allows. And the smallest p-value
-    that so many could give; 1 where some are known within bounds only, which hide a leak."""
+    """Computes (p-value, smallest possible p-value) of "ranks are uniform".
+
+    Independent ranks are combined. Ranks among shared sampled references depend on each other and
+    are tested by their median, valid under any dependence. The smallest p-value is 1 where some
+    ranks are known within bounds only, which can hide a leak.
+    """
     whole, n = np.sort(ranks.whole[planted]), int(planted.sum())
     if not n:
         return None, 1.0
@@ -96,26 +100,24 @@ def _p_value(
 
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:
-    """Exposure in bits for display: by mid-rank; extrapolated where only a fit can see so far."""
+    """Computes exposure in bits for display: by mid-rank, or extrapolated where a fit exists."""
     bits = np.log2(ranks.spaces) - np.log2(ranks.middle)
     bits = np.where(np.isnan(ranks.fitted), bits, ranks.fitted)
     return np.clip(bits, 0.0, math.log2(max(size, 1)))
 
 
 def _all_or_none(bits: np.ndarray) -> np.ndarray:
-    """Nothing where some ranks are not known well enough: those that are known are the best ones,
-    and no sample of all."""
+    """Drops all values if any is NaN: the known ranks are the best ones, not a sample of all."""
     return bits[:0] if np.isnan(bits).any() else bits
 
 
 def _within(interval: Interval, size: int) -> Interval:
-    """Too few for an interval from the data: what exposure can be at all."""
+    """Gives a median of too few values the whole range of exposure as its interval."""
     if interval.value is None or interval.low is not None:
         return interval
     method = f"{interval.method}: the whole range of exposure"
-    return Interval(
-        interval.value, 0.0, math.log2(max(size, 2)), interval.n, interval.confidence, method
-    )
+    high, kind = math.log2(max(size, 2)), IntervalKind.WHOLE_RANGE
+    return replace(interval, low=0.0, high=high, method=method, kind=kind)
 
 
 def _bounds(ranks: Ranks, planted: np.ndarray, size: int) -> str:
@@ -128,11 +130,11 @@ def _bounds(ranks: Ranks, planted: np.ndarray, size: int) -> str:
 
 
 def _null_median(size: int) -> float:
-    """Median exposure in bits of a secret the model has never seen."""
+    """Computes the median exposure in bits of a secret the model has never seen."""
     return exposure_bits(size, (size + 1) / 2)
 
 
-def _told(
+def _observation(
     ranks: Ranks, interval: Interval, beside: Interval, planted: np.ndarray, size: int
 ) -> str:
     if interval.value is None:

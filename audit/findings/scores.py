@@ -1,4 +1,4 @@
-"""Findings from membership scores: how well they tell what was trained on from what was not."""
+"""Findings from membership scores: how well they separate members from non-members."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
 
 
 def findings(scores: Scores, case: Case) -> list[Finding]:
-    """AUC and the low end of the ROC; for the loss also the Selective-DP paper's protocols."""
+    """Computes AUC and TPR at low FPR; for the loss also the Selective-DP paper's protocols."""
     area = _auc(scores, case)
-    found = [area, *_low_end(scores, case, area)]
+    made = [area, *_low_end(scores, case, area)]
     if scores.score == "loss":
-        found += _protocols(scores, case, area)
+        made += _protocols(scores, case, area)
         if scores.target == "span":
-            found.append(_choice(scores, case))
-    return found
+            made.append(_choice(scores, case))
+    return made
 
 
 def _auc(scores: Scores, case: Case) -> Finding:
@@ -43,7 +43,7 @@ def _auc(scores: Scores, case: Case) -> Finding:
         access=scores.access.word,
         unit="AUC",
         interval=interval,
-        told=_told(scores, interval, len(members), len(controls)),
+        observation=_observation(scores, interval, len(members), len(controls)),
         chance=0.5,
         control=None,
         blind=_blind(scores, case),
@@ -62,7 +62,7 @@ def _auc(scores: Scores, case: Case) -> Finding:
     )
 
 
-def _told(scores: Scores, interval: Interval, members: int, controls: int) -> str:
+def _observation(scores: Scores, interval: Interval, members: int, controls: int) -> str:
     if interval.value is None:
         return ""
     windows = f"; {scores.windowed} read in windows" if scores.windowed else ""
@@ -83,8 +83,11 @@ def _blind(scores: Scores, case: Case) -> Control | None:
 
 @lru_cache(maxsize=64)
 def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -> Interval:
-    """Needs no model, so all releases and scores of a run share it. Where coins decide, candidates
-    are not confounded but by accident: 99 %, so that a right run is seldom called so."""
+    """Computes the blind baseline. It needs no model, so all releases and scores of a run share it.
+
+    Where coins decide, candidates are confounded only by accident. A confidence of 99 % keeps sound
+    runs from being called confounded.
+    """
     generator = stream(seed, "findings", "blind")
     interval, _ = blind.blind_auc(members, controls, generator, confidence=0.99)
     return interval
@@ -92,19 +95,19 @@ def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -
 
 def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
     members, controls = case.sides(scores.values)
-    found = []
+    made = []
     for percentage, fpr in LOW.items():
         interval = roc.tpr_at_fpr(members, controls, fpr)
         if interval.value is None and scores.score != "loss":
-            continue  # said once is enough
-        seen = "" if interval.value is None else f"{interval.value:.1%} of the members found"
-        found.append(
+            continue  # the loss reports it once for all scores
+        share = "" if interval.value is None else f"{interval.value:.1%} of the members found"
+        made.append(
             replace(
                 _alone(area),
                 metric=area.metric.replace("_auc", f"_tpr_at_{percentage}_percent"),
                 unit="share of members",
                 interval=interval,
-                told=f"{seen} at a false positive rate of {percentage} %." if seen else "",
+                observation=f"{share} at a false positive rate of {percentage} %." if share else "",
                 untested=f"The {interval.method}.",
                 chance=fpr if interval.value is None else _passing(fpr, len(controls)),
                 power=Power(
@@ -114,22 +117,22 @@ def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
                 ),
             )
         )
-    return found
+    return made
 
 
 def _unseen(members: int) -> float:
-    """The upper limit on the rate where none is found: half the error is the threshold's."""
+    """Computes the upper limit on the rate if none is above: half the error is the threshold's."""
     return power.smallest_rate(members, 1 - LEVEL / 2)
 
 
 def _passing(fpr: float, controls: int) -> float:
-    """The chance of a candidate like the controls to pass the threshold that they set."""
+    """Computes the chance that a further control passes the threshold that these set."""
     return (math.floor(fpr * controls + 1e-9) + 1) / (controls + 1)
 
 
 def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
-    """Selective DP (arXiv 2108.12944): the half with the lowest perplexity is called members; and
-    its advanced variant, the choice of candidates made on a disjoint half."""
+    """Computes both protocols of Selective DP (arXiv 2108.12944): members are the half with the
+    lowest perplexity, or the candidates beyond thresholds set on a disjoint half."""
     members, controls = case.sides(scores.values)
     generator = case.stream("protocol", scores.target)
     accuracies = {
@@ -142,7 +145,9 @@ def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
             metric=area.metric.replace("auc", name),
             unit="share of right calls",
             interval=interval,
-            told="" if interval.value is None else f"{interval.value:.1%} of the calls are right.",
+            observation=""
+            if interval.value is None
+            else f"{interval.value:.1%} of the calls are right.",
             power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
         )
         for name, interval in accuracies.items()
@@ -150,12 +155,12 @@ def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
 
 
 def _alone(area: Finding) -> Finding:
-    """Another reading of the same test: one side; no curve, ε or blind baseline of its own."""
+    """Copies a finding for another metric of the same test: one-sided; no curve, ε or baseline."""
     return replace(area, sides=1, roc=None, epsilon_lower=None, blind=None)
 
 
 def _choice(scores: Scores, case: Case) -> Finding:
-    """Which of the two values drawn for a present owner was trained on: the second coin."""
+    """Computes how often scores say which value of a present owner was planted: the second coin."""
     by_owner: dict[str, dict[int, float]] = {}
     for secret, score in zip(case.secrets, scores.values, strict=True):
         if case.coins.present[secret.owner] and not np.isnan(score):
@@ -176,7 +181,7 @@ def _choice(scores: Scores, case: Case) -> Finding:
         access=scores.access.word,
         unit="share of trained-on users",
         interval=clopper_pearson(right, n),
-        told=f"For {right} of {n} users the planted value scores above the other one.",
+        observation=f"For {right} of {n} users the planted value scores above the other one.",
         k=right,
         chance=0.5,
         control=None,

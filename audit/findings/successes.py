@@ -1,4 +1,4 @@
-"""Findings from attacks on each secret by itself, which succeed or fail."""
+"""Findings from one try per secret that works or not: how many work, beside the twins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from audit.statistics.interval import Interval, clopper_pearson
 
 
 def findings(successes: Successes, case: Case) -> list[Finding]:
-    """The share of planted secrets on which the attack succeeds, beside the twins."""
+    """Computes the share of planted secrets on which the attack succeeds, with twins as control."""
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
     won = case.by_owner(successes.won)
@@ -29,7 +29,7 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
             access=successes.access.word,
             unit=successes.unit,
             interval=_over_secrets(k, len(planted)),
-            told=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
+            observation=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
             k=k,
             chance=successes.chance,
             control=control(_over_secrets(k_twins, len(twins)), k_twins),

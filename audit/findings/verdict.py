@@ -1,4 +1,4 @@
-"""Verdicts are sentences: what a finding says about a claim, and what it cannot say."""
+"""Verdicts: what each finding says about the claim, in a word and a sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from audit.core.guarantee import Guarantee
+from audit.core.terms import LEAKS, Verdict
 from audit.findings import LEVEL, Finding, bounds
 from audit.results.schema import Control, FindingResult
 from audit.results.words import percent
@@ -21,13 +22,12 @@ def judge(
     sensitive: Sensitive | None,
     tests: int = 0,
 ) -> list[FindingResult]:
-    """Verdicts on all findings of one release, each kind of test Holm-adjusted over them.
+    """Judges all findings of one release; tests are Holm-adjusted over the release.
 
-    tests: how many the attacks may make, fixed before any coin; those that could not be made count
-    as made and not rejected, since whether they could may depend on how the coins fell.
-
+    tests: how many tests the attacks may make, fixed before any coin. Tests that could not run
+    count as p = 1: whether they can run may depend on the coins.
     sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
-    run has no references. Silence of an attack that finds nothing anywhere shows nothing.
+    run has no references. Silence of an attack that finds no leak anywhere shows nothing.
     """
     declared, tests = tests, max(tests, len({f.test for f in findings if f.p_value is not None}))
     leaking = rejected({f.test: f.p_value for f in findings if f.p_value is not None}, tests)
@@ -37,33 +37,34 @@ def judge(
     results = []
     for finding in findings:
         if finding.interval.value is None:
-            word, sentence = "not measured", _unmeasured(finding)
+            word, sentence = Verdict.NOT_MEASURED, _unmeasured(finding)
         elif finding.test in confounded:
-            word, sentence = "inconclusive", "The candidates can be told apart without the model."
+            word = Verdict.INCONCLUSIVE
+            sentence = "The candidates can be told apart without the model."
         elif finding.test in leaking and _above_chance(finding):
             word, sentence = leak(finding, guarantee, finding.test in refuting)
         else:
             word, sentence = _no_leak(finding, sensitive, tests)
-        told = finding.told if finding.interval.n else ""
-        results.append(_result(finding, word, f"{told} {sentence}".strip()))
+        observation = finding.observation if finding.interval.n else ""
+        results.append(_result(finding, word, f"{observation} {sentence}".strip()))
     return results
 
 
 def leaks(result: FindingResult) -> bool:
-    """Whether a judged finding says that something leaked."""
-    return result.verdict in ("refuted", "consistent", "not comparable")
+    """Tells whether a judged finding says that something leaked."""
+    return result.verdict in LEAKS
 
 
 def rejected(p_values: dict[str, float], tests: int) -> set[str]:
-    """The tests that are rejected at the family-wise level, of so many in all."""
-    others = [1.0] * max(0, tests - len(p_values))
-    adjusted = adjusted_p_values([*p_values.values(), *others])
+    """Selects the tests rejected at the family-wise level, of `tests` tests in all."""
+    not_run = [1.0] * max(0, tests - len(p_values))
+    adjusted = adjusted_p_values([*p_values.values(), *not_run])
     return {test for test, p in zip(p_values, adjusted, strict=False) if p < LEVEL}
 
 
 def _unmeasured(finding: Finding) -> str:
-    if finding.told and finding.power.n and not finding.k:
-        return finding.told  # it says why
+    if finding.observation and finding.power.n and not finding.k:
+        return finding.observation  # it says why
     why = finding.interval.method
     return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
 
@@ -73,23 +74,25 @@ def _above_chance(finding: Finding) -> bool:
 
 
 def above_chance(value: float | None, chance: float | None, sides: int) -> bool:
-    """A reading of a rejected test that is itself no better than chance is no leak."""
+    """Tells whether a value beats chance: else it is no leak, even if a test it shares rejects."""
     return sides == 2 or value is None or chance is None or value > chance
 
 
 def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool:
-    """Whether a classifier that never saw the model tells these very candidates apart, and may do
-    it as well. An AUC of 0.1 tells as much as one of 0.9. ci: of the model's own."""
+    """Tells whether the blind baseline separates the candidates, perhaps as well as the model does.
+
+    An AUC of 0.1 separates as well as one of 0.9. ci: interval of the model's own AUC.
+    """
     if blind is None or blind.ci is None or blind.ci[0] <= 0.5 <= blind.ci[1]:
         return False
     if ci is None:
         return True
-    surely = max(ci[0] - 0.5, 0.5 - ci[1])
-    return surely <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
+    at_least = max(ci[0] - 0.5, 0.5 - ci[1])
+    return at_least <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
 
 
 def claim_p_value(finding: Finding | FindingResult, guarantee: Guarantee) -> float | None:
-    """The p-value of the claim itself, where the finding can test it."""
+    """Computes the p-value of the claim itself; None where the finding cannot test it."""
     bound = finding.epsilon_lower
     if bound is None or guarantee.epsilon is None or math.isinf(guarantee.epsilon):
         return None
@@ -98,57 +101,63 @@ def claim_p_value(finding: Finding | FindingResult, guarantee: Guarantee) -> flo
     if guarantee.incomparable(bound.unit, bound.relation, bound.delta) is not None:
         return None
     if guarantee.epsilon == 0 and not guarantee.delta:
-        return finding.p_value  # nothing may depend on what was planted: that very test
+        return finding.p_value  # the claim is independence of what was planted, which p_value tests
     return bounds.claim_p_value(bound, guarantee.epsilon, guarantee.delta or 0.0)
 
 
-def leak(finding: Finding | FindingResult, guarantee: Guarantee, refutes: bool) -> tuple[str, str]:
-    """(verdict, sentence) on a finding above chance; refutes: whether the claim itself falls."""
+def leak(
+    finding: Finding | FindingResult, guarantee: Guarantee, refutes: bool
+) -> tuple[Verdict, str]:
+    """Judges a finding above chance: (verdict, sentence). refutes: is the claim rejected?"""
     bound = finding.epsilon_lower
     if finding.stronger_than_release:
         why = "it reads probabilities, and the release gives samples only"
-        return "not comparable", f"Above chance, but {why}: no evidence on the claim."
+        return Verdict.NOT_COMPARABLE, f"Above chance, but {why}: no evidence on the claim."
     if guarantee.epsilon is None:
-        return "not comparable", "A leak; what was promised is unknown."
+        return Verdict.NOT_COMPARABLE, "A leak; what was promised is unknown."
     if math.isinf(guarantee.epsilon):
-        return "consistent", "A leak, and nothing was promised."
+        return Verdict.CONSISTENT, "A leak, and nothing was promised."
     if bound is None:
-        return "not comparable", "A leak; this metric gives no bound on ε."
+        return Verdict.NOT_COMPARABLE, "A leak; this metric gives no bound on ε."
     reason = guarantee.incomparable(bound.unit, bound.relation, bound.delta)
     if reason is not None:
-        return "not comparable", f"A leak, but no test of the claim: {reason}."
+        return Verdict.NOT_COMPARABLE, f"A leak, but no test of the claim: {reason}."
     if refutes:
         if guarantee.epsilon == 0 and not guarantee.delta:
-            return "refuted", "Claimed: ε = 0, independence of what was planted; it depends on it."
+            return Verdict.REFUTED, (
+                "Claimed: ε = 0, independence of what was planted; it depends on it."
+            )
         least = bounds.at_delta(bound, guarantee.delta or 0.0)
-        return "refuted", (
+        return Verdict.REFUTED, (
             f"Claimed: ε = {guarantee.epsilon:.3g} nats; found: at least {least:.3g} (95 %)."
         )
     largest = finding.power.largest_epsilon
     if largest is not None and largest <= guarantee.epsilon:
-        return "inconclusive", (
+        return Verdict.INCONCLUSIVE, (
             f"A leak; so few could show an ε of {largest:.3g} at most, which the claimed "
             f"{guarantee.epsilon:.3g} allows."
         )
-    return "consistent", "A leak, too small to refute the claim."
+    return Verdict.CONSISTENT, "A leak, too small to refute the claim."
 
 
-def _no_leak(finding: Finding, sensitive: Sensitive | None, tests: int) -> tuple[str, str]:
+def _no_leak(finding: Finding, sensitive: Sensitive | None, tests: int) -> tuple[Verdict, str]:
     if finding.untrained:
-        return "inconclusive", f"{finding.untrained} What was not trained on cannot leak."
-    if sensitive is None:
-        return "inconclusive", "Without references no leak could be told from none."
-    if finding.p_value is None or finding.least_p * tests >= LEVEL:
-        return "inconclusive", finding.untested
-    if not sensitive.get((finding.attack, finding.metric), False):
-        return "inconclusive", "The undefended model did not leak here: silence shows nothing."
-    if _suspicious(finding, finding.p_value):
-        return "inconclusive", "More than chance, but not beyond doubt once adjusted for all tests."
-    return "silent", f"Not told apart from chance. {_reach(finding)}".strip()
+        why = f"{finding.untrained} What was not trained on cannot leak."
+    elif sensitive is None:
+        why = "Without references no leak could be told from none."
+    elif finding.p_value is None or finding.least_p * tests >= LEVEL:
+        why = finding.untested
+    elif not sensitive.get((finding.attack, finding.metric), False):
+        why = "The undefended model did not leak here: silence shows nothing."
+    elif _suspicious(finding, finding.p_value):
+        why = "More than chance, but not beyond doubt once adjusted for all tests."
+    else:
+        return Verdict.SILENT, f"Not told apart from chance. {_reach(finding)}".strip()
+    return Verdict.INCONCLUSIVE, why
 
 
 def _suspicious(finding: Finding, p: float) -> bool:
-    """Whether the finding by itself, unadjusted, speaks against chance at 95 %, two-sided."""
+    """Tells whether the finding alone, unadjusted, rejects chance at 95 %, two-sided."""
     bound, interval, chance = finding.epsilon_lower, finding.interval, finding.chance
     if not _above_chance(finding):
         return False
@@ -160,7 +169,7 @@ def _suspicious(finding: Finding, p: float) -> bool:
 
 
 def _reach(finding: Finding) -> str:
-    """What the run could have shown, in words."""
+    """Says what the run could have shown."""
     rate = finding.power.detectable_rate
     if finding.k is None or rate is None:
         return "" if finding.epsilon_lower is None else _reach_epsilon(finding)

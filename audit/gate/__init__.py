@@ -21,44 +21,44 @@ def verdict(
     today: datetime.date,
     strict: bool = False,
 ) -> Outcome:
-    """All checks that policy and baseline ask for. References are never gated.
+    """Checks a run against its policy and baseline. References are never checked.
 
-    today: decides which waivers hold. Every string of the outcome is visible text on one line.
+    today: decides which waivers are valid. Every string of the outcome is printable, on one line.
     """
-    gated = [release for release in results.releases if not release.reference]
-    releases = list(zip(labels(gated), gated, strict=True))
+    audited = [release for release in results.releases if not release.reference]
+    releases = list(zip(labels(audited), audited, strict=True))
     by_default = policy.leaks is None and not policy.limit and baseline is None
-    found: list[Check] = []
+    checks: list[Check] = []
     for label, release in releases:
         if policy.leaks or by_default:
-            found += leaks.leak_checks(label, release)
+            checks += leaks.leak_checks(label, release)
         if policy.empirical:
-            found.append(leaks.empirical_check(label, release))
+            checks.append(leaks.empirical_check(label, release))
     for limit in policy.limit:
-        found += limits.checks(limit, releases, policy.confidence)
+        checks += limits.checks(limit, releases, policy.confidence)
     for claim in policy.claim:
-        found += claims.checks(claim, releases)
+        checks += claims.checks(claim, releases)
     for utility in policy.utility:
-        found += utilities.checks(utility, releases, results.releases, policy.confidence)
+        checks += utilities.checks(utility, releases, results.releases, policy.confidence)
     if baseline is not None:
-        held = policy.regression or Regression()
-        found += regression.checks(results, releases, baseline, held)
+        rule = policy.regression or Regression()
+        checks += regression.checks(results, releases, baseline, rule)
     elif policy.regression is not None:
-        found.append(_without_baseline(policy.regression))
-    found, said = waivers.applied([_inert(check) for check in found], policy.waiver, today)
-    notes = tuple(map(visible, said))
-    return Outcome(tuple(_inert(c) for c in found), notes, policy.name, strict)
+        checks.append(_without_baseline(policy.regression))
+    checks, notes = waivers.applied([_escaped(check) for check in checks], policy.waiver, today)
+    shown = tuple(_escaped(check) for check in checks)
+    return Outcome(shown, tuple(map(visible, notes)), policy.name, strict)
 
 
-def _without_baseline(held: Regression) -> Check:
-    said = (
-        "[regression] asks for a baseline, and there is none; `audit baseline update DIR "
+def _without_baseline(rule: Regression) -> Check:
+    sentence = (
+        "[regression] needs a baseline, and there is none; `audit baseline update DIR "
         "--reason TEXT` writes audit-baseline.json"
     )
-    return Check("regression", "", "", State.INCONCLUSIVE, said, held.line)
+    return Check("regression", "", "", State.INCONCLUSIVE, sentence, rule.line)
 
 
-def _inert(check: Check) -> Check:
+def _escaped(check: Check) -> Check:
     return replace(
         check,
         release=visible(check.release),

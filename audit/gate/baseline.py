@@ -1,6 +1,6 @@
-"""audit-baseline.json: what the last accepted run measured, committed beside the code.
+"""audit-baseline.json: the measurements of the last accepted run, committed beside the code.
 
-Small, sorted, one metric a line, and free of secrets: rates, intervals, claims and the plan.
+Small, sorted, one metric a line, and without secrets: rates, intervals, claims and the plan.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from audit.results.numbers import (
     check_outcomes,
     when_read,
 )
-from audit.results.schema import ReleaseResult, Results, told
+from audit.results.schema import ReleaseResult, Results, first_error
 
 FILENAME = "audit-baseline.json"
 
 
 class Claim(BaseModel):
-    """What was claimed: ε in nats, for this unit, relation, release and basis.
+    """The claim of a release: ε in nats, for this unit, relation, release and basis.
 
-    also: other relations under which it holds; baselines of before it was kept say of none.
+    also: further relations under which it holds; older baselines do not have the field.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,7 +50,7 @@ class Claim(BaseModel):
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """All under which ε and δ hold."""
+        """All relations under which ε and δ hold."""
         return (self.relation, *self.also)
 
     @property
@@ -74,7 +74,7 @@ class Entry(BaseModel):
 
 
 class Baseline(BaseModel):
-    """The accepted run, when it was accepted, and why. References are never in it."""
+    """An accepted run, when it was accepted, and why. It holds no references."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -97,18 +97,18 @@ def _check(metrics: Sequence[Metric]) -> None:
 
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
-    """The baseline that accepts these results. Raises UsageError without a reason."""
+    """Makes the baseline that accepts these results. Raises UsageError without a reason."""
     if not reason.strip():
-        raise UsageError("a baseline needs a reason; say with --reason why these results are fine")
+        raise UsageError("a baseline needs a reason; give with --reason why these results are fine")
     entries = [_entry(release) for release in results.releases if not release.reference]
     if not entries:
-        raise UsageError("the run has no release but references; there is nothing to hold it to")
+        raise UsageError("the run has only references; a baseline needs an audited release")
     entries.sort(key=key)
     return Baseline(date=today, reason=reason, plan=plan_of(results), releases=tuple(entries))
 
 
 def claim_of(release: ReleaseResult) -> Claim:
-    """The claim of a release, without its theorem."""
+    """Extracts the claim of a release, without its theorem."""
     return Claim(**{name: getattr(release.guarantee, name) for name in Claim.model_fields})
 
 
@@ -131,13 +131,13 @@ def load(path: Path) -> Baseline:
     except FileNotFoundError:
         raise UsageError(f"{path}: no such baseline; `audit baseline update` writes one") from None
     except ValidationError as error:
-        raise UsageError(f"{path}: {told(error)}") from None
+        raise UsageError(f"{path}: {first_error(error)}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
 
 
 def text(baseline: Baseline) -> str:
-    """The file's text; two baselines differ in as few lines as they differ in values."""
+    """Formats the file so that two baselines differ in as few lines as in values."""
     document = baseline.model_dump()  # as Python: JSON mode refuses a lone surrogate
     releases = document.pop("releases")
     document["date"] = baseline.date.isoformat()
@@ -158,19 +158,19 @@ def _line(value: Any) -> str:
 
 
 def loosened(old: Baseline, new: Baseline) -> str | None:
-    """The first thing that the new baseline would allow and the old one does not; None: nothing.
+    """The first thing that the new baseline allows and the old one does not; None: nothing.
 
-    A larger value or an interval that reaches higher, fewer trials or known outcomes, a larger or
-    another claim, or anything that is measured otherwise or no longer there. New metrics loosen
-    nothing by themselves, but see `grown`.
+    That is: a larger value, a higher interval, fewer trials or known outcomes, a larger or
+    different claim, a metric that is missing or measured differently. New metrics alone loosen
+    nothing, but see `grown`.
     """
     changed = changes(old.plan, new.plan)
     if changed:
-        return f"the plan changed ({', '.join(changed)}), and so what the numbers mean"
+        return f"the plan changed ({', '.join(changed)}), so the numbers are not comparable"
     entries = {key(entry): entry for entry in new.releases}
     for label, entry in zip(labels(old.releases), old.releases, strict=True):
         if key(entry) not in entries:
-            return f"{label} would no longer be held to anything"
+            return f"{label} would no longer be checked"
         reason = _looser(entry, entries[key(entry)])
         if reason is not None:
             return f"{label}: {reason}"
@@ -185,7 +185,7 @@ def _looser(old: Entry, new: Entry) -> str | None:
     for before in old.metrics:
         after = metrics.get(before.name)
         if after is None:
-            return f"{before.name} would no longer be held to anything"
+            return f"{before.name} would no longer be checked"
         reason = _looser_metric(before, after)
         if reason is not None:
             return f"{before.name} {reason}"
@@ -196,62 +196,65 @@ def _looser_metric(before: Metric, after: Metric) -> str | None:
     for name in ("unit", "sides", "confidence", "counted"):
         was, now = getattr(before, name), getattr(after, name)
         if was != now:
-            return f"would be measured otherwise ({name} {was}, then {now})"
+            return f"would be measured differently ({name} {was}, then {now})"
     was, now = before.strength.value or 0.0, after.strength.value or 0.0
     if now > was:
-        return f"would rise from {was:.4g} to {now:.4g}"
+        return f"would increase from {was:.4g} to {now:.4g}"
     if after.n < before.n:
-        return f"would rest on {after.n} trials, not {before.n}"
-    if not before.counted and _reach(after) > _reach(before):
-        return "would have an interval that reaches higher, or none"
-    forgotten = _forgotten(before.outcomes or "", after.outcomes or "")
-    return f"would no longer know the outcome of {forgotten} secrets" if forgotten else None
+        return f"would have {after.n} trials, not {before.n}"
+    if not before.counted and _detectable_bound(after) > _detectable_bound(before):
+        return "would have a higher upper bound, or no interval"
+    lost = _lost_outcomes(before.outcomes or "", after.outcomes or "")
+    return f"would no longer hold the outcome of {lost} secrets" if lost else None
 
 
-def _reach(metric: Metric) -> float:
-    """Twice as far above the value as its interval: some four standard errors, at which no level
-    that Holm gives to less than a thousand metrics finds a rise that it did not find before."""
+def _detectable_bound(metric: Metric) -> float:
+    """The value plus twice its upper margin: some four standard errors.
+
+    If this bound is no higher than before, no increase goes undetected that was detected before,
+    at any level that Holm gives to less than a thousand metrics.
+    """
     strength = metric.strength
     if strength.value is None or strength.high is None or math.isinf(strength.high):
         return math.inf
     return strength.value + 2 * (strength.high - strength.value)
 
 
-def _forgotten(before: str, after: str) -> int:
-    """Of how many secrets the outcome was known and would not be."""
+def _lost_outcomes(before: str, after: str) -> int:
+    """The number of secrets whose outcome was known and would not be."""
     after = after if len(after) == len(before) else "-" * len(before)
     return sum(now == "-" != was for was, now in zip(before, after, strict=True))
 
 
 def grown(old: Baseline, new: Baseline) -> str | None:
-    """What new metrics cost those that were there: Holm's correction is over all. None: nothing."""
+    """A note on what new metrics cost the old ones under Holm's correction; None: nothing."""
     was, now = (sum(len(entry.metrics) for entry in b.releases) for b in (old, new))
     if now <= was:
         return None
     return (
-        f"{now} metrics, {was} before: where the policy gates them all, each must rise further to "
-        "fail; [regression] metrics names the few that matter"
+        f"{now} metrics, {was} before: if the policy checks all of them, each must increase more "
+        "to fail; name the few that matter in [regression] metrics"
     )
 
 
 def weaker(old: Claim, new: Claim) -> str | None:
-    """How the new claim promises less than the old, or something else; None where it does not."""
+    """How the new claim is weaker than the old one, or different; None where it is neither."""
     for name in ("unit", "release", "basis", "alpha"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
             return f"the claim's {name} changed from {was} to {now}"
     for relation in old.relations:
         if relation not in new.relations:
-            return f"the claim held for {relation}, and holds for {' and '.join(new.relations)}"
+            return f"the claim held for {relation}, now for {' and '.join(new.relations)}"
     if old.promises_nothing:
         return None
-    held = f"per {new.unit} ({new.relation})"
+    unit = f"per {new.unit} ({new.relation})"
     if new.epsilon is None:
-        return f"the claimed ε {held} is now unknown"
+        return f"the claimed ε {unit} is now unknown"
     for name, was, now in (
         ("ε", old.epsilon or 0.0, new.epsilon),
         ("δ", old.delta or 0.0, new.delta or 0.0),
     ):
         if now > was:
-            return f"the claimed {name} {held} rose from {was:.6g} to {now:.6g}"
+            return f"the claimed {name} {unit} increased from {was:.6g} to {now:.6g}"
     return None

@@ -1,4 +1,4 @@
-"""Two runs side by side: what changed in plan, claims, utility and findings, with tests."""
+"""Compares two runs: what changed in plan, claims, utility and findings, with tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from audit.gate import increase_test
 from audit.gate.leaks import measured
-from audit.gate.metric import changes, key, labels, metric_of, plan_of
+from audit.gate.metric import between, changes, key, labels, metric_of, plan_of
 from audit.gate.render.escaping import visible
 from audit.results.schema import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
 from audit.statistics.holm import adjusted_p_values
@@ -21,7 +21,7 @@ Both = tuple[str, ReleaseResult | None, ReleaseResult | None]
 
 @dataclass(frozen=True)
 class Section:
-    """A table with its heading; every cell is visible text on one line."""
+    """A table with its heading; every cell is printable text on one line."""
 
     title: str
     columns: Row
@@ -29,11 +29,11 @@ class Section:
 
 
 def compare(one: Results, other: Results) -> tuple[Section, ...]:
-    """Plan, claims, utility and findings of two runs; references too.
+    """Compares plan, claims, utility and findings of two runs, references included.
 
-    p is two-sided; paired where both runs are of one plan and say it of each secret, else for
-    independent runs; over all findings it is Holm-adjusted. Releases are matched by defense,
-    parameters and seed, and those left over by defense, in their order.
+    p-values are two-sided, and Holm-adjusted over all findings. They are paired where both runs
+    are of one plan and hold the outcome of each secret; otherwise the runs count as independent.
+    Releases are matched by defense, parameters and seed; the remaining ones by defense, in order.
     """
     both = _matched(one.releases, other.releases)
     alike = not changes(plan_of(one), plan_of(other))
@@ -48,11 +48,11 @@ def compare(one: Results, other: Results) -> tuple[Section, ...]:
             tuple(_findings(both, alike)),
         ),
     )
-    return tuple(_inert(section) for section in sections)
+    return tuple(_escaped(section) for section in sections)
 
 
 def text(sections: Sequence[Section]) -> str:
-    """The sections for a terminal."""
+    """Formats the sections for a terminal."""
     return "\n\n".join(_aligned(section) for section in sections)
 
 
@@ -65,13 +65,13 @@ def _aligned(section: Section) -> str:
     return "\n".join([f"{section.title}:", *(f"  {line}" for line in lines)])
 
 
-def _inert(section: Section) -> Section:
+def _escaped(section: Section) -> Section:
     rows = tuple(tuple(visible(cell) for cell in row) for row in section.rows)
     return Section(section.title, section.columns, rows)
 
 
 def _matched(ones: Sequence[ReleaseResult], others: Sequence[ReleaseResult]) -> list[Both]:
-    left = list(others)
+    unmatched = list(others)
     names = labels(ones)
     pairs: list[ReleaseResult | None] = []
     for same in (key, lambda release: release.defense):
@@ -79,15 +79,16 @@ def _matched(ones: Sequence[ReleaseResult], others: Sequence[ReleaseResult]) -> 
             if same is key:
                 pairs.append(None)
             if pairs[i] is None:
-                found = next((r for r in left if same(r) == same(release)), None)
-                pairs[i] = found
-                left = [r for r in left if r is not found]
+                match = next((r for r in unmatched if same(r) == same(release)), None)
+                pairs[i] = match
+                unmatched = [r for r in unmatched if r is not match]
     both: list[Both] = [(n, a, b) for n, a, b in zip(names, ones, pairs, strict=True)]
-    return both + [(name, None, release) for name, release in zip(labels(left), left, strict=True)]
+    only_second = zip(labels(unmatched), unmatched, strict=True)
+    return both + [(name, None, release) for name, release in only_second]
 
 
 def _plan(one: Results, other: Results) -> Iterator[Row]:
-    """What differs, the defenses and a model that was trained elsewhere too."""
+    """What differs between the plans, defenses and an external model included."""
     before, after = (
         {**plan_of(run), **{n: run.plan[n] for n in ("defenses", "finished") if n in run.plan}}
         for run in (one, other)
@@ -131,17 +132,15 @@ def _utility(both: Sequence[Both]) -> Iterator[Row]:
 def _measure(measure: Measure | None) -> str:
     if measure is None:
         return "not measured"
-    between = "" if measure.ci is None else f" [{measure.ci[0]:.4g}, {measure.ci[1]:.4g}]"
-    return f"{measure.value:.4g}{between}"
+    return f"{measure.value:.4g}{between(measure.ci)}"
 
 
 def _p_of(was: Measure | None, now: Measure | None) -> str:
     if was is None or now is None:
         return ""
     a, b = _interval(was), _interval(now)
-    return _shown(
-        _either(increase_test.rise_of_intervals(a, b), increase_test.rise_of_intervals(b, a))
-    )
+    up, down = increase_test.intervals_p_value(a, b), increase_test.intervals_p_value(b, a)
+    return _shown(_doubled(up, down))
 
 
 def _interval(m: Measure) -> Interval:
@@ -163,9 +162,9 @@ def _findings(both: Sequence[Both], alike: bool) -> Iterator[Row]:
         assert known is not None
         words = [finding.verdict if finding else "gone" for finding in (was, now)]
         verdict = words[0] if words[0] == words[1] else " → ".join(words)
-        told = [measured(finding) if finding else "no such finding" for finding in (was, now)]
+        values = [measured(finding) if finding else "no such finding" for finding in (was, now)]
         shown = _shown(None if p is None else float(next(adjusted)))
-        yield label, f"{known.attack}.{known.metric}", *told, shown, verdict
+        yield label, f"{known.attack}.{known.metric}", *values, shown, verdict
 
 
 def _same_metric(
@@ -182,12 +181,13 @@ def _two_sided(was: FindingResult | None, now: FindingResult | None, alike: bool
     before, after = (metric_of(f) if f is not None else None for f in (was, now))
     if before is None or after is None:
         return None
-    if not alike:  # other secrets, perhaps: nothing can be paired
-        before = before.model_copy(update={"outcomes": None})
-    return _either(increase_test.p_value(before, after), increase_test.p_value(after, before))
+    if not alike:  # the secrets may differ, so their outcomes cannot be paired
+        before = before.unpaired
+    return _doubled(increase_test.p_value(before, after), increase_test.p_value(after, before))
 
 
-def _either(up: float | None, down: float | None) -> float | None:
+def _doubled(up: float | None, down: float | None) -> float | None:
+    """The two-sided p-value of two one-sided ones."""
     return None if up is None or down is None else min(1.0, 2 * min(up, down))
 
 

@@ -1,4 +1,4 @@
-"""What a gate reads and writes: a finished run's results, policy and baseline; its reports."""
+"""Reads a complete run, a policy and a baseline for the gate, and writes its reports."""
 
 from __future__ import annotations
 
@@ -14,59 +14,62 @@ from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import junit, markdown, sarif
-from audit.results.folder import manifest_of
+from audit.results.folder import run_record
 from audit.results.schema import Results, load
 
 FORMATS = ("junit", "sarif")
 
 
 def finished(folder: Path) -> Results:
-    """The results of a run that is complete. Raises UsageError for any other."""
+    """Reads the results of a complete run. Raises UsageError for an incomplete one."""
     results = load(folder / "results.json")
-    for status in (results.status, _marked(folder)):
+    for status in (results.status, _status(folder)):
         if status != "complete":
             raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
     return results
 
 
-def _marked(folder: Path) -> str:
-    """What the manifest says of the run. Results that came alone are those of a complete one."""
+def _status(folder: Path) -> str:
+    """The status in manifest.json. Without that file the results count as complete."""
     path = folder / "manifest.json"
-    if not _there(path):
+    if not _exists(path):
         return "complete"
-    manifest = manifest_of(folder) or {}
-    if not manifest.get("hash") or "status" not in manifest:
+    record = run_record(folder) or {}
+    if not record.get("hash") or "status" not in record:
         raise UsageError(f"{path}: is damaged, or of another program; run its plan again")
-    return str(manifest["status"])
+    return str(record["status"])
 
 
-def _there(path: Path) -> bool:
-    """Whether there is such a file. Raises UsageError for what is no file: what was meant to be
-    read must not pass for absent."""
+def _exists(path: Path) -> bool:
+    """Whether the file exists.
+
+    Raises UsageError for a folder or a broken link: a file that cannot be read must not pass for
+    an absent one.
+    """
     if not os.path.lexists(path):
         return False
     if not path.is_file():
-        what = "a link to no file" if path.is_symlink() else "no file"
-        raise UsageError(f"{path}: is {what}; mend or remove it")
+        what = "a link that leads to no file" if path.is_symlink() else "not a file"
+        raise UsageError(f"{path}: is {what}; repair or remove it")
     return True
 
 
 def policy_in(path: Path | None) -> Policy:
-    """The policy asked for, else audit.toml in the working directory, else the default one."""
-    if path is None and not _there(Path(policy.FILENAME)):
+    """Reads the policy at `path`, else audit.toml in the working directory, else the default."""
+    if path is None and not _exists(Path(policy.FILENAME)):
         return Policy()
     return policy.load(path or Path(policy.FILENAME))
 
 
 def baseline_in(path: Path | None) -> Baseline | None:
-    """The baseline asked for, else audit-baseline.json in the working directory, else none."""
-    if path is None and not _there(Path(baseline.FILENAME)):
+    """Reads the baseline at `path`, else audit-baseline.json in the working directory, if any."""
+    if path is None and not _exists(Path(baseline.FILENAME)):
         return None
     return baseline.load(path or Path(baseline.FILENAME))
 
 
 def check_formats(text: str) -> list[str]:
-    """The formats of `junit,sarif`. Raises UsageError for another."""
+    """Parses a list such as `junit,sarif`. Raises UsageError for an unknown format."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     for name in wanted:
         if name not in FORMATS:
@@ -105,13 +108,15 @@ def replaced(path: Path, text: str) -> Path:
 
 
 def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> list[str]:
-    """Writes the baseline, and returns what to say: where, and what new metrics cost the others.
-    Raises UsageError, and writes nothing, if it would loosen one that may only be tightened."""
-    said = None
-    if only_tighten and _there(path):
+    """Writes the baseline and returns the lines to print: its path, and a note on new metrics.
+
+    Raises UsageError, and writes nothing, if it would loosen a baseline that may only tighten.
+    """
+    note = None
+    if only_tighten and _exists(path):
         old = baseline.load(path)
-        reason, said = baseline.loosened(old, new), baseline.grown(old, new)
+        reason, note = baseline.loosened(old, new), baseline.grown(old, new)
         if reason is not None:
             raise UsageError(f"{path}: would be loosened: {reason}; nothing was written")
     written = replaced(path, baseline.text(new))
-    return [str(written), *filter(None, [said])]
+    return [str(written), *filter(None, [note])]

@@ -1,15 +1,18 @@
-"""Has a measurement risen? One-sided tests between two runs, and the rise they would notice.
+"""Has a metric increased? One-sided tests between two runs, and the increase they would detect.
 
-The same secrets in both runs: McNemar's exact test (1947) on those whose outcome changed. Two rates
-without that: Fisher's exact test (1935). Other values: from their intervals, each contributing the
-side that faces the other value (Zou and Donner, Statistics in Medicine 27, 2008; MOVER). The last
-two take the runs as independent; where they share secrets their outcomes are positively correlated,
-which makes both err on the side of no alarm.
+- The same secrets in both runs: McNemar's exact test (1947) on those whose outcome changed.
+- Two rates otherwise: Fisher's exact test (1935).
+- Other values: from their intervals, each with its margin towards the other value (MOVER: Zou and
+  Donner, Statistics in Medicine 27, 2008).
+
+The last two treat the runs as independent. Runs that share secrets are positively correlated, so
+both tests then err towards no alarm.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from statistics import NormalDist
 
 import numpy as np
@@ -19,29 +22,30 @@ from audit.gate.metric import Metric
 from audit.statistics import binomial
 from audit.statistics.interval import Interval, one_sided_upper
 
-_FAR = 1e5  # a standard deviation that the normal law serves
-_NEAR = 1e-5  # how closely a value is found, of the scale
+_FAR = 1e5  # a standard deviation from which on the normal law serves
+_NEAR = 1e-5  # precision of a searched value, relative to the scale
 
 
 def p_value(before: Metric, after: Metric) -> float | None:
-    """Of "no worse than before", one-sided; None where an interval is missing."""
+    """One-sided p-value of "no worse than before"; None where an interval is missing."""
     pairs = paired(before, after)
     if pairs is not None:
         return mcnemar(*pairs)
     if before.counted and after.counted:
         return fisher(before.k or 0, before.n, after.k or 0, after.n)
-    return _of_intervals(before.strength, after.strength, after)
+    return _mover_p_value(before.strength, after.strength, after)
 
 
-def _of_intervals(before: Interval, after: Interval, of: Metric) -> float | None:
-    """MOVER, as far as the intervals bear it.
+def _mover_p_value(before: Interval, after: Interval, of: Metric) -> float | None:
+    """MOVER, made conservative where the intervals do not support it.
 
-    An end at the end of the scale, though the value is not there, is no margin: the data say
-    nothing on that side. What is nearer than the ends is doubled: there a skewed interval is not
-    the normal law's, and its inside is not known. And n values are all on one side of their median
-    with probability 2⁻ⁿ, however far off they are.
+    - An interval that ends at the end of the scale, while the value does not, has no margin on
+      that side: the data say nothing there, so p = 1.
+    - A p-value above the intervals' own level is doubled: inside a skewed interval the normal law
+      need not hold.
+    - All of n values lie on one side of their median with probability 2⁻ⁿ, so p is no smaller.
     """
-    p = rise_of_intervals(before, after)
+    p = intervals_p_value(before, after)
     if p is None or before.value is None or after.value is None:
         return p
     no_high = before.high is not None and before.value < of.scale[1] <= before.high
@@ -56,8 +60,8 @@ def _of_intervals(before: Interval, after: Interval, of: Metric) -> float | None
 def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
     """(secrets that leak only now, secrets that leaked only before), of those known in both runs.
 
-    None where the runs do not say so, or not of as many secrets. Whether the secrets are the same
-    is for the caller to know: `outcomes` of runs of one plan are.
+    None where a run has no outcomes, or not of as many secrets. The caller ensures that the secrets
+    are the same, as in two runs of one plan.
     """
     one, other = before.outcomes, after.outcomes
     if one is None or other is None or len(one) != len(other):
@@ -66,8 +70,8 @@ def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
     return both.count(("0", "1")), both.count(("1", "0"))
 
 
-def risen(before: Metric, after: Metric) -> float:
-    """By how much more leaks than before; of the secrets that both runs know, where they pair."""
+def increase(before: Metric, after: Metric) -> float:
+    """How much more leaks than before; for pairs, over the secrets that both runs measured."""
     pairs = paired(before, after)
     if pairs is None:
         return (after.strength.value or 0.0) - (before.strength.value or 0.0)
@@ -76,17 +80,19 @@ def risen(before: Metric, after: Metric) -> float:
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """P[Bin(gained + lost, ½) ≥ gained], one-sided: where nothing changed, a secret whose outcome
-    differs is as likely to have gained as to have lost."""
+    """P[Bin(gained + lost, ½) ≥ gained], one-sided.
+
+    Where nothing changed, a secret whose outcome differs is as likely to be gained as lost.
+    """
     changed = gained + lost
     return binomial.p_value(gained, changed, 0.5) if changed else 1.0
 
 
 def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
-    """P[at least k_after of the hits fall into the second sample | hits in all], one-sided.
+    """P[at least k_after of all hits fall into the second sample | number of hits], one-sided.
 
-    A sum of hypergeometric weights, each relative to its neighbour and all within 40 standard
-    deviations and 600: what lies beyond is less than any float.
+    A sum of hypergeometric weights, each relative to its neighbour, over 40 standard deviations
+    and 600 on both sides of the mean. The weights beyond are smaller than any float.
     """
     hits, n = k_before + k_after, n_before + n_after
     mean = hits * (n_after / n)
@@ -103,19 +109,19 @@ def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
     return float(weights[max(0, k_after - first) :].sum() / weights.sum())
 
 
-def rise_of_intervals(before: Interval, after: Interval) -> float | None:
-    """Normal approximation with the margin each interval has towards the other value."""
+def intervals_p_value(before: Interval, after: Interval) -> float | None:
+    """MOVER: the normal law with the margin that each interval has towards the other value."""
     margin = _margin(before, after)
     if margin is None or before.value is None or after.value is None:
         return None
-    rise = after.value - before.value
-    if rise <= 0:
+    difference = after.value - before.value
+    if difference <= 0:
         return 1.0
-    return NormalDist().cdf(-rise / margin) if margin > 0 else 0.0
+    return NormalDist().cdf(-difference / margin) if margin > 0 else 0.0
 
 
 def _margin(before: Interval, after: Interval) -> float | None:
-    """Standard error of the difference, as the two intervals tell it."""
+    """The standard error of the difference, from the two intervals."""
     if before.value is None or after.value is None:
         return None
     if before.high is None or after.low is None:
@@ -129,41 +135,40 @@ def _z(interval: Interval) -> float:
     return NormalDist().inv_cdf((1 + interval.confidence) / 2)
 
 
-def enough(before: Metric, after: Metric, level: float) -> bool:
-    """Whether so many trials are sure to show any rise, were it from the least to the most."""
+def can_detect(before: Metric, after: Metric, level: float) -> bool:
+    """Whether the largest possible increase, from nothing to everything, is sure to be detected."""
     if paired(before, after) is not None:
         return 0.5 ** _measured(before, after) < level
     if before.counted and after.counted:
         return fisher(0, before.n, after.n, after.n) < level
     least, most = after.scale
-    nothing, all_of_it = interval_at.at(before, least, most), interval_at.at(after, most, most)
-    if nothing is None or all_of_it is None:
+    nothing, everything = interval_at.at(before, least, most), interval_at.at(after, most, most)
+    if nothing is None or everything is None:
         return False
-    return _below(_of_intervals(nothing, all_of_it, after), level)
+    return _below(_mover_p_value(nothing, everything, after), level)
 
 
 def _below(p: float | None, level: float) -> bool:
     return p is not None and p < level
 
 
-def full(metric: Metric) -> bool:
-    """Whether as much leaks as can: no rise is possible."""
+def is_largest(metric: Metric) -> bool:
+    """Whether everything leaks already: no increase is possible."""
     return metric.strength.value is not None and metric.strength.value >= metric.scale[1] - 1e-9
 
 
-def noticed(
+def detectable(
     before: Metric, after: Metric, level: float, min_delta: float, power: float = 0.8
 ) -> float | None:
-    """The value that a test at `level` would have called a rise with this power; None: none, or
-    none that is known.
+    """The value that a test at `level` detects as an increase with this power; None: none known.
 
-    For intervals it is the value that would just have been called one, with the interval that as
-    many trials give there; for the same secrets, had none of them ceased to leak.
+    For intervals: the least value that fails, given the interval that as many trials have there.
+    For the same secrets: assuming that none of them stopped leaking.
     """
     if paired(before, after) is not None:
-        return _noticed_pairs(before, after, level, min_delta, power)
+        return _detectable_pairs(before, after, level, min_delta, power)
     if not (before.counted and after.counted):
-        return _noticed_value(before, after, level, min_delta)
+        return _detectable_value(before, after, level, min_delta)
     k, n = before.k or 0, after.n
 
     def fails(hits: int) -> bool:
@@ -171,14 +176,12 @@ def noticed(
 
     if not fails(n):
         return None
-    none, some = -1, n
-    while some - none > 1:
-        middle = (none + some) // 2
-        none, some = (none, middle) if fails(middle) else (middle, some)
-    return one_sided_upper(some - 1, n, power)
+    return one_sided_upper(bisect_left(range(n), True, key=fails) - 1, n, power)
 
 
-def _noticed_value(before: Metric, after: Metric, level: float, min_delta: float) -> float | None:
+def _detectable_value(
+    before: Metric, after: Metric, level: float, min_delta: float
+) -> float | None:
     was, most = before.strength, after.scale[1]
     ends = interval_at.ends(after, most)
     if was.value is None or ends is None:
@@ -186,29 +189,29 @@ def _noticed_value(before: Metric, after: Metric, level: float, min_delta: float
 
     def fails(value: float) -> bool:
         there = Interval(value, *ends(value), after.n, after.confidence, "as many trials")
-        return _below(_of_intervals(was, there, after), level)
+        return _below(_mover_p_value(was, there, after), level)
 
-    none, some = was.value + min_delta, most
-    if none > some or not fails(some):
+    low, high = was.value + min_delta, most  # passes; fails
+    if low > high or not fails(high):
         return None
-    if fails(none):
-        return none
-    while some - none > _NEAR * most:
-        middle = (none + some) / 2
-        none, some = (none, middle) if fails(middle) else (middle, some)
-    return some
+    if fails(low):
+        return low
+    while high - low > _NEAR * most:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fails(middle) else (middle, high)
+    return high
 
 
 def _measured(before: Metric, after: Metric) -> int:
-    """Secrets whose outcome both runs know."""
+    """The number of secrets whose outcome is known in both runs."""
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     return sum("-" not in pair for pair in both)
 
 
-def _noticed_pairs(
+def _detectable_pairs(
     before: Metric, after: Metric, level: float, min_delta: float, power: float
 ) -> float | None:
-    """Each secret that did not leak would have to with this probability."""
+    """As `detectable`, if each secret that did not leak starts to with the same probability."""
     n, value = _measured(before, after), before.value
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     silent = sum(pair in (("0", "0"), ("0", "1")) for pair in both)

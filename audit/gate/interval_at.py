@@ -1,7 +1,10 @@
-"""The interval that as many trials would give at another value: what a rise would look like.
+"""The interval that as many trials would give if a metric had another value.
 
-An interval is narrower or wider elsewhere, so whether a rise would have shown is asked where it
-would have led to. Of which kind an interval is, it says itself: it is the one that this kind gives.
+Interval width depends on the value, so whether an increase would be detected is decided with the
+interval at the increased value.
+
+The kind of an interval is recognised by recomputing it: baselines in use hold an interval without
+its method (`Metric`), so no stored word says of which kind it is.
 """
 
 from __future__ import annotations
@@ -16,33 +19,32 @@ from audit.statistics.interval import Interval, one_sided_lower, one_sided_upper
 
 Ends = Callable[[float], tuple[float, float]]
 
-_ROUNDING = 1e-5  # of results, which keep six digits
+_ROUNDING = 1e-5  # of results, which have six digits
 
 
 def at(metric: Metric, value: float, most: float) -> Interval | None:
-    """The interval of as many trials where so much leaks; None where that depends on more.
+    """The interval of as many trials at this value; None where it depends on more than the value.
 
-    A true positive rate is such a case: how sure it is depends on how far above the controls the
-    members stand. most: the end of the scale; inf if it is not known.
+    A true positive rate depends on more: on how far the members score above the controls.
+    most: the end of the scale; inf if it is unknown.
     """
-    found = ends(metric, most)
-    if found is None:
+    bounds = ends(metric, most)
+    if bounds is None:
         return None
-    return Interval(value, *found(value), metric.n, metric.confidence, "as many trials")
+    return Interval(value, *bounds(value), metric.n, metric.confidence, "as many trials")
 
 
 def ends(metric: Metric, most: float) -> Ends | None:
-    """From a strength to the ends of its interval; see `at`."""
+    """The function from a strength to the ends of its interval; see `at`."""
     if metric.ci is None or math.isinf(most):
         return None
     if metric.unit == "bits":
-        return _spread(metric, most)
+        return _median(metric, most)
     return _mean(metric) or _rate(metric) or _band(metric)
 
 
-def _spread(metric: Metric, most: float) -> Ends | None:
-    """Of a median: as far off on both sides as its farther end is now. The whole scale says nothing
-    of that."""
+def _median(metric: Metric, most: float) -> Ends | None:
+    """Of a median: both sides as wide as its wider side is now; None if it spans the scale."""
     low, high = metric.strength.ci or (0.0, math.inf)
     if low <= 0.0 and high >= most - _ROUNDING:
         return None
@@ -51,45 +53,45 @@ def _spread(metric: Metric, most: float) -> Ends | None:
 
 
 def _mean(metric: Metric) -> Ends | None:
-    """Of an AUC or a mean over secrets."""
-    k = _pairs(metric) if metric.unit == "AUC" else metric.n
-    return _if_its(lambda value: bounded_mean.bounds(value, k, metric.confidence), metric)
+    """Of an AUC, or of a mean over secrets."""
+    k = _smaller_side(metric) if metric.unit == "AUC" else metric.n
+    return _if_own(lambda value: bounded_mean.bounds(value, k, metric.confidence), metric)
 
 
-def _pairs(metric: Metric) -> int:
-    """As many as the smaller side of an AUC has; the interval's width says how many these are."""
+def _smaller_side(metric: Metric) -> int:
+    """The size of the smaller side of an AUC, which the interval's width determines."""
     low, high = metric.ci or (0.0, 1.0)
 
     def as_narrow(k: int) -> bool:
-        found = bounded_mean.bounds(metric.value, k, metric.confidence)
-        return found[1] - found[0] <= high - low + _ROUNDING / 2
+        bounds = bounded_mean.bounds(metric.value, k, metric.confidence)
+        return bounds[1] - bounds[0] <= high - low + _ROUNDING / 2
 
     return 1 + bisect_left(range(1, metric.n // 2 + 1), True, key=as_narrow)
 
 
 def _rate(metric: Metric) -> Ends | None:
-    """Of hits whose share is known, and not their number."""
+    """Of a rate that is stored without its number of hits."""
     n, each = metric.n, (1.0 + metric.confidence) / 2.0
 
     def bounds(value: float) -> tuple[float, float]:
         least, most = math.floor(value * n + _ROUNDING), math.ceil(value * n - _ROUNDING)
         return one_sided_lower(least, n, each), one_sided_upper(most, n, each)
 
-    return _if_its(bounds, metric)
+    return _if_own(bounds, metric)
 
 
 def _band(metric: Metric) -> Ends | None:
-    """Of what is equally far from both ends everywhere."""
+    """Of a value with a band of constant width."""
     low, high = metric.ci or (0.0, 1.0)
     if low <= 0.0 or high >= 1.0:
         return None
     side = (high - low) / 2.0
-    return _if_its(lambda value: (max(0.0, value - side), min(1.0, value + side)), metric)
+    return _if_own(lambda value: (max(0.0, value - side), min(1.0, value + side)), metric)
 
 
-def _if_its(bounds: Ends, metric: Metric) -> Ends | None:
-    """The bounds where they are the metric's own at its own value."""
+def _if_own(bounds: Ends, metric: Metric) -> Ends | None:
+    """The bounds if they give the metric's own interval at its own value."""
     if metric.n < 1 or not 0.0 <= metric.value <= 1.0 or metric.ci is None:
         return None
-    found = zip(bounds(metric.value), metric.ci, strict=True)
-    return bounds if all(abs(a - b) <= _ROUNDING for a, b in found) else None
+    pairs = zip(bounds(metric.value), metric.ci, strict=True)
+    return bounds if all(abs(a - b) <= _ROUNDING for a, b in pairs) else None

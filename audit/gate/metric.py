@@ -1,4 +1,4 @@
-"""What gate, baseline and comparison know of a finding, and which release is which."""
+"""Findings as metrics, and the identity of releases and plans across runs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from audit.results.numbers import Bounds, Number
 from audit.results.schema import FindingResult, Results
 from audit.statistics.interval import Interval
 
-UNTRAINED = "the planted secrets are not known to have been trained on, so this shows no safety"
+UNTRAINED = "the planted secrets may not have been trained on, so this shows no safety"
 
 
 class Metric(BaseModel):
-    """A measured value, its interval, and hits k of n trials where it is such a rate.
+    """A measured value with its interval; a rate also has its k hits in n trials.
 
     outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
-    untrained: whether it is about secrets that are not known to have been trained on: it may show a
-        leak, and never the absence of one.
-    space: of exposures in bits, the number of candidates of each secret.
+    untrained: whether the secrets may not have been trained on. Such a metric can show a leak, but
+        never the absence of one.
+    space: number of candidates of each secret, for exposures in bits.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,7 +56,7 @@ class Metric(BaseModel):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The least and the most that `strength` can be; inf where the most is not known."""
+        """The least and the largest possible `strength`; inf where the largest is unknown."""
         least = 0.5 if self.sides == 2 else 0.0
         if self.unit == "AUC" or self.unit.startswith(("share", "probability")):
             return least, 1.0
@@ -65,7 +65,7 @@ class Metric(BaseModel):
 
     @property
     def strength(self) -> Interval:
-        """How much leaks: higher is worse. Where both signs leak, an AUC of 0.1 is one of 0.9."""
+        """How much leaks: higher is worse. A two-sided AUC of 0.1 counts as one of 0.9."""
         low, high = self.ci if self.ci is not None else (None, None)
         value = self.value
         if self.sides == 2 and low is not None and high is not None:
@@ -75,6 +75,16 @@ class Metric(BaseModel):
         elif self.sides == 2:
             value = max(value, 1 - value)
         return Interval(value, low, high, self.n, self.confidence, "as measured")
+
+    @property
+    def shown(self) -> str:
+        """`3 of 200` for a rate, else its strength."""
+        return f"{self.k} of {self.n}" if self.counted else f"{self.strength.value:.4g}"
+
+    @property
+    def unpaired(self) -> Metric:
+        """The metric without the outcome of each secret."""
+        return self.model_copy(update={"outcomes": None})
 
 
 class Named(Protocol):
@@ -89,59 +99,48 @@ class Named(Protocol):
 
 
 def metric_of(finding: FindingResult) -> Metric | None:
-    """A finding as a metric; None where nothing was measured."""
+    """Converts a finding to a metric; None where nothing was measured."""
     if finding.value is None:
         return None
-    return Metric(
-        attack=finding.attack,
-        metric=finding.metric,
-        unit=finding.unit,
-        value=finding.value,
-        ci=finding.ci,
-        confidence=finding.confidence,
-        k=finding.k,
-        n=finding.n,
-        sides=finding.sides,
-        outcomes=finding.outcomes,
-        untrained=bool(finding.untrained),
-        space=None if finding.exposures is None else finding.exposures.space,
-    )
+    same = {name: getattr(finding, name) for name in Metric.model_fields if name != "space"}
+    space = None if finding.exposures is None else finding.exposures.space
+    return Metric(**{**same, "untrained": bool(finding.untrained)}, space=space)
 
 
 def metrics_of(findings: Iterable[FindingResult]) -> dict[str, Metric]:
-    """All that was measured on a release, by name."""
+    """The measured findings of a release, by name."""
     measured = (metric_of(finding) for finding in findings)
     return {metric.name: metric for metric in measured if metric is not None}
 
 
 def key(release: Named) -> str:
-    """What makes two releases of two runs the same one: defense, parameters and seed."""
+    """Identifies a release across runs: defense, parameters and seed."""
     return json.dumps([release.defense, release.parameters, release.seed], sort_keys=True)
 
 
 def labels(releases: Sequence[Named]) -> list[str]:
-    """`submix`, or `submix:k=4` where several releases of one defense must be told apart."""
+    """`submix`, or `submix:k=4` where several releases are of one defense."""
     return [_label(one, [r for r in releases if r.defense == one.defense]) for one in releases]
 
 
 def _label(one: Named, same: Sequence[Named]) -> str:
     names = sorted({name for release in same for name in release.parameters})
     values = {name: one.parameters.get(name) for name in names}
-    told = [
+    differing = [
         f"{name}={value}"
         for name, value in values.items()
         if any(release.parameters.get(name) != value for release in same)
     ]
     if any(release.seed != one.seed for release in same):
-        told.append(f"seed={one.seed}")
-    return one.defense + (":" + ",".join(told) if told else "")
+        differing.append(f"seed={one.seed}")
+    return one.defense + (":" + ",".join(differing) if differing else "")
 
 
 def plan_of(results: Results) -> dict[str, Any]:
-    """All of a plan that two runs must share for their numbers to be compared like with like.
+    """The part of a plan that two runs must share for their numbers to be comparable.
 
-    Not the defenses: releases are matched one by one; nor a model that was trained elsewhere, since
-    another one is what is compared. The corpus stands with its coins' counts.
+    Without defenses, since releases are matched one by one. Without the external model, since that
+    is what differs. With the corpus, and how many users its coins decided.
     """
     left_out = ("hash", "defenses", "attacks", "corpus", "finished", "trained_on")
     plan = {name: value for name, value in results.plan.items() if name not in left_out}
@@ -154,9 +153,16 @@ def plan_of(results: Results) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The names of what differs between two such plans. An attack that only one has is no change
-    of the others' numbers."""
+    """The names of what differs between two such plans.
+
+    An attack that only one plan has is no difference: it does not move the numbers of the rest.
+    """
     names = sorted((set(before) | set(after)) - {"attacks"})
-    found = [name for name in names if before.get(name) != after.get(name)]
+    changed = [name for name in names if before.get(name) != after.get(name)]
     one, other = before.get("attacks", {}), after.get("attacks", {})
-    return found + [f"attack {n}" for n in sorted(set(one) & set(other)) if one[n] != other[n]]
+    return changed + [f"attack {n}" for n in sorted(set(one) & set(other)) if one[n] != other[n]]
+
+
+def between(ci: tuple[float, float] | None) -> str:
+    """` [low, high]`; empty without an interval."""
+    return "" if ci is None else f" [{ci[0]:.4g}, {ci[1]:.4g}]"

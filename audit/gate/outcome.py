@@ -1,4 +1,4 @@
-"""What a gate says: checks, each with a state and a sentence, and one state over all of them."""
+"""The outcome of a gate: checks, each with a state and a sentence, and one state over all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """How a check ended. Only a failed one stops a build; an inconclusive one does if strict."""
+    """How a check ended. FAIL stops a build; INCONCLUSIVE does so only if strict."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -19,10 +19,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One question with its answer.
+    """One question to the run, with its answer.
 
-    rule: what was asked, such as "leak" or "limit"; release and subject: of what. line: where the
-    policy asks it, if it does.
+    rule: the kind of question, such as "leak" or "limit". release, subject: what it is about.
+    line: of the rule in the policy; None for checks that no rule asks for.
     """
 
     rule: str
@@ -34,15 +34,15 @@ class Check:
 
     @property
     def id(self) -> str:
-        """`limit/submix/extraction.hit_rate`: the same in every build, whatever was measured."""
+        """`limit/submix/extraction.hit_rate`: the same in every build, whatever its result."""
         return "/".join(filter(None, (self.rule, self.release, self.subject)))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All checks of one gate; console, exit code, JUnit, SARIF and summary are views of it.
+    """All checks of one gate. Console, exit code, JUnit, SARIF and summary are views of it.
 
-    notes: what a reader should know beside the checks. policy: the file that locations point at.
+    notes: further lines for the reader. policy: the file whose lines the checks point to.
     """
 
     checks: tuple[Check, ...]
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def state(self) -> State:
-        """FAIL if any check failed; PASS if none is open and at least one passed or is waived."""
+        """FAIL if any check failed; PASS if none is inconclusive and one passed or is waived."""
         states = {check.state for check in self.checks}
         if State.FAIL in states:
             return State.FAIL
@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 pass, 1 fail, 4 inconclusive where that is not enough."""
+        """0: passed, or inconclusive and not strict. 1: failed. 4: inconclusive and strict."""
         inconclusive = 4 if self.strict else 0
         return {State.FAIL: 1, State.INCONCLUSIVE: inconclusive}.get(self.state, 0)
 

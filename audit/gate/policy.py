@@ -1,4 +1,4 @@
-"""audit.toml: what a gate asks for. Each rule knows its line, so that reports can point at it."""
+"""audit.toml: the rules of a gate. Each rule has its line, so that reports can point to it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class ClaimLimit:
-    """`[[claim]]`: the claimed ε (nats) is at most `max_epsilon`, of this unit, relation and basis,
-    with δ at most `max_delta`, or of Rényi order `alpha`."""
+    """`[[claim]]`: the largest claimed ε, for one unit, relation and basis.
+
+    max_epsilon: in nats. max_delta: the largest δ. alpha: the Rényi order; None: an (ε, δ) claim.
+    """
 
     max_epsilon: float
     unit: str
@@ -43,8 +45,10 @@ class ClaimLimit:
 
 @dataclass(frozen=True)
 class UtilityLimit:
-    """`[[utility]]`: a measure is at most `max_ratio`, or at least `min_ratio`, times that of the
-    release `of` in the same run."""
+    """`[[utility]]`: the ratio of a measure to that of the release `of` in the same run.
+
+    It is at most `max_ratio`, or at least `min_ratio`.
+    """
 
     defense: str = "*"
     metric: str = "perplexity"
@@ -56,7 +60,7 @@ class UtilityLimit:
 
 @dataclass(frozen=True)
 class Waiver:
-    """`[[waiver]]`: checks of these ids may fail until the day `expires` is over, for a reason."""
+    """`[[waiver]]`: checks with these ids may fail to the end of the day `expires`, and why."""
 
     check: str
     expires: datetime.date
@@ -66,10 +70,10 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Regression:
-    """`[regression]`: how metrics are held against the baseline.
+    """`[regression]`: how metrics are compared with the baseline.
 
-    level: of false alarms a build, over all metrics. min_delta: the smallest rise that fails, in
-    the metric's own unit. metrics: patterns of `attack.metric`.
+    level: probability of a false alarm per build, over all metrics. min_delta: the smallest
+    increase that fails, in the metric's own unit. metrics: patterns of `attack.metric`.
     """
 
     level: float = 0.05
@@ -78,7 +82,7 @@ class Regression:
     line: int | None = None
 
     def gates(self, name: str) -> bool:
-        """Whether a metric of this name is held against the baseline."""
+        """Whether a metric of this name is compared with the baseline."""
         return any(fnmatchcase(name, pattern) for pattern in self.metrics)
 
 
@@ -86,10 +90,9 @@ class Regression:
 class Policy:
     """All rules of a gate.
 
-    confidence: of a limit's one-sided bounds. leaks: a leak above control fails; None: only where
-    neither limit nor baseline says how much may leak. empirical: an ε found above the claimed one
-    fails. regression: None where the policy does not ask; a baseline that is there holds all the
-    same.
+    confidence: of the one-sided bounds of limits. leaks: a leak above its control fails; None: only
+    where neither a limit nor a baseline says how much may leak. empirical: a measured ε above the
+    claimed one fails. regression: None without the table; an existing baseline is compared anyway.
     """
 
     confidence: float = 0.95
@@ -107,7 +110,7 @@ _TABLES = {"limit": Limit, "claim": ClaimLimit, "utility": UtilityLimit, "waiver
 
 
 def load(path: Path) -> Policy:
-    """Reads a policy. Raises UsageError that names the line of whatever cannot be understood."""
+    """Reads a policy. Raises UsageError with the line that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
@@ -125,8 +128,8 @@ def load(path: Path) -> Policy:
     rules: dict[str, Any] = {
         name: _rules(_TABLES[name], tables, lines, name) for name, tables in many.items()
     }
-    held = None if regression is None else made(Regression, regression, lines, "regression", 0)
-    return _checked(replace(policy, regression=held, name=str(path), **rules), lines)
+    rule = None if regression is None else made(Regression, regression, lines, "regression", 0)
+    return _checked(replace(policy, regression=rule, name=str(path), **rules), lines)
 
 
 def _rules(cls: type[Any], tables: Any, lines: Lines, name: str) -> tuple[Any, ...]:
@@ -136,18 +139,18 @@ def _rules(cls: type[Any], tables: Any, lines: Lines, name: str) -> tuple[Any, .
 
 
 def _checked(policy: Policy, lines: Lines) -> Policy:
-    """Values that no gate could hold to."""
+    """Refuses values that no gate could apply."""
 
     def refuse(wrong: bool, where: str, what: str) -> None:
         if wrong:
             raise UsageError(f"{where}: {what}")
 
-    at, held = lines.at, policy.regression or Regression()
+    at, rule = lines.at, policy.regression or Regression()
     refuse(not 0.5 <= policy.confidence < 1, at("", 0, "confidence"),
            "confidence must be at least 0.5 and below 1")  # fmt: skip
-    refuse(not 0 < held.level <= 0.5, at("regression", 0, "level"),
+    refuse(not 0 < rule.level <= 0.5, at("regression", 0, "level"),
            "level must be above 0 and at most 0.5")  # fmt: skip
-    refuse(not held.min_delta >= 0, at("regression", 0, "min_delta"), "min_delta must be 0 or more")
+    refuse(not rule.min_delta >= 0, at("regression", 0, "min_delta"), "min_delta must be 0 or more")
     for i, limit in enumerate(policy.limit):
         refuse(not limit.max >= 0, at("limit", i, "max"), "max must be 0 or more")
     for i, claim in enumerate(policy.claim):

@@ -1,4 +1,4 @@
-"""Tables of a TOML file as dataclasses, and the lines where things stand; tomllib does not say."""
+"""Reads TOML tables into dataclasses, and finds the line numbers that tomllib does not keep."""
 
 from __future__ import annotations
 
@@ -19,31 +19,33 @@ _KEY = re.compile(r"\s*[\"']?([^\s\"'=\[\]#]+)[\"']?\s*=")
 
 
 class Lines:
-    """The lines of tables and keys. A key inside a longer value may be taken for one: only the
-    number in a message would be wrong."""
+    """The line numbers of tables and keys.
+
+    Text inside a longer value may pass for a key; then only the number in a message is wrong.
+    """
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
-        self._found: dict[tuple[str, int, str], int] = {}
+        self._numbers: dict[tuple[str, int, str], int] = {}
         seen: Counter[str] = Counter()
         table = ""
         for number, line in enumerate(text.splitlines(), 1):
             if header := _HEADER.match(line):
                 table = header[1]
                 seen[table] += 1
-                self._found[table, seen[table] - 1, ""] = number
+                self._numbers[table, seen[table] - 1, ""] = number
             elif key := _KEY.match(line):
-                self._found.setdefault((table, max(0, seen[table] - 1), key[1]), number)
+                self._numbers.setdefault((table, max(0, seen[table] - 1), key[1]), number)
 
     def of(self, table: str, index: int, key: str = "") -> int | None:
-        """The line of a key, else of its table."""
+        """The line number of a key, else of its table."""
         places = [(table, index, key), (table, index, ""), ("", 0, table)]
         if not table:
             places.insert(1, (key, 0, ""))  # a key that opens a table of its own
-        return next((self._found[place] for place in places if place in self._found), None)
+        return next((self._numbers[place] for place in places if place in self._numbers), None)
 
     def at(self, table: str, index: int, key: str = "") -> str:
-        """`audit.toml:7`, as error messages have it."""
+        """File and line for an error message: `audit.toml:7`."""
         line = self.of(table, index, key)
         return self.name if line is None else f"{self.name}:{line}"
 
@@ -57,9 +59,10 @@ def made(
     left_out: Iterable[str] = (),
     known: Iterable[str] = (),
 ) -> T:
-    """The dataclass that a table describes, but for the fields left out. Where it has a `line`, the
-    table's own. Raises UsageError, with the line, for a key that is not known, a value of another
-    type, or one that is missing. known: further keys to suggest.
+    """Reads a table into a dataclass; its field `line`, if any, becomes the table's line.
+
+    left_out: fields that no key sets. known: further keys to suggest. Raises UsageError, with the
+    line, for an unknown key, a value of the wrong type or a missing one.
     """
     every = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     fields = {key: f for key, f in every.items() if key not in {"line", *left_out}}

@@ -1,12 +1,12 @@
-"""Limits on utility: what protection may cost, against a release of the same run."""
+"""Limits on utility: what protection may cost, compared with a release of the same run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from statistics import NormalDist
 
+from audit.gate.matching import Releases, matching, unmatched
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import UtilityLimit
@@ -15,24 +15,21 @@ from audit.results.schema import Measure, ReleaseResult
 
 def checks(
     limit: UtilityLimit,
-    releases: Sequence[tuple[str, ReleaseResult]],
+    releases: Releases,
     every: Sequence[ReleaseResult],
     confidence: float,
 ) -> list[Check]:
-    """A check a matching release, held against every release of that name and of the same seed
-    among `every` one of the run, references too. A limit that guards nothing fails: it may be
-    misspelt.
+    """Checks the utility of each matching release. Fails if no release matches.
+
+    A release is compared with every release of the run (`every`, references too) that has the
+    limit's name `of` and the same seed.
     """
-    found = []
-    for label, release in releases:
-        if fnmatchcase(release.defense, limit.defense):
-            yardsticks = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
-            state, said = _against_each(limit, release, yardsticks, confidence)
-            found.append(Check("utility", label, limit.metric, state, said, limit.line))
-    if found:
-        return found
-    said = f"no audited release is called {limit.defense}"
-    return [Check("utility", limit.defense, limit.metric, State.FAIL, said, limit.line)]
+    checks = []
+    for label, release in matching(releases, limit.defense):
+        yardsticks = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
+        state, sentence = _against_each(limit, release, yardsticks, confidence)
+        checks.append(Check("utility", label, limit.metric, state, sentence, limit.line))
+    return checks or [unmatched("utility", limit.defense, limit.metric, limit.line)]
 
 
 def _against_each(
@@ -41,7 +38,7 @@ def _against_each(
     yardsticks: Sequence[ReleaseResult],
     confidence: float,
 ) -> tuple[State, str]:
-    """The worst of them decides, and is told."""
+    """The worst state of all comparisons, and the sentences of those that have it."""
     measure = release.utility.get(limit.metric)
     if measure is None:
         return State.INCONCLUSIVE, f"{limit.metric} was not measured"
@@ -53,7 +50,7 @@ def _against_each(
     ]
     states = [state for state, _ in decided]
     worst = next(s for s in (State.FAIL, State.INCONCLUSIVE, State.PASS) if s in states)
-    return worst, "; ".join(said for state, said in decided if state == worst)
+    return worst, "; ".join(sentence for state, sentence in decided if state == worst)
 
 
 def _missing(metric: str, name: str) -> tuple[State, str]:
@@ -61,32 +58,34 @@ def _missing(metric: str, name: str) -> tuple[State, str]:
 
 
 def _decide(
-    limit: UtilityLimit, measure: Measure, name: str, beside: Measure | None, confidence: float
+    limit: UtilityLimit, measure: Measure, name: str, yardstick: Measure | None, confidence: float
 ) -> tuple[State, str]:
-    if beside is None:
+    if yardstick is None:
         return _missing(limit.metric, name)
-    bounds = ratio(measure, beside, confidence)
+    bounds = ratio(measure, yardstick, confidence)
     if bounds is None:
         return State.INCONCLUSIVE, f"{limit.metric} has no interval to compare by"
     low, high = bounds
-    said = (
-        f"{measure.value:.4g}, {name} {beside.value:.4g}: between {low:.4g} and {high:.4g} "
-        f"times as much ({confidence:.4g} each), allowed "
-    )
     if limit.max_ratio is not None:
         met, broken = high <= limit.max_ratio, low > limit.max_ratio
-        said += f"at most {limit.max_ratio:.4g}"
+        allowed = f"at most {limit.max_ratio:.4g}"
     else:
         least = limit.min_ratio or 0.0
         met, broken = low >= least, high < least
-        said += f"at least {least:.4g}"
+        allowed = f"at least {least:.4g}"
     state = State.PASS if met else State.FAIL if broken else State.INCONCLUSIVE
-    return state, said
+    return state, (
+        f"{measure.value:.4g}, {name} {yardstick.value:.4g}: the ratio is between {low:.4g} and "
+        f"{high:.4g} (confidence {confidence:.4g} each), allowed {allowed}"
+    )
 
 
 def ratio(one: Measure, other: Measure, confidence: float) -> tuple[float, float] | None:
-    """One-sided bounds on the ratio of two positive measures, from their intervals' logarithms
-    (MOVER). They are over the same tokens, so taking them as independent errs on the safe side."""
+    """One-sided bounds on the ratio of two positive measures; None without usable intervals.
+
+    MOVER on the logarithms of their intervals. Both are measured on the same tokens, so treating
+    them as independent errs on the safe side.
+    """
     if one.ci is None or other.ci is None:
         return None
     if min(one.ci[0], other.ci[0], one.value, other.value) <= 0:

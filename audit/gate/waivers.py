@@ -1,4 +1,4 @@
-"""Waivers: what may fail for a while, and why. One that has expired is none."""
+"""Waivers: which checks may fail until when, and why. An expired waiver has no effect."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ OPEN = (State.FAIL, State.INCONCLUSIVE)
 def applied(
     checks: Sequence[Check], waivers: Sequence[Waiver], today: datetime.date
 ) -> tuple[list[Check], list[str]]:
-    """Checks with what is waived marked so, and notes on waivers that expired or serve nothing."""
+    """Marks the waived checks, and adds a note for each waiver that expired or is not needed."""
     notes = []
     valid = []
     for waiver in waivers:
-        open_ones = [c for c in checks if c.state in OPEN and fnmatchcase(c.id, waiver.check)]
+        waivable = [c for c in checks if c.state in OPEN and fnmatchcase(c.id, waiver.check)]
         if waiver.expires < today:
-            still = f"; {len(open_ones)} checks need it" if open_ones else ""
+            still = f"; {len(waivable)} checks still need it" if waivable else ""
             notes.append(f"the waiver of {waiver.check} expired on {waiver.expires}{still}")
-        elif not open_ones:
+        elif not waivable:
             notes.append(f"the waiver of {waiver.check} waives nothing; remove it")
         else:
             valid.append(waiver)

@@ -1,0 +1,1 @@
+"""What is measured on a release: utility, and the evidence of every attack."""

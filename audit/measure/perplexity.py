@@ -1,4 +1,4 @@
-"""What a release is good for: perplexity and next-token accuracy on held-out text.
+"""Measures perplexity and next-token accuracy on held-out text.
 
 Every release of a run is measured on the same first held-out tokens, so that their figures can be
 laid side by side; where queries are free, the whole held-out text is measured too.
@@ -28,7 +28,7 @@ FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full fi
 def measure(
     predictor: Predictor, text: Heldout, tokens: int, stream: np.random.Generator
 ) -> tuple[dict[str, Measure], int, int]:
-    """(utility by name, queries asked, queries answered before STOP)."""
+    """Returns (utility by name, queries, queries answered before STOP)."""
     first = text.first(tokens)
     whole = text.first(FULL_TOKENS) if predictor.remaining is None else first
     answers = predictor.score([b[:1] for b in whole.blocks], [b[1:] for b in whole.blocks])
@@ -81,7 +81,7 @@ def _measures(
 
 
 def _text(answer: Answer, tokenizer: Tokenizer) -> list[int]:
-    """Places of the tokens that are text: all but the one that closes a record."""
+    """Returns the places of text tokens: all but the one that closes a record."""
     return [i for i, token in enumerate(answer.tokens) if token != tokenizer.stop]
 
 
@@ -93,7 +93,7 @@ def _bytes(answer: Answer, tokenizer: Tokenizer) -> int:
 def _perplexity(
     answers: Sequence[Answer], stream: np.random.Generator, answered: int | None
 ) -> Measure:
-    """exp(mean token NLL), natural logarithm."""
+    """Computes exp(mean token NLL), natural logarithm."""
     nll = [-float(answer.log_probs.sum()) for answer in answers]
     tokens = [len(answer.tokens) for answer in answers]
     return _of(bootstrap_ratio(nll, tokens, stream, transform=np.exp), "perplexity", answered)
@@ -102,18 +102,18 @@ def _perplexity(
 def _lowest_perplexity(
     answers: Sequence[Answer], stream: np.random.Generator, answered: int
 ) -> Measure | None:
-    """What a paper reports where it only bounds the answers; None where nothing is bounded."""
+    """Computes the bound that a paper reports; None where the answers have no bounds."""
     capped = [replace(a, log_probs=a.log_caps) for a in answers if a.log_caps is not None]
     if len(capped) < len(answers):
         return None
-    found = _perplexity(capped, stream, answered)
-    return found.model_copy(update={"bound": "lower"})
+    bound = _perplexity(capped, stream, answered)
+    return bound.model_copy(update={"bound": "lower"})
 
 
 def _private_perplexity(
     answers: Sequence[Answer], marks: Sequence[Sequence[bool]], stream: np.random.Generator
 ) -> Measure | None:
-    """Perplexity of the private tokens; None where there are none."""
+    """Computes the perplexity of the private tokens; None where there are none."""
     nll, counts = [], []
     for answer, private in zip(answers, marks, strict=False):
         marked = [i for i in range(len(answer.tokens)) if private[i + 1]]

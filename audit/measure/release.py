@@ -1,4 +1,4 @@
-"""All that is measured on one release: its utility, and what every attack finds."""
+"""Measures one release: its utility, and what every attack finds."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
 from audit.results.schema import Cost, GuaranteeResult, Measure, ReleaseResult, SessionResult
 from audit.train.prepare import Prepared
-
-_UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,13 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     began = time.monotonic()
     scored = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
     completed = Session(prepared, one, folder, "completion", list(bleu.SETTINGS))
-    kept = [
+    measured = [
         scored.stored(partial(_utility, prepared)),
         completed.stored(partial(_completion, prepared)),
     ]
-    seen = {name: m for stored in kept for name, m in stored["seen"].items()}
+    seen = {name: m for stored in measured for name, m in stored["seen"].items()}
     utility = {name: Measure.model_validate(m) for name, m in seen.items()}
-    sessions = [SessionResult.model_validate(stored["session"]) for stored in kept]
+    sessions = [SessionResult.model_validate(stored["session"]) for stored in measured]
     findings: list[Finding] = []
     for chosen in plan.attacks:
         session = Session(prepared, one, folder, chosen.label, [chosen.name, chosen.parameters])
@@ -96,20 +94,26 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
             access=Access(stored["access"]),
             tainted=stored["seen"]["tainted"],
             tests=prepared.tests,
-            unit=prepared.unit,
-            lost=_lost(prepared, one),
+            unit=plan.source.unit,
+            lost=_lost(prepared) if one.external else {},
         )
         findings += findings_of(map(from_json, stored["seen"]["evidence"]), case)
-    seconds = time.monotonic() - began
-    found, held = tuple(findings), tuple(sessions)
-    return Measured(one, utility, held, found, seconds, plan.seed, prepared.tests)
+    return Measured(
+        one,
+        utility,
+        tuple(sessions),
+        tuple(findings),
+        time.monotonic() - began,
+        plan.seed,
+        prepared.tests,
+    )
 
 
 def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
     plan = prepared.plan
     utility, queries, answered = measure(
         predictor,
-        prepared.text,
+        prepared.heldout,
         plan.utility_tokens,
         stream(plan.seed, "utility", "bootstrap"),
     )
@@ -136,7 +140,7 @@ def _attack(
     reveal: bool,
     predictor: Predictor,
 ) -> tuple[dict[str, Any], int, int]:
-    """Evidence without any text: generations go to samples.jsonl, masked."""
+    """Collects evidence without any text; generations go to samples.jsonl, masked."""
     counted = samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
     secrets = prepared.secrets_for(chosen.plugin)
@@ -159,22 +163,15 @@ def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> K
 
 
 def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
-    if not prepared.plan.base_known:
+    if not prepared.plan.source.base_known:
         return None
     return OpenSession(one.public, stream(prepared.plan.seed, name, "public"))
 
 
-def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
-    """By kind, what is not known to have reached the training of a finished model; others are
-    trained here, on everything."""
-    ours = [c for c in prepared.plan.defenses if c.plugin.finished and c.label == one.label]
-    if not ours:
-        return {}
-    if ours[0].plugin.training is not None:
-        return {reach.kind: reach.sentence for reach in prepared.reaches if not reach.whole}
-    told = {reach.kind: f"{reach.sentence}. " for reach in prepared.reaches}
+def _lost(prepared: Prepared) -> dict[str, str]:
+    """Returns by kind what may never have reached the training of an external model."""
     kinds = dict.fromkeys(secret.kind for secret in prepared.planted.secrets)
-    return {kind: f"{told.get(kind, '')}{_UNSEEN}" for kind in kinds}
+    return prepared.plan.source.lost(prepared.coverage, kinds)
 
 
 def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
@@ -185,5 +182,5 @@ def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tup
             release.open(stream(prepared.plan.seed, name, "shadow", j), NoJournal()),
             np.array([coins.planted(secret) for secret in secrets]),
         )
-        for j, (release, coins) in enumerate(zip(releases, prepared.tosses, strict=False))
+        for j, (release, coins) in enumerate(zip(releases, prepared.shadow_coins, strict=False))
     )

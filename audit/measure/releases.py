@@ -1,4 +1,4 @@
-"""Every release of a plan, assembled from its trained members."""
+"""Assembles every release of a plan from its trained members."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import torch
 from safetensors.torch import load_model
 
 from audit.core.language_model import LanguageModel
+from audit.core.progress import StepProgress
 from audit.core.release import Release
 from audit.core.training import Trained
 from audit.models.causal import CausalLM
-from audit.models.endpoint.session import Unseen
-from audit.models.external_model import UNSEEN
+from audit.models.endpoint.session import TokenizerOnly
+from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.loading import load_weights
 from audit.plan.plan import Chosen
 from audit.train.prepare import Prepared
-from audit.train.task import Task, trained_by
-
-Report = Callable[[str, float], None]
+from audit.train.task import Task, weights_path
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,20 @@ class Audited:
     public: LanguageModel
     shadows: Callable[[], list[Release]]
     bare: bool = False
+    external: bool = False
 
     @property
     def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """What its answers follow from: name, parameters, trainings. Without protection they follow
-        from the trainings alone: settings that share members share them."""
+        """What its answers follow from: name, parameters, trainings.
+
+        Without protection they follow from the trainings alone, so settings that share members
+        share the answers.
+        """
         return (self.name, {}, self.keys) if self.bare else (self.label, self.parameters, self.keys)
 
 
-def releases(prepared: Prepared, report: Report) -> list[Audited]:
-    """Every release of the plan, each ensemble followed by its own unprotected mixture."""
+def releases(prepared: Prepared, report: StepProgress) -> list[Audited]:
+    """Builds every release of the plan, each ensemble followed by its unprotected mixture."""
     plan = prepared.plan
     torch.set_num_threads(plan.threads)
     public = _public(prepared)
@@ -73,6 +76,7 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
             train_tokens=prepared.train_tokens(chosen),
             public=public,
             shadows=partial(_shadows, prepared, chosen, public),
+            external=chosen.plugin.external,
         )
         audited.append(one)
         bare = release.unprotected()
@@ -96,22 +100,22 @@ def releases(prepared: Prepared, report: Report) -> list[Audited]:
 
 
 def _public(prepared: Prepared) -> LanguageModel:
-    """The public model; where it is unknown, no more than the tokenizer."""
+    """Loads the public model; only the tokenizer where the model is unknown."""
     plan = prepared.plan
-    if plan.model.kind == UNSEEN:
-        return Unseen(prepared.tokenizer, plan.model.max_length)
+    if plan.model.kind == TOKENIZER_ONLY:
+        return TokenizerOnly(prepared.tokenizer, plan.model.max_length)
     inner = load_weights(plan.model, plan.device)
     return CausalLM(inner, prepared.tokenizer, plan.model.max_length)
 
 
 def _served(release: Release) -> dict[str, str]:
-    """What is only known once the server of a release is asked."""
+    """Returns what only the server of a release can tell."""
     origin = release.origin
     return {} if origin is None else {"served": origin.served, "served_sha256": origin.sha256}
 
 
 def _shadows(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Release]:
-    return [_release(chosen, public, tasks) for tasks in prepared.shadows[chosen]]
+    return [_release(chosen, public, tasks) for tasks in prepared.shadow_tasks[chosen]]
 
 
 def _release(chosen: Chosen, public: LanguageModel, tasks: Sequence[Task]) -> Release:
@@ -125,11 +129,11 @@ def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
 
 
 def _trained(public: LanguageModel, task: Task) -> LanguageModel:
-    """The model of a task; the public model where it had nothing to train on."""
-    path = trained_by(task)
+    """Loads the model of a task; the public model where there was nothing to train on."""
+    path = weights_path(task)
     if path is None:
         return public
-    assert isinstance(public, CausalLM)  # nothing is trained from what is not here
+    assert isinstance(public, CausalLM)  # a model that is not here is never trained
     inner = copy.deepcopy(public.inner)
     load_model(inner, str(path), device=task.device)
     return replace(public, inner=inner)

@@ -1,4 +1,4 @@
-"""What a release said under attack: counted, and written down masked."""
+"""Counts what a release is asked under attack, and writes its generations down, masked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from audit.results.folder import RunFolder
 
 @dataclass
 class Counted:
-    """A Predictor that counts what it is asked, and notes what goes beyond the release.
+    """A Predictor that counts queries, and notes which go beyond the release.
 
-    read: whether probabilities were asked of a release that gives samples only.
+    read: whether probabilities were read from a release that gives samples only.
     generated_after_reading: whether samples were drawn after that, and so may rest on it.
     """
 
@@ -47,7 +47,7 @@ class Counted:
         return self.inner.remaining
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Where samples are all a release gives, their probabilities are not passed on."""
+        """Generates; probabilities are withheld where a release gives samples only."""
         if self.read:
             self.generated_after_reading = True
         answers = self._counted(self.inner.generate(prompts, length))
@@ -92,7 +92,7 @@ def write(folder: RunFolder, session: str, texts: Sequence[str], reveal: bool) -
 
 
 def masked(text: str, key: bytes) -> dict[str, str | int]:
-    """Length and keyed hash of a text. The hash is in letters, so that it holds no digits."""
+    """Masks a text as its length and keyed hash, in letters so that it holds no digits."""
     digest = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:16]
     return {"length": len(text), "hash": digest.translate(LETTERS)}
 

@@ -1,4 +1,4 @@
-"""One session with a release: opened once, kept as a stage when it has ended."""
+"""Holds one session with a release and stores what was measured as a stage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, 
 
 @dataclass(frozen=True)
 class Session:
-    """One session with a release, kept as a stage once it has ended."""
+    """One session with a release, stored as a stage once it has ended."""
 
     prepared: Prepared
     one: Audited
@@ -36,14 +36,17 @@ class Session:
         secrets = [s.value for s in self.prepared.planted.secrets]
         key = key_of(
             "session 2",
-            [*self.one.determined, self.what, *plan.finished.values()],
+            [*self.one.determined, self.what, *plan.source.model.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
         return self.folder.stored(f"session-{key}", lambda: self._held(look, key))
 
     def _held(self, look: Look, key: str) -> dict[str, Any]:
-        """key: of all that determines the session. Its random stream does too: two runs that differ
-        in anything share no draw, whose difference could be taken."""
+        """Opens the session and measures it.
+
+        key: hash of everything that determines the session; it also seeds its randomness, so noise
+            of different runs cannot be subtracted.
+        """
         journal = self.folder.journal(self.name)
         own = stream(self.prepared.plan.seed, self.name, "session", key)
         predictor = self.one.release.open(own, journal)
@@ -68,7 +71,7 @@ class Session:
 
 
 def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
-    """Cumulative charges, one list of parts a row. Rows of a killed process stay spent."""
+    """Adds up charges, one list of parts a row. Rows of a killed process stay spent."""
     total = [0.0] * len(rows[0]["charge"])
     totals = []
     for row in rows:
@@ -79,13 +82,13 @@ def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
 
 
 def local(rows: Sequence[dict[str, Any]]) -> list[float]:
-    """What the answered queries cost each part on this data set; none where that is not kept."""
-    kept = [row["local"] for row in rows if "local" in row and not row["stopped"]]
-    return [sum(part) for part in zip(*kept, strict=True)]
+    """Adds up what the answered queries cost each part on this data set; [] where unknown."""
+    costs = [row["local"] for row in rows if "local" in row and not row["stopped"]]
+    return [sum(part) for part in zip(*costs, strict=True)]
 
 
 def curve(rows: Sequence[dict[str, Any]], points: int = 64) -> list[tuple[int, float]]:
-    """(queries so far, largest ε spent by any part), thinned to about `points` places."""
+    """Returns (queries so far, largest ε that any part spent), thinned to about `points`."""
     if not rows:
         return []
     totals = spent(rows)

@@ -13,13 +13,15 @@ from transformers import PreTrainedModel
 from audit.core.language_model import Cursor
 from audit.core.predictor import Tokenizer, Tokens
 
-_FEW = 64  # tokens: sharing a prompt is not worth the trouble for fewer
+_FEW = 64  # tokens; sharing fewer costs more than it saves
 
 
 @dataclass(frozen=True)
 class CausalLM:
-    """A Hugging Face causal model. Logits are computed in its own dtype (bfloat16 autocast on
-    CUDA), distributions in float64."""
+    """A Hugging Face causal model.
+
+    Logits are computed in its own dtype (bfloat16 autocast on CUDA), distributions in float64.
+    """
 
     inner: PreTrainedModel
     tokenizer: Tokenizer
@@ -43,7 +45,7 @@ class CausalLM:
         cache, shared = self._shared([tuple(text[: min(starts)]) for text in texts], common=True)
         # padded on the right, where causal attention never looks
         rows = [[*text[shared:-1], *[0] * (longest - len(text))] for text in texts]
-        skipped = min(starts) - 1  # no distribution is asked for before this place
+        skipped = min(starts) - 1  # no distribution is needed before this position
         with torch.inference_mode(), _autocast(self.inner):
             logits = self.inner(
                 input_ids=torch.tensor(rows, device=self.inner.device),
@@ -51,21 +53,21 @@ class CausalLM:
                 use_cache=cache is not None,
                 logits_to_keep=longest - 1 - skipped,
             ).logits
-        kept = [
+        wanted = [
             logits[i, start - 1 - skipped : len(text) - 1 - skipped]
             for i, (text, start) in enumerate(zip(texts, starts, strict=True))
         ]
-        return _log_softmax(torch.cat(kept))
+        return _log_softmax(torch.cat(wanted))
 
     def _shared(self, prompts: Sequence[Tokens], common: bool = False) -> tuple[Any, int]:
-        """(keys and values of what equally long prompts share, one row a prompt; tokens read).
+        """Computes (keys and values of prefixes that equally long prompts share; their length).
 
-        A prompt is read up to the last place where it still shares its beginning with another:
-        siblings in a tree of candidates cost one token each. common: only what all of them share.
-        (None, 0) where nothing is shared, or the model keeps no keys and values.
+        The cache has one row per prompt. A prefix is shared by at least two prompts on average, so
+        siblings in a tree of candidates cost one token each. common: only what all prompts share.
+        (None, 0) where too little is shared, or the model has no cache of keys and values.
         """
         most = 1 if common else len(prompts) // 2
-        # cutting later never leaves fewer heads
+        # a longer prefix never leaves fewer distinct ones
         cut = bisect_right(range(1, len(prompts[0])), most, key=lambda c: len(_heads(prompts, c)))
         if cut * (len(prompts) - 1) < _FEW:
             return None, 0
@@ -85,7 +87,7 @@ class CausalLM:
 
 
 def _heads(prompts: Sequence[Tokens], cut: int) -> dict[Tokens, int]:
-    """The different beginnings of `cut` tokens, numbered."""
+    """Numbers the distinct prefixes of `cut` tokens."""
     heads: dict[Tokens, int] = {}
     for prompt in prompts:
         heads.setdefault(prompt[:cut], len(heads))
@@ -93,7 +95,7 @@ def _heads(prompts: Sequence[Tokens], cut: int) -> dict[Tokens, int]:
 
 
 class _CausalCursor:
-    """Keys and values of n equally long texts, read so far."""
+    """Reads n equally long texts token by token, with cached keys and values."""
 
     def __init__(self, inner: PreTrainedModel, tokens: torch.Tensor, cache: Any) -> None:
         self._inner = inner
@@ -116,9 +118,9 @@ class _CausalCursor:
         return self._answer
 
     def append(self, tokens: torch.Tensor) -> None:
-        self.log_pmf()  # what is there is read first
+        self.log_pmf()  # reads the tokens before
         column = tokens[:, None]
-        cached = self._cache is not None  # else everything is read again
+        cached = self._cache is not None  # else the whole text is read again
         self._tokens = column if cached else torch.cat([self._tokens, column], dim=1)
         self._answer = None
 

@@ -1,4 +1,4 @@
-"""Models that others trained: a folder of all weights, or a PEFT adapter on a base of its own."""
+"""Models trained elsewhere: a folder with all weights, or a PEFT adapter and its base."""
 
 from __future__ import annotations
 
@@ -19,30 +19,28 @@ from audit.models.loading import count_parameters, describe, hash_of, load_token
 
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
-UNSEEN = "unseen"  # the kind of a model of which only the tokenizer is here
+TOKENIZER_ONLY = "tokenizer"  # the kind of a model whose weights are not here
 
 
-def find(source: str, base: str | None, embedded: Path) -> ModelFolder:
-    """The finished model at `source`, a folder, described and not loaded; its name and hash are of
-    all that it is made of.
+def describe_external(source: str, base: str | None, embedded: Path) -> ModelFolder:
+    """Describes the external model in the folder `source` without loading it.
 
-    base: the public model that it was trained from; None where nobody said. Raises UsageError for a
-    missing or corrupt folder, an adapter whose base is not here, or a tokenizer that is not the
-    base's.
+    base: the public model that it was trained from; None if unknown. Raises UsageError for a
+    missing or corrupt folder, an adapter without its base, or a tokenizer that is not the base's.
     """
     path = Path(source)
     if is_adapter(path):
         return _adapter(path, base, embedded)
-    found = describe(source, embedded)
+    folder = describe(source, embedded)
     if base:
-        _check_same_tokens(found, describe(base, embedded), any(path.glob("tokenizer*")))
-    return found
+        _check_same_tokens(folder, describe(base, embedded), any(path.glob("tokenizer*")))
+    return folder
 
 
-def unseen(tokenizer: str, context: int) -> ModelFolder:
-    """A model of which only the tokenizer is here, described by the tokenizer's folder.
+def tokenizer_only(tokenizer: str, context: int) -> ModelFolder:
+    """Describes a model by its tokenizer's folder alone. Raises UsageError.
 
-    context: tokens that may be read with it. Raises UsageError.
+    context: tokens that the model may read.
     """
     path = Path(tokenizer)
     files = sorted({*path.glob("tokenizer*"), *path.glob("*.model"), *path.glob("vocab*")})
@@ -55,23 +53,23 @@ def unseen(tokenizer: str, context: int) -> ModelFolder:
         parameters=0,
         vocabulary=0,
         max_length=context,
-        kind=UNSEEN,
+        kind=TOKENIZER_ONLY,
     )
 
 
 def is_adapter(path: Path) -> bool:
-    """Whether a folder holds a PEFT adapter."""
+    """Tells whether a folder holds a PEFT adapter."""
     return (path / ADAPTER).is_file()
 
 
 def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
-    """An adapter, described as the base that it changes."""
+    """Describes an adapter as its base, with a name and hash of its own."""
     base = base or named_base(path)
     if base is None:
         named = _named_base(path)
-        told = f"names {named!r}, which is no folder here" if named else "names none"
+        why = f"names {named!r}, which is no folder here" if named else "names none"
         raise UsageError(
-            f"{path}: is an adapter without its base (its {ADAPTER} {told}); give the base with "
+            f"{path}: is an adapter without its base (its {ADAPTER} {why}); give the base with "
             "as_is:base=DIR"
         )
     weights = path / WEIGHTS
@@ -84,7 +82,7 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
 
 
 def named_base(path: Path) -> str | None:
-    """The base that an adapter names, where it is here."""
+    """Reads the base that an adapter names; None unless it is a model folder here."""
     named = _named_base(path) if is_adapter(path) else ""
     return named if named and (Path(named) / "config.json").is_file() else None
 
@@ -100,9 +98,9 @@ def _named_base(path: Path) -> str:
 
 
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
-    """The finished model, in float32 where its base is; an adapter merged into a copy of the base.
+    """Loads an external model in float32 on the base's device. Raises UsageError.
 
-    Raises UsageError.
+    An adapter is merged into a copy of the base.
     """
     if is_adapter(path):
         return _merged(path, base)
@@ -111,7 +109,7 @@ def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
 
 def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
     try:
-        with warnings.catch_warnings(action="ignore"):  # of its own calls of transformers
+        with warnings.catch_warnings(action="ignore"):  # PEFT's own deprecated calls
             whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
             merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
     except Exception as error:  # the library raises what its many methods raise
@@ -122,15 +120,17 @@ def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
     return merged
 
 
-def _check_same_tokens(finished: ModelFolder, base: ModelFolder, own: bool) -> None:
-    """Two models are compared token by token: they must read the same ones. own: whether the
-    finished one has a tokenizer; else it must have room for the base's tokens."""
-    same = own or finished.vocabulary >= base.vocabulary
+def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:
+    """Raises UsageError unless both models can be compared token by token.
+
+    own: whether the external model has a tokenizer; else its vocabulary must hold the base's.
+    """
+    same = own or external.vocabulary >= base.vocabulary
     if own:
-        one, other = load_tokenizer(finished), load_tokenizer(base)
+        one, other = load_tokenizer(external), load_tokenizer(base)
         same = one.encode(PROBE) == other.encode(PROBE) and one.stop == other.stop
     if not same:
         raise UsageError(
-            f"{finished.path}: its tokenizer is not that of the base {base.path}; give the base it "
+            f"{external.path}: its tokenizer is not that of the base {base.path}; give the base it "
             "was trained from"
         )

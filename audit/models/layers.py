@@ -13,10 +13,10 @@ from audit.core.layers import ALL, blocks_of
 
 @contextmanager
 def limited(model: nn.Module, layers: str) -> Iterator[None]:
-    """Only these layers are trainable until it is left; then everything is, without gradients.
+    """Makes only these layers trainable inside the context; afterwards all are, without gradients.
 
-    "top:N" leaves out all but blocks: embeddings, final norm and head stay as they are.
-    Raises UsageError where the model has fewer blocks.
+    layers: "all", or "top:N": the last N blocks, without embeddings, final norm and head.
+    Raises UsageError where the model has fewer than N blocks.
     """
     if layers != ALL:
         chosen = _top(model, blocks_of(layers))
@@ -31,7 +31,7 @@ def limited(model: nn.Module, layers: str) -> Iterator[None]:
 
 
 def _top(model: nn.Module, count: int) -> list[Tensor]:
-    """The parameters of the last `count` blocks."""
+    """Lists the parameters of the last `count` blocks."""
     blocks = max(
         (m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len, default=None
     )

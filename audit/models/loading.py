@@ -1,4 +1,7 @@
-"""Causal language models from local folders: Hugging Face format, safetensors, no remote code."""
+"""Loads causal language models from local folders in Hugging Face format.
+
+Weights come from safetensors only; remote code is never run.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    logging,
-)
+from safetensors import SafetensorError, safe_open
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, logging
 
 from audit.core.errors import UsageError, first_line
 from audit.core.model import ModelFolder, TextTokenizer
 from audit.models.lstm import Architecture, untrained
 
 EMBEDDED = "embedded"
-
-
 LSTM = "lstm"
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
-    """Finds the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
+    """Describes the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
 
     Raises UsageError for a missing or corrupt folder, for pickled weights, or for remote code.
     """
@@ -54,7 +51,7 @@ def _fetch(name: str) -> Path:
     patterns = ["*.json", "*.safetensors", "*.txt", "*.model"]
     try:
         return Path(snapshot_download(name, allow_patterns=patterns))
-    except Exception as error:  # the hub library raises its own zoo of errors
+    except Exception as error:  # the hub library has many error classes without a common base
         raise UsageError(f"hf:{name}: cannot be fetched ({str(error).splitlines()[0]})") from None
 
 
@@ -71,7 +68,7 @@ def _describe(name: str, path: Path) -> ModelFolder:
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
     if "auto_map" in config:
         raise UsageError(f"{path}/config.json: the model needs remote code, which is never run")
-    others = (sorted(path.glob(pattern)) for pattern in ("*.json", "*.txt", "*.model"))
+    small = (sorted(path.glob(pattern)) for pattern in ("*.json", "*.txt", "*.model"))
     length = config.get("n_positions") or config.get("max_position_embeddings") or 512
     vocabulary = config.get("vocab_size")
     if (
@@ -79,11 +76,13 @@ def _describe(name: str, path: Path) -> ModelFolder:
         or not isinstance(vocabulary, int)
         or min(length, vocabulary) < 0
     ):
-        raise UsageError(f"{path}/config.json: its vocabulary or length is no whole number")
+        raise UsageError(
+            f"{path}/config.json: vocab_size or the context length is not a whole number ≥ 0"
+        )
     return ModelFolder(
         name=name,
         path=path,
-        sha256=hash_of([*weights, *(file for files in others for file in files)]),
+        sha256=hash_of([*weights, *(file for files in small for file in files)]),
         parameters=sum(count_parameters(file) for file in weights),
         vocabulary=vocabulary,
         max_length=min(length, 512),
@@ -96,7 +95,7 @@ def _whole(value: Any) -> int:
 
 
 def _describe_lstm(tokenizer: Path) -> ModelFolder:
-    """An untrained LSTM that reads the tokens of the embedded model."""
+    """Describes an untrained LSTM with the tokenizer of the embedded model."""
     architecture = Architecture(_read_config(tokenizer)["vocab_size"])
     return ModelFolder(
         name=LSTM,
@@ -110,7 +109,7 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
 
 
 def hash_of(files: Iterable[Path], about: str = "") -> str:
-    """SHA-256 of `about` and of the files' names and contents."""
+    """Computes SHA-256 of `about` and of the files' names and contents."""
     digest = hashlib.sha256(about.encode())
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -131,35 +130,33 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def count_parameters(file: Path) -> int:
-    """Parameters of a safetensors file, by its header. Raises UsageError for a broken one."""
+    """Counts the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
     try:
-        with file.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            if not 2 <= size <= 100_000_000:
-                raise ValueError("no safetensors header")
-            header = json.loads(stream.read(size))
-        tensors = [entry for key, entry in header.items() if key != "__metadata__"]
-        end = 8 + size + max((entry["data_offsets"][1] for entry in tensors), default=0)
-        if file.stat().st_size < end:
-            raise ValueError("the file is cut short")
-        return sum(math.prod(entry["shape"]) for entry in tensors)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{file}: corrupt weights ({error}); copy the model again") from None
+        with safe_open(file, framework="np") as tensors:
+            names = tensors.keys()
+            return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
+    except SafetensorError as error:
+        reason = first_line(error).removeprefix("Error while deserializing header: ")
+        raise UsageError(
+            f"{file}: corrupt weights, or cut short ({reason}); copy the model again"
+        ) from None
 
 
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
-    """The tokenizer beside the weights. Raises UsageError where there is none."""
+    """Loads the tokenizer beside the weights. Raises UsageError where there is none."""
     try:
         inner = AutoTokenizer.from_pretrained(
             folder.path, local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # the library raises what its many tokenizers raise
+    except Exception as error:  # tokenizers raise errors of any class
         raise UsageError(
             f"{folder.path}: the tokenizer cannot be loaded ({first_line(error)})"
         ) from None
-    inner.model_max_length = sys.maxsize  # texts are cut where they are read; no warning is due
+    inner.model_max_length = sys.maxsize  # no warning: long texts are cut later
     if not inner.encode("0", add_special_tokens=False):
-        raise UsageError(f"{folder.path}: the tokenizer knows no text; copy its files again")
+        raise UsageError(
+            f"{folder.path}: the tokenizer turns text into no tokens; copy its files again"
+        )
     stop = inner.eos_token_id
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")
@@ -168,10 +165,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
 
 
 def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
-    """A model in float32, in evaluation mode; a transformer's from safetensors only.
-
-    Raises UsageError.
-    """
+    """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError."""
     lstm = folder.kind == LSTM
     model = untrained(Architecture(folder.vocabulary)) if lstm else _read_weights(folder.path)
     inner: PreTrainedModel = model.to(device).eval()
@@ -191,7 +185,7 @@ def _read_weights(folder: Path) -> Any:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    except Exception as error:  # the library raises what its many architectures raise
+    except Exception as error:  # architectures raise errors of any class
         raise UsageError(f"{folder}: the model cannot be loaded ({first_line(error)})") from None
     model, report = loaded
     if report["missing_keys"]:  # the library would fill them with random numbers

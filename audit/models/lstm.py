@@ -1,4 +1,4 @@
-"""A one-layer LSTM language model that starts from nothing (200/200 as in arXiv 2108.12944)."""
+"""A one-layer LSTM language model, untrained at first (sizes 200/200 as in arXiv 2108.12944)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Architecture:
-    """Sizes, and the seed of the initial weights: all that an untrained network is."""
+    """Sizes and the seed of the initial weights: they determine an untrained network."""
 
     vocab_size: int
     embedding: int = 200
@@ -21,7 +21,7 @@ class Architecture:
 
     @property
     def parameters(self) -> int:
-        """How many weights: embedding, gates (with one bias each) and head; nothing is tied."""
+        """Number of weights: embedding, gates (with one bias each) and head; none are tied."""
         gates = 4 * self.hidden
         read = self.vocab_size * self.embedding + (self.embedding + 1 + self.hidden) * gates
         return read + (self.hidden + 1) * self.vocab_size
@@ -30,42 +30,42 @@ class Architecture:
 @final
 @dataclass
 class State:
-    """What n texts have left behind: hidden and cell state, each (n, hidden)."""
+    """Hidden and cell state after n texts, each (n, hidden)."""
 
     h: Tensor
     c: Tensor
 
     def rows(self, chosen: slice | Tensor) -> State:
-        """The states of these texts."""
+        """Selects the states of these texts."""
         return State(self.h[chosen], self.c[chosen])
 
     def where(self, chosen: Tensor, other: State) -> State:
-        """This state for the chosen texts (n,), bool, and the other one for the rest."""
+        """Takes this state for the chosen texts, (n,) bool, and the other one for the rest."""
         mask = chosen[:, None]
         return State(torch.where(mask, self.h, other.h), torch.where(mask, self.c, other.c))
 
     def batch_select_indices(self, rows: Tensor) -> None:
-        """Keeps these texts, in this order; a text may be kept several times."""
+        """Replaces the texts by these rows, in this order; a row may be repeated."""
         self.h, self.c = self.h[rows], self.c[rows]
 
 
 @final
 @dataclass(frozen=True)
 class Reading:
-    """logits: (n, T or what was kept, V). past_key_values: the state after the last token."""
+    """logits: (n, T or `logits_to_keep`, V). past_key_values: the state after the last token."""
 
     logits: Tensor
     past_key_values: State | None
 
 
 def untrained(architecture: Architecture) -> Any:
-    """A new network on the CPU; its weights are the seed's, whatever the global random state.
+    """Makes a network on the CPU; its weights depend on the architecture's seed alone.
 
-    It answers as a Hugging Face causal model does: `model(input_ids=…, past_key_values=…,
-    use_cache=…, logits_to_keep=…)` gives `.logits` and `.past_key_values`, a State. A State is
-    never changed by reading from it. Beyond that, `read` and `unroll` give states by themselves.
+    It is called as a Hugging Face causal model: `model(input_ids=…, past_key_values=…,
+    use_cache=…, logits_to_keep=…)` gives `.logits` and `.past_key_values`, a State. No call changes
+    a State. `read` and `unroll` give states directly.
     """
-    with torch.device("meta"):  # else the layers draw their weights from the global generator
+    with torch.device("meta"):  # no weights are drawn from the global generator
         model = _network()(architecture)
     model.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(architecture.seed)
@@ -79,9 +79,9 @@ def untrained(architecture: Architecture) -> Any:
 def _network() -> type[Any]:
     @final
     class LSTM(nn.Module):
-        """Written with Embedding and Linear layers, so that gradients can be read off each.
+        """Made of Embedding and Linear layers, which per-example gradients have rules for.
 
-        `input` reads all tokens at once, `recurrent` is called once a token; gates i, f, g, o.
+        `input` reads all tokens at once, `recurrent` is called once per token; gates i, f, g, o.
         """
 
         def __init__(self, config: Architecture) -> None:
@@ -104,18 +104,18 @@ def _network() -> type[Any]:
             logits_to_keep: int = 0,
             position_ids: Tensor | None = None,
         ) -> Reading:
-            """position_ids: nothing to an LSTM. logits_to_keep: of the last tokens; 0: of all."""
+            """position_ids: ignored. logits_to_keep: number of last tokens with logits; 0: all."""
             h, c = self.unroll(input_ids, past_key_values)
             state = State(h[:, -1], c[:, -1]) if use_cache else None
             return Reading(self.head(h[:, -logits_to_keep:]), state)
 
         def read(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-            """(logits after each token, (n, T, V); the state after the last)."""
+            """Computes (logits after each token, (n, T, V); the state after the last token)."""
             h, c = self.unroll(input_ids, state)
             return self.head(h), State(h[:, -1], c[:, -1])
 
         def unroll(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-            """h and c after each token of input_ids (n, T): each (n, T, hidden), from `state`."""
+            """Computes h and c after each token of input_ids (n, T), each (n, T, hidden)."""
             start = self.head.weight.new_zeros(len(input_ids), self.config.hidden)
             h, c = (start, start) if state is None else (state.h, state.c)
             states = []

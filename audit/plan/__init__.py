@@ -1,0 +1,1 @@
+"""From settings to a plan: everything that can change a result, resolved."""

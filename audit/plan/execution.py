@@ -29,7 +29,7 @@ class Execution:
 
 
 def execution(settings: dict[str, Any]) -> Execution:
-    """The settings that cannot change a result. Raises UsageError."""
+    """Takes the settings that cannot change a result. Raises UsageError."""
     formats = tuple(settings.get("format", Execution.formats))
     for name in formats:
         if name != "json":
@@ -44,9 +44,9 @@ def execution(settings: dict[str, Any]) -> Execution:
 
 
 def parsed(word: int | str) -> int | str:
-    """What --workers says: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    """Reads --workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
 
-    Raises UsageError, also where Ray is asked for and not installed.
+    Raises UsageError, also where Ray is wanted and not installed.
     """
     text = str(word)
     if text.isascii() and text.isdecimal():

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit.canaries.manifest import Manifest
 from audit.core.corpus import Corpus
+from audit.core.digest import digest_of_json
 from audit.core.model import ModelFolder
 from audit.core.policy import Policy
-from audit.core.secret import Planting
 from audit.core.training import FineTuning
-
-REFERENCES = ("none", "public")
+from audit.plan.source import Source
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Chosen:
     def shown(self) -> dict[str, Any]:
         """The parameters as results show them: those that are given here, files and folders by
         their name."""
-        return {name: _named(self.parameters[name]) for name in self._given}
+        return {name: by_name(self.parameters[name]) for name in self._given}
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -47,7 +43,7 @@ class Chosen:
     def label(self) -> str:
         """`submix:k=4`: the name with what differs from the defaults."""
         default, values = self._given, self.parameters
-        changed = [f"{k}={_word(_named(values[k]))}" for k in default if values[k] != default[k]]
+        changed = [f"{k}={_word(by_name(values[k]))}" for k in default if values[k] != default[k]]
         return self.name + (":" + ",".join(changed) if changed else "")
 
 
@@ -58,10 +54,11 @@ class Plan:
     delta: δ of every empirical ε bound; 1/(10·N) for N private users unless given. Where it is
         given, it is also the δ of every requested defense that has one.
     policy: which characters are private, for defenses and for utility.
-    references: whether `none` and `public` run beside what was asked for.
+    references: whether `none` and `public` run beside the requested defenses.
     utility_tokens: held-out tokens that every release's utility is measured on.
     threads: CPU threads of every training and scoring process.
-    planting: what is planted; None where it was done elsewhere, as `manifest` says.
+    source: where the secrets are planted.
+    command: what runs it again; no part of its identity.
     """
 
     defenses: tuple[Chosen, ...]
@@ -75,75 +72,44 @@ class Plan:
     references: bool
     utility_tokens: int
     threads: int
-    planting: Planting | None
+    source: Source
     training: FineTuning
-    manifest: Manifest | None = None
+    command: str = field(default="", compare=False)
 
     @cached_property
     def document(self) -> dict[str, Any]:
         """The plan as results.json shows it: names and hashes, no path and no time."""
-        document: dict[str, Any] = {
+        source = dict(self.source.document)
+        model = {"name": self.model.name, "sha256": self.model.sha256}
+        return {
             "defenses": [
                 {"name": c.name, "parameters": c.shown, "reference": c.reference}
                 for c in self.defenses
             ],
             "attacks": [{"name": c.name, "parameters": c.shown} for c in self.attacks],
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
-            "model": {"name": self.model.name, "sha256": self.model.sha256}
-            if self.base_known
-            else None,
-            "planting": self.planting and dataclasses.asdict(self.planting),
+            "model": model if self.source.base_known else None,
+            "planting": source.pop("planting"),
             "training": dataclasses.asdict(self.training),
             "policy": self.policy.label,
             "policy_sha256": self.policy.digest,
+            "seed": self.seed,
+            "delta": self.delta,
+            "device": self.device,
+            "references": self.references,
+            "utility_tokens": self.utility_tokens,
+            "threads": self.threads,
+            **source,
         }
-        for name in (
-            "seed",
-            "delta",
-            "device",
-            "references",
-            "utility_tokens",
-            "threads",
-        ):
-            document[name] = getattr(self, name)
-        if self.manifest is not None:
-            document["manifest"] = self.manifest.digest
-        if self.finished:
-            document["finished"] = self.finished
-            document["trained_on"] = self.trained_on
-        return document
-
-    @property
-    def finished(self) -> dict[str, str]:
-        """Name and hash of the model that others trained; empty where there is none."""
-        for plugin in self._finished:
-            return {"name": _named(plugin.model), "sha256": plugin.sha256}
-        return {}
-
-    @property
-    def trained_on(self) -> str | None:
-        """Hash of what the finished model was trained on; None where nobody said."""
-        return next((plugin.training_sha256 for plugin in self._finished), None)
-
-    @property
-    def base_known(self) -> bool:
-        """Whether `model` is a public model; else it is the finished one, whose base is unknown."""
-        return all(plugin.base is not None for plugin in self._finished)
-
-    @property
-    def _finished(self) -> list[Any]:
-        """The defenses that take a finished model, one and the same."""
-        return [chosen.plugin for chosen in self.defenses if chosen.plugin.finished]
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the document: the plan's identity."""
-        text = json.dumps(self.document, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of_json(self.document)
 
 
-def _named(value: Any) -> Any:
-    """A folder by its name: where things lie on this machine is no part of a result."""
+def by_name(value: Any) -> Any:
+    """Names a folder without its path: where it lies is no part of a result."""
     return Path(value).name if isinstance(value, str) and "/" in value else value
 
 

@@ -1,4 +1,4 @@
-"""Where settings come from: flag > AUDIT_* variable > plan file > pyproject.toml > default."""
+"""Gathers settings: flag > AUDIT_* variable > plan file > pyproject.toml > default."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def _from_pyproject() -> dict[str, Any]:
 
 
 def _from_environment() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for variable, text in sorted(os.environ.items()):
         key = variable.removeprefix("AUDIT_").lower()
         if not variable.startswith("AUDIT_") or key in ("debug", "plan"):
             continue
         if key in KNOWN:
             if key in ("defense", "attack"):
-                found[key] = tuple(text.split())
+                settings[key] = tuple(text.split())
             elif key == "format":
-                found[key] = tuple(text.replace(",", " ").split())
+                settings[key] = tuple(text.replace(",", " ").split())
             else:
-                found[key] = convert(text, KNOWN[key], variable)
+                settings[key] = convert(text, KNOWN[key], variable)
         elif "did you mean" in did_you_mean(key, list(KNOWN)):
             raise UsageError(f"unknown variable {variable}{did_you_mean(key, list(KNOWN))}")
-    return found
+    return settings
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Defenses, attacks and report formats by name: found, listed, built."""

@@ -41,15 +41,15 @@ def entries(kind: str) -> list[dict[str, Any]]:
 def _plugin(kind: str, name: str) -> dict[str, Any]:
     try:
         tree = _tree(registry.source(kind, name))
-        if not (found := _class(tree, _ANCESTOR[kind])):
+        if not (cls := _class(tree, _ANCESTOR[kind])):
             registry.module(kind, name)  # says why it cannot be used
             raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
         return {
             "name": name,
-            "summary": _first_line(found),
-            "parameters": {key: _value(default, tree) for key, default in _fields(found)},
+            "summary": _first_line(cls),
+            "parameters": {key: _value(default, tree) for key, default in _fields(cls)},
         }
-    except (UsageError, ValueError) as error:  # one broken plugin does not hide the others
+    except (UsageError, ValueError) as error:  # one broken plugin does not hide the rest
         return {"name": name, "summary": str(error)}
 
 
@@ -75,13 +75,13 @@ def _class(tree: ast.Module, ancestor: str) -> ast.ClassDef | None:
     return classes[0] if len(classes) == 1 else None
 
 
-def _first_line(found: ast.ClassDef | None) -> str:
-    return ((found and ast.get_docstring(found)) or "").strip().split("\n")[0].rstrip(".")
+def _first_line(cls: ast.ClassDef | None) -> str:
+    return ((cls and ast.get_docstring(cls)) or "").strip().split("\n")[0].rstrip(".")
 
 
-def _fields(found: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
+def _fields(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
     """Name and default of each field of a dataclass, as written."""
-    for node in found.body:
+    for node in cls.body:
         if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
             continue
         if isinstance(node.target, ast.Name):

@@ -1,4 +1,4 @@
-"""The folder is the registry: defenses/submix.py *is* `submix`. Others join by entry point.
+"""The folder is the registry: defenses/submix.py *is* `submix`. Other packages join by entry point.
 
 Entry points of the groups `audit.defenses`, `audit.attacks` and `audit.reports` name a module; its
 one concrete class is the plugin, as in the project's own folders. Listing imports no plugin.
@@ -37,7 +37,7 @@ def module(kind: str, name: str) -> types.ModuleType:
         return importlib.import_module(f"{kind}.{name}")
     for point in _entry_points(kind):
         if point.name == name:
-            return _others(kind, name, point.module)
+            return _third_party(kind, name, point.module)
     raise UsageError(f"unknown {kind[:-1]} {name!r}{did_you_mean(name, names(kind))}")
 
 
@@ -48,35 +48,35 @@ def source(kind: str, name: str) -> Path:
     (point,) = (point for point in _entry_points(kind) if point.name == name)
     try:
         spec = importlib.util.find_spec(point.module)
-    except Exception as error:  # a parent package of others may raise anything
+    except Exception as error:  # a third-party package may raise anything
         raise UsageError(f"{kind[:-1]} {name!r}: {point.module}: {first_line(error)}") from error
     if spec is None or spec.origin is None:
         raise UsageError(f"{kind[:-1]} {name!r}: {point.module} is not installed; uninstall it")
     return Path(spec.origin)
 
 
-def _others(kind: str, name: str, path: str) -> types.ModuleType:
+def _third_party(kind: str, name: str, path: str) -> types.ModuleType:
     try:
         return importlib.import_module(path)
-    except Exception as error:  # whatever a module of others raises
+    except Exception as error:  # a third-party module may raise anything
         why = f"{path} cannot be imported ({first_line(error)}); mend or uninstall it"
         raise UsageError(f"{kind[:-1]} {name!r}: {why}") from error
 
 
 def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
     """The one concrete subclass of `ancestor` that the plugin's module defines."""
-    found = module(kind, name)
+    imported = module(kind, name)
     classes = [
         value
-        for value in vars(found).values()
+        for value in vars(imported).values()
         if inspect.isclass(value)
         and issubclass(value, ancestor)
-        and value.__module__ == found.__name__
+        and value.__module__ == imported.__name__
         and not inspect.isabstract(value)
     ]
     if len(classes) != 1:
         raise UsageError(
-            f"{kind[:-1]} {name!r}: {found.__name__} defines {len(classes)} concrete "
+            f"{kind[:-1]} {name!r}: {imported.__name__} defines {len(classes)} concrete "
             f"{ancestor.__name__} classes; it must define one"
         )
     return classes[0]
@@ -135,9 +135,9 @@ def check_one_place() -> None:
     """
     places = {_folder(kind).parent for kind in ("audit", "attacks", "defenses", "reports")}
     if len(places) != 1:
-        found = ", ".join(sorted(str(place) for place in places))
+        where = ", ".join(sorted(str(place) for place in places))
         raise UsageError(
-            f"audit, attacks, defenses and reports come from different places ({found}); "
+            f"audit, attacks, defenses and reports come from different places ({where}); "
             "install audit into an environment of its own"
         )
 

@@ -1,4 +1,4 @@
-"""Policies: text → the character spans that are private. One a file; `_files` are not policies."""
+"""Policies: they map text to its private character spans. One per file; `_files` are helpers."""
 
 from audit.policies._named import named, names, policy_class, source_of
 

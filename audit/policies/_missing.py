@@ -1,12 +1,12 @@
-"""An imperfect policy, for experiments on what a policy's misses cost."""
+"""An imperfect policy, for experiments on the cost of missed values."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from audit.core.digest import sha256_of
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, runs
 
@@ -14,10 +14,10 @@ from audit.core.spans import Span, runs
 @final
 @dataclass(frozen=True)
 class Missing(Policy):
-    """Another policy that misses a share of the values: the same ones in every text.
+    """A policy that misses a share of another policy's values: the same values in every text.
 
-    A value is the text of a run of touching spans (a whole number, not one digit), missed or found
-    as a whole. What is missed at one rate is missed at every higher one.
+    A value is the text of a run of touching spans (a whole number, not one digit), and is missed as
+    a whole. A value that is missed at one rate is missed at every higher rate.
     """
 
     policy: Policy
@@ -25,13 +25,13 @@ class Missing(Policy):
     seed: int = 0
 
     def __call__(self, text: str) -> list[Span]:
-        return self._found(text, self.policy(text))
+        return self._marked(text, self.policy(text))
 
     def many(self, texts: Sequence[str]) -> list[list[Span]]:
-        found = zip(texts, self.policy.many(texts), strict=True)
-        return [self._found(text, spans) for text, spans in found]
+        marked = zip(texts, self.policy.many(texts), strict=True)
+        return [self._marked(text, spans) for text, spans in marked]
 
-    def _found(self, text: str, spans: Sequence[Span]) -> list[Span]:
+    def _marked(self, text: str, spans: Sequence[Span]) -> list[Span]:
         return [
             span
             for run in runs(spans)
@@ -49,6 +49,6 @@ class Missing(Policy):
 
 
 def _place(value: str, seed: int) -> float:
-    """A place in [0, 1), uniform over values: a hash, so that nothing has to be remembered."""
+    """Hashes a value to a number that is uniform in [0, 1)."""
     keyed = f"{seed}:{value}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(keyed).digest()[:6], "big") / 2**48
+    return int(sha256_of(keyed)[:12], 16) / 2**48

@@ -1,4 +1,4 @@
-"""Policies by name: the folder is the registry, audit/policies/digits.py *is* `digits`."""
+"""Finds policies by name: the folder is the registry, audit/policies/digits.py is `digits`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from audit.policies._missing import Missing
 
 
 def names() -> list[str]:
-    """The names of all policies. Imports none."""
+    """The names of all policies, without importing them."""
     files = Path(__file__).parent.glob("*.py")
     return sorted(path.stem for path in files if not path.stem.startswith("_"))
 
@@ -22,24 +22,24 @@ def source_of(name: str) -> Path:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """The one policy that the file of this name defines. Raises UsageError for an unknown name."""
+    """Imports the policy in the file of this name. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown policy {name!r}{did_you_mean(name, names())}")
     module = importlib.import_module(f"audit.policies.{name}")
-    (found,) = [
+    (policy,) = [
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, Policy)
         and value.__module__ == module.__name__
     ]
-    return found
+    return policy
 
 
 def named(text: str) -> Policy:
-    """The policy that `NAME[:ARGUMENT][,key=value,…]` describes.
+    """Makes the policy that `NAME[:ARGUMENT][,key=value,…]` describes.
 
-    `miss=RATE` makes it miss that share of the values (0 ≤ RATE < 1). Raises UsageError.
+    `miss=RATE` makes it miss this share of the values (0 ≤ RATE < 1). Raises UsageError.
     """
     head, *pairs = (part.strip() for part in text.split(","))
     name, colon, argument = (part.strip() for part in head.partition(":"))

@@ -1,8 +1,7 @@
-"""spaCy pipelines: loaded once, checked for what they can tell, identified by their files."""
+"""Loads spaCy pipelines once, checks which attributes they set, and hashes their files."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from spacy.about import __version__
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.policy import digest_of
 
@@ -24,16 +24,16 @@ _CALLED = {ENTITIES: "entities", PARTS_OF_SPEECH: "parts of speech", DEPENDENCIE
 
 
 def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:
-    """A trained pipeline, by the name of its package or its folder.
+    """Loads a trained pipeline by the name of its package or its folder.
 
     who: begins the error message, such as "policy entities".
     needs: attributes the pipeline must set, one of each tuple.
-    Raises UsageError for a pipeline that is missing, broken, or does not set them.
+    Raises UsageError for a pipeline that is missing, broken or does not set them.
     """
     advice = f"install one with: python -m spacy download {DEFAULT}, or give pipeline=DIR"
     try:
         pipeline = _loaded(source)
-    except Exception as error:  # spaCy raises what its many components raise
+    except Exception as error:  # spaCy's components raise errors of many kinds
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise UsageError(
             f"{who}: pipeline {source!r} cannot be loaded ({reason}); {advice}"
@@ -57,17 +57,17 @@ def _assigning(pipeline: Language, need: tuple[str, ...]) -> Iterator[str]:
 
 
 def entity_types(pipeline: Language) -> list[str]:
-    """The types of entity the pipeline's components name; empty where they do not say."""
+    """The entity types that the pipeline's components name; empty if they name none."""
     labels = pipeline.pipe_labels
     return sorted({t for name in _assigning(pipeline, ENTITIES) for t in labels.get(name, ())})
 
 
 def read(pipeline: Language, texts: Sequence[str], who: str) -> Iterator[Doc]:
-    """The texts as the pipeline reads them. Raises UsageError for one that is too long for it."""
+    """Parses the texts. Raises UsageError for a text that is too long for the pipeline."""
     for text in texts:
         if len(text) > pipeline.max_length:
             raise UsageError(
-                f"{who}: a text of {len(text)} characters; its pipeline reads at most "
+                f"{who}: a text has {len(text)} characters, and its pipeline reads at most "
                 f"{pipeline.max_length}; split the record"
             )
     yield from pipeline.pipe(texts)
@@ -83,6 +83,6 @@ def digest(pipeline: Language) -> str:
     parts = [__version__]
     for path in sorted(pipeline.path.rglob("*")):
         if path.is_file():
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            content = sha256_of(path.read_bytes())
             parts += [path.relative_to(pipeline.path).as_posix(), content]
     return digest_of(*parts)

@@ -1,4 +1,4 @@
-"""Entities and the words that say who did what."""
+"""The policy `contextual`: entities, and the words that tell who did what."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, disjoint
 from audit.policies import _pipeline
 
-# As spaCy's English pipelines name them, and as Universal Dependencies do.
+# The names in spaCy's English pipelines, and those of Universal Dependencies.
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass"}
 OBJECTS = {"dobj", "dative", "pobj", "obj", "iobj", "obl"}
 PARTS_OF_SPEECH = {"PROPN", "PRON"}
@@ -25,8 +25,8 @@ TAGS = {"NNP", "NNPS", "PRP", "PRP$", "WP", "WP$"}  # for pipelines that set Pen
 class Contextual(Policy):
     """Entities, subjects, objects, proper nouns and pronouns: contextual[,pipeline=DIR].
 
-    Of a subject or an object of a verb or a preposition, the word itself, not its whole phrase
-    (arXiv 2108.12944, section 6). pipeline: a package or a folder.
+    Of a subject, or an object of a verb or preposition, only the word itself, not its phrase (arXiv
+    2108.12944, section 6). pipeline: a package or a folder.
     """
 
     options: ClassVar[tuple[str, ...]] = ("pipeline",)
@@ -71,5 +71,5 @@ def _is_private(token: Token) -> bool:
     if token.dep_ in SUBJECTS:
         return True
     if token.dep_ in OBJECTS:
-        return token.pos_ != "ADP"  # "to" in "gave it to him" is a dative, but says nothing
+        return token.pos_ != "ADP"  # "to" in "gave it to him" is a dative, but reveals nothing
     return token.pos_ in PARTS_OF_SPEECH or token.tag_ in TAGS

@@ -1,4 +1,4 @@
-"""The secrets of CustomerSim, a simulated customer support (arXiv 2108.12944)."""
+"""The policy `customersim`: secrets of a simulated customer support (arXiv 2108.12944)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import final
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, disjoint
 
-# What customers say around a secret. A name carries no mark of its own, so these end it.
+# Phrases around a secret. A name has no form of its own, so these phrases end it.
 _PHRASE = (
     r"\b(?:Sure,|Yes,|Ok,|Yea sure,|Yep -|It's\b|it is\b|I am\b|I'm\b|You can reach me\b"
     r"|My name's\b|(?:[Mm]y|Shipping) address\b|(?:[Mm]y|Phone) number\b|[Mm]y order number\b)"
@@ -20,7 +20,7 @@ _CAPITAL = r"[A-ZÀ-ÖØ-Þ]"
 _WORD = rf"(?!I\b|{_PHRASE}){_CAPITAL}(?:\.|[\w'’-]*)"
 _STATE_AND_ZIP = r"[A-Z]{2} \d{5}(?:-\d{4})?(?!\d)"
 
-# Found anywhere, by their form.
+# Recognised anywhere, by their form.
 FORMS = {
     "name": rf"(?<![\w'’-]){_WORD}(?: {_WORD})+",
     "street address": rf"(?<!\w)\d{{1,6}} {_CAPITAL}[^,\n]{{2,80}}, {_STATE_AND_ZIP}",
@@ -37,7 +37,7 @@ FORMS = {
     "mail": r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
 }
 
-# What stands in the customer's answer when the agent has asked for it, whatever its form.
+# Recognised in the customer's answer to the agent's question, whatever its form.
 ANSWERS = {
     "full name": rf"{_OPENING}((?:(?! ?{_PHRASE})[^\d.,!?\n])+(?<! ))",
     "shipping address": rf"{_OPENING}(\S.*?{_STATE_AND_ZIP}|\S.*\S)",
@@ -46,7 +46,7 @@ ANSWERS = {
 }
 
 _FORMS = tuple(re.compile(pattern) for pattern in FORMS.values())
-_ANSWERS = {asked: re.compile(pattern) for asked, pattern in ANSWERS.items()}
+_ANSWERS = {requested: re.compile(pattern) for requested, pattern in ANSWERS.items()}
 _EXCHANGE = re.compile(r"^SYS:(?P<question>.*)\nUSR: *(?P<answer>.*?)[. \r]*$", re.MULTILINE)
 
 
@@ -55,9 +55,8 @@ _EXCHANGE = re.compile(r"^SYS:(?P<question>.*)\nUSR: *(?P<answer>.*?)[. \r]*$", 
 class CustomerSim(Policy):
     """Names, addresses, phone, order, tracking and card numbers, mail in CustomerSim's dialogs.
 
-    Two capitalised words are a name wherever they stand, and so is any answer to the question for
-    one: a secret is rather marked too often than missed. Meant for whole dialogs, whose turns begin
-    with SYS or USR.
+    Two capitalised words anywhere are a name, and so is any answer to a question for one: the
+    policy marks too much rather than too little. For whole dialogs, with turns of SYS and USR.
     """
 
     def __call__(self, text: str) -> list[Span]:
@@ -77,8 +76,8 @@ class CustomerSim(Policy):
 
 def _answers(text: str) -> Iterator[Span]:
     for exchange in _EXCHANGE.finditer(text):
-        for asked, pattern in _ANSWERS.items():
-            if asked in exchange["question"]:
+        for requested, pattern in _ANSWERS.items():
+            if requested in exchange["question"]:
                 secret = pattern.match(text, *exchange.span("answer"))
                 if secret:
                     yield secret.span(1)

@@ -1,4 +1,4 @@
-"""Digits."""
+"""The policy `digits`."""
 
 from __future__ import annotations
 

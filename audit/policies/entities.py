@@ -1,4 +1,4 @@
-"""Named entities."""
+"""The policy `entities`: named entities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, disjoint
 from audit.policies import _pipeline
 
-# The 18 types of OntoNotes 5, which spaCy's English pipelines recognise.
+# The 18 types of OntoNotes 5 in spaCy's English pipelines.
 ONTONOTES = (
     *("CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP"),
     *("ORDINAL", "ORG", "PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART"),
@@ -25,8 +25,8 @@ ONTONOTES = (
 class Entities(Policy):
     """Named entities a spaCy pipeline finds: entities[:PERSON+ORG][,pipeline=DIR].
 
-    types: what is private; empty: all that the pipeline finds, in English the 18 of OntoNotes
-    (the non-contextual policy of arXiv 2108.12944, section 6).
+    types: the private types; empty: all of the pipeline, in English the 18 of OntoNotes (the
+    non-contextual policy of arXiv 2108.12944, section 6).
     pipeline: a package or a folder.
     """
 

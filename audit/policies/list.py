@@ -1,4 +1,4 @@
-"""Literals from a file."""
+"""The policy `list`: literals from a file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INSIDE_WORD = re.compile(r"\B(?=\w)")
 @final
 @dataclass(frozen=True)
 class Listed(Policy):
-    """A file's literals, one a line, as whole words, letter by letter: list:FILE.
+    """A file's literals, one per line, as whole words and case-sensitive: list:FILE.
 
-    Literals that overlap are one span.
+    Overlapping literals are one span.
     file: the file's name, without its folder.
     """
 
@@ -37,14 +37,14 @@ class Listed(Policy):
     def parse(cls, argument: str, options: Mapping[str, str]) -> Listed:
         literals = frozenset(line.strip() for _, line in numbered(argument, "list"))
         if not literals:
-            raise UsageError(f"policy list: {argument} is empty; write one literal a line")
+            raise UsageError(f"policy list: {argument} is empty; write one literal per line")
         return cls(Path(argument).name, literals)
 
     @cached_property
     def _lengths(self) -> dict[str, set[int]]:
-        """First piece → lengths of the literals that begin with it.
+        """Maps a first piece to the lengths of the literals that begin with it.
 
-        A text is then read once, whatever the number of literals.
+        So a text is read once, whatever the number of literals.
         """
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for literal in self.literals:
@@ -52,14 +52,14 @@ class Listed(Policy):
         return dict(lengths)
 
     def __call__(self, text: str) -> list[Span]:
-        found = []
+        spans = []
         for piece in _PIECE.finditer(text):
             start = piece.start()
             for length in self._lengths.get(piece.group(), ()):
                 end = min(start + length, len(text))
                 if text[start:end] in self.literals and not _INSIDE_WORD.match(text, end):
-                    found.append((start, end))
-        return disjoint(found)
+                    spans.append((start, end))
+        return disjoint(spans)
 
     @property
     def label(self) -> str:

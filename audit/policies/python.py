@@ -1,4 +1,4 @@
-"""A function of one's own."""
+"""The policy `python`: a function of the user."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Python(Policy):
         if not module or not function:
             raise UsageError("policy python needs a module and a function; write python:m:f")
         policy = cls(module, function)
-        policy._found()
+        policy._callable()
         return policy
 
     def __call__(self, text: str) -> list[Span]:
         with self._one_line("calling it"):
-            pairs = list(self._found()(text))
+            pairs = list(self._callable()(text))
         return merged(self._checked(pair, len(text)) for pair in pairs)
 
     def _checked(self, pair: Any, length: int) -> Span:
@@ -47,28 +47,28 @@ class Python(Policy):
             low, high = map(operator.index, pair)
         except (TypeError, ValueError):
             raise UsageError(
-                f"policy {self.label}: {pair!r} is no span; give pairs of whole numbers"
+                f"policy {self.label}: {pair!r} is not a span; give pairs of whole numbers"
             ) from None
         if not 0 <= low < high <= length:
             raise UsageError(
-                f"policy {self.label}: ({low}, {high}) is no span of {length} characters; "
+                f"policy {self.label}: ({low}, {high}) is not a span of {length} characters; "
                 "give 0 <= start < end <= length"
             )
         return low, high
 
-    def _found(self) -> Callable[[str], Any]:
+    def _callable(self) -> Callable[[str], Any]:
         module = self._imported()
-        found = getattr(module, self.function, None)
-        if not callable(found):
+        function = getattr(module, self.function, None)
+        if not callable(function):
             known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
             hint = did_you_mean(self.function, known)
             raise UsageError(
                 f"policy {self.label}: {self.module} has no function {self.function!r}{hint}"
             )
-        return found  # type: ignore[no-any-return]
+        return function  # type: ignore[no-any-return]
 
     def _imported(self) -> ModuleType:
-        """Also in another process, to which a policy goes as names."""
+        """Imports the module, in worker processes too: a policy is sent there by its names."""
         if self.module in sys.modules:
             return sys.modules[self.module]
         with self._one_line("importing it"), _current_directory_first():
@@ -80,7 +80,7 @@ class Python(Policy):
             yield
         except UsageError:
             raise
-        except Exception as error:  # whatever a stranger's code raises
+        except Exception as error:  # the user's code may raise anything
             reason = " ".join(str(error).split())
             kind = type(error).__name__
             raise UsageError(f"policy {self.label}: {what} failed: {kind}: {reason}") from None
@@ -102,12 +102,12 @@ def _current_directory_first() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # the module may have seen to it itself
+        with suppress(ValueError):  # the module may have removed it
             sys.path.remove(here)
 
 
 def _source(module: ModuleType) -> str:
-    """The module's source; empty where there is none, as in compiled modules."""
+    """The module's source; empty if there is none, as for compiled modules."""
     try:
         file = inspect.getsourcefile(module)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Regular expressions from a file."""
+"""The policy `regex`: regular expressions from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from audit.policies._lines import numbered
 @final
 @dataclass(frozen=True)
 class Regex(Policy):
-    """Whatever matches a file's regular expressions, one a line (# comments): regex:FILE.
+    """All matches of a file's regular expressions, one per line (# comments): regex:FILE.
 
     file: the file's name, without its folder.
     """
@@ -34,7 +34,7 @@ class Regex(Policy):
         lines = numbered(argument, "regex")
         lines = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
         if not lines:
-            raise UsageError(f"policy regex: {argument} has no pattern; write one a line")
+            raise UsageError(f"policy regex: {argument} has no pattern; write one per line")
         for number, pattern in lines:
             _check(pattern, f"policy regex: {argument}:{number}: pattern {pattern!r}")
         return cls(Path(argument).name, tuple(pattern for _, pattern in lines))
@@ -44,8 +44,8 @@ class Regex(Policy):
         return tuple(map(re.compile, self.patterns))
 
     def __call__(self, text: str) -> list[Span]:
-        found = (match.span() for pattern in self._compiled for match in pattern.finditer(text))
-        return disjoint((low, high) for low, high in found if low < high)
+        matches = (match.span() for pattern in self._compiled for match in pattern.finditer(text))
+        return disjoint((low, high) for low, high in matches if low < high)
 
     @property
     def label(self) -> str:
@@ -61,7 +61,7 @@ def _check(pattern: str, where: str) -> None:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{where} is broken ({error})") from None
-    # Some match nothing at length zero only beside a character, such as \b.
+    # Some match the empty string only beside a character, such as \b.
     probes = ("", string.printable)
     if any(not match.group() for probe in probes for match in compiled.finditer(probe)):
         raise UsageError(f"{where} matches the empty string; make it match at least a character")

@@ -1,8 +1,8 @@
-"""The run folder: everything a run writes, so that killed at any instant it can go on.
+"""The run folder: everything a run writes, so that a killed run can be resumed.
 
 manifest.json is written first and replaced atomically; ledger.jsonl and samples.jsonl are appended
-and flushed, and a torn last line is dropped; stages/ keeps costly results under the hash of all
-that determines them. The lock is a flock: it dies with its process.
+and flushed, and an incomplete last line is dropped. stages/ stores costly results under the hash of
+everything that determines them. The lock is a flock: it ends with its process.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class RunFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps other sweeps out until the block ends; runs within lock the stages themselves."""
+        """Locks out other sweeps until the block ends; its runs lock the stages themselves."""
         _make(self.stages)
         with _locked(self.stages, "sweep.lock"):
             yield
 
     def mark(self, status: str, plan: dict[str, Any]) -> None:
         """Replaces manifest.json: "running", "interrupted", "failed" or "complete"."""
-        manifest = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
-        write_atomically(self.path / "manifest.json", json.dumps(manifest, indent=1) + "\n")
+        record = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
+        write_atomically(self.path / "manifest.json", json.dumps(record, indent=1) + "\n")
 
     @contextlib.contextmanager
     def marked(self, plan: dict[str, Any]) -> Iterator[None]:
@@ -72,7 +72,7 @@ class RunFolder:
         return self.stages / name
 
     def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The JSON result kept under `key`, made and kept now if it is not there."""
+        """Reads the JSON result stored under `key`, or makes and stores it."""
         path = self.stage(f"{key}.json")
         if path.exists():
             with contextlib.suppress(json.JSONDecodeError):
@@ -83,14 +83,16 @@ class RunFolder:
         return document
 
     def journal(self, session: str) -> FileJournal:
-        """The ledger rows of one session, and what others' servers answered in all of them."""
+        """The ledger rows of one session, and the answers of external servers in all sessions."""
         answers = self.stage("answers.jsonl")
         return FileJournal(self.path / "ledger.jsonl", session, self.key, answers)
 
     @property
     def key(self) -> bytes:
-        """The folder's own key, made when first asked for: a five-digit code under an unkeyed hash
-        is no secret."""
+        """The folder's own key for hashes, made at first use.
+
+        Without a key, anyone could find a five-digit code by hashing all of them.
+        """
         path = self.stage("mask.key")
         if not path.exists():
             write_atomically(path, random_bytes.token_hex(32), private=True)
@@ -115,16 +117,16 @@ def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
 def clean(folder: Path) -> int:
     """Removes a run's stages and returns their size in bytes.
 
-    Raises UsageError where this is no run folder, or a run is working in it.
+    Raises UsageError if this is no run folder, or a run is working in it.
     """
-    if manifest_of(folder) is None:
+    if run_record(folder) is None:
         raise UsageError(f"{folder}: is not a run folder; nothing was removed")
     stages = folder / "stages"
     if not stages.exists():
         return 0
     if stages.is_symlink():
         sweep = stages.resolve().parent
-        raise UsageError(f"{folder}: its stages are those of a sweep; clean {sweep} instead")
+        raise UsageError(f"{folder}: its stages belong to a sweep; clean {sweep} instead")
     with _locked(stages), _locked(stages, "sweep.lock"):
         size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
         shutil.rmtree(stages)
@@ -145,9 +147,9 @@ def _make(stages: Path) -> None:
 
 @dataclass(frozen=True)
 class FileJournal:
-    """Ledger rows on disk: one JSON object a line, the session's name in each.
+    """Ledger rows on disk: one JSON object per line, each with the session's name.
 
-    answers: where others' servers' answers are kept, for all sessions alike; None: nowhere.
+    answers: the file that stores the answers of external servers for all sessions; None: none.
     """
 
     path: Path
@@ -184,38 +186,38 @@ class FileJournal:
 
 
 def find(output: Path | None, plan_hash: str) -> RunFolder:
-    """The folder to run in: the one asked for, the newest of this plan, or a new one.
+    """Chooses the folder to run in: `output`, else the newest of this plan, else a new one.
 
-    Raises UsageError where the folder asked for holds another plan or something else.
+    Raises UsageError if `output` holds another plan or something else.
     """
     if output is None:
         return RunFolder(_newest(plan_hash) or _fresh(plan_hash), plan_hash)
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output}: is a file; --output needs a folder")
-    held = manifest_of(output)
-    if held is None:
-        # a run killed before its first manifest leaves no more than these
+    record = run_record(output)
+    if record is None:
+        # a run killed before it wrote manifest.json leaves no more than these
         names = {p.name for p in output.iterdir()} if output.exists() else set()
         if any(n != "stages" and not n.startswith(".manifest.json.") for n in names):
             raise UsageError(f"{output}: is not empty and holds no run; choose another --output")
-    elif held.get("hash") != plan_hash:
+    elif record.get("hash") != plan_hash:
         raise UsageError(f"{output}: holds a run of another plan; choose another --output")
     return RunFolder(output, plan_hash)
 
 
-def manifest_of(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a run folder, or None where there is none."""
+def run_record(folder: Path) -> dict[str, Any] | None:
+    """Reads manifest.json of a run folder: plan, its hash and the run's status; None: no run."""
     try:
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        record = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    ours = isinstance(found, dict) and {"schema_version", "hash", "plan"} <= set(found)
-    return found if ours else None
+    ours = isinstance(record, dict) and {"schema_version", "hash", "plan"} <= set(record)
+    return record if ours else None
 
 
 def _newest(plan_hash: str) -> Path | None:
     folders = [path.parent for path in Path("audits").glob("*/manifest.json")]
-    same = [path for path in folders if (manifest_of(path) or {}).get("hash") == plan_hash]
+    same = [path for path in folders if (run_record(path) or {}).get("hash") == plan_hash]
     return max(same, key=lambda path: (path.stat().st_mtime, path.name), default=None)
 
 

@@ -1,8 +1,7 @@
-"""Numbers as results.json holds them, and what cannot be true of them.
+"""Types of the numbers in results.json, and checks of what cannot be true of them.
 
-Floats are rounded to six significant digits when they are written: an interval is wider than
-that, and a long run of digits could be mistaken for somebody's code. Infinity is the string
-"inf"; NaN cannot be written.
+Floats are written with six significant digits: intervals are wider than that, and a long run of
+digits could be mistaken for a planted code. Infinity is the string "inf"; NaN cannot be written.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-FROM_FILE = {"from": "file"}  # the context of a validation that reads what a file says
+FROM_FILE = {"from": "file"}  # the context of a validation that reads a file
 
 
 def _finite_or_inf(value: object) -> float:
@@ -59,7 +58,7 @@ Point = tuple[Number, Number]
 
 
 def refuse(wrong: bool, what: str) -> None:
-    """Raises ValueError(what) where something is wrong."""
+    """Raises ValueError(what) if `wrong`."""
     if wrong:
         raise ValueError(what)
 
@@ -70,17 +69,17 @@ def _in_order(bounds: Point) -> Point:
 
 
 Bounds = Annotated[Point, AfterValidator(_in_order)]
-Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond it no double tells two counts apart
+Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond it doubles are not exact
 Confidence = Annotated[float, Field(gt=0, lt=1), PlainSerializer(_written)]
 
 
 def _written_up(value: float) -> float | str:
-    """Six digits of an ε or δ, never below it: rounded down, it would claim too much."""
+    """Rounds an ε or δ up to six digits: rounded down, it would claim too much."""
     near = _written(value)
     if isinstance(near, str) or near >= value:
         return near
-    one = 10.0 ** (math.floor(math.log10(value)) - 5)  # in the sixth digit
-    return float(f"{near + one:.6g}")
+    unit = 10.0 ** (math.floor(math.log10(value)) - 5)  # in the sixth digit
+    return float(f"{near + unit:.6g}")
 
 
 Upper = Annotated[
@@ -93,7 +92,7 @@ Upper = Annotated[
 
 
 def _plain(value: Any) -> Any:
-    """A free-form value as JSON may hold it: infinity as "inf", NaN refused."""
+    """Converts a free-form value to JSON: infinity becomes "inf", NaN is refused."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -107,12 +106,12 @@ Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
 
 
 def _near(one: float, other: float) -> bool:
-    """Whether two numbers may be one: each has lost what is beyond its sixth digit."""
+    """Whether two numbers may be equal before they were rounded to six digits."""
     return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-12)
 
 
 def check_measured(value: float | None, ci: Point | None, k: int | None, n: int) -> None:
-    """Raises ValueError for a value outside its interval, or that is not k of n."""
+    """Raises ValueError if the value is outside its interval or is not k / n."""
     if value is not None and ci is not None:
         outside = not ci[0] <= value <= ci[1] and not any(_near(value, end) for end in ci)
         refuse(outside, f"the value {value:g} lies outside its interval [{ci[0]:g}, {ci[1]:g}]")
@@ -123,24 +122,25 @@ def check_measured(value: float | None, ci: Point | None, k: int | None, n: int)
 
 
 def check_outcomes(outcomes: str | None, k: int | None, n: int) -> None:
-    """Raises ValueError where outcomes are not those of k among n; a secret that was not measured
-    is in neither."""
+    """Raises ValueError if the outcomes are not k hits in n; unmeasured secrets do not count."""
     if outcomes is not None:
         hits, known = outcomes.count("1"), len(outcomes) - outcomes.count("-")
         refuse((hits, known) != (k, n), f"outcomes say {hits} of {known}, k and n {k} of {n}")
 
 
 def check_once(names: Iterable[tuple[str, ...]]) -> None:
-    """Raises ValueError for a name that stands twice: a reader could take either."""
+    """Raises ValueError for a duplicate name: a reader could take either entry."""
     seen = set()
     for name in names:
-        refuse(name in seen, f"{' '.join(name)} stands there twice")
+        refuse(name in seen, f"{' '.join(name)} is there twice")
         seen.add(name)
 
 
 def when_read(check: Callable[[Any], None]) -> Any:
-    """A check of what is read from a file. What a run has just measured is written in any case:
-    hours of work are not lost to a contradiction that its reader can be told of."""
+    """A validator that applies only to files that are read.
+
+    A run's own results are always written: hours of work must not be lost to a contradiction.
+    """
 
     def checked(self: Any, info: ValidationInfo) -> Any:
         if info.context == FROM_FILE:

@@ -1,6 +1,6 @@
-"""results.json, schema version 1: the only thing reports and gates ever see.
+"""results.json, schema version 1: all that reports and gates read.
 
-What its numbers can be, and how they are rounded, is in `audit.quantities`.
+The types of its numbers and their rounding are in `audit.results.numbers`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
+from audit.core.terms import Verdict
 from audit.results.numbers import (
     FROM_FILE,
     Bounds,
@@ -52,16 +53,17 @@ class GuaranteeResult(_Strict):
     conditions: list[str]
     published_epsilon: Number | None
     accounting: Table | None = Field(
-        default=None, description="what ε was worked out from: terms, relation and δ"
+        default=None, description="what ε was computed from: terms, relation and δ"
     )
     population: int | None = Field(
-        default=None, description="public number of units the mechanism was fixed for"
+        default=None, description="public number of units that the mechanism was calibrated for"
     )
     teachers_per_user: dict[int, int] | None = Field(
-        default=None, description="how many users 1, 2, … teachers hear; private, for the auditor"
+        default=None,
+        description="number of users seen by 1, 2, … teachers; private, for the auditor",
     )
     also: list[str] = Field(
-        default=[], description="other relations under which ε holds for the unit just the same"
+        default=[], description="further relations under which ε holds for the unit"
     )
     phrases: list[Table] = Field(
         default=[],
@@ -70,7 +72,7 @@ class GuaranteeResult(_Strict):
 
     @property
     def claim(self) -> Guarantee:
-        """The claim as the noun that knows what it can be compared with."""
+        """The claim as a Guarantee, which knows what it can be compared with."""
         names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
         return Guarantee(**{n: getattr(self, n) for n in names}, also=tuple(self.also))
 
@@ -95,7 +97,7 @@ class Measure(_Strict):
 
 
 class Control(_Strict):
-    """The same measurement on the twins: secrets drawn alike and never trained on."""
+    """The same measurement on the twins: secrets drawn the same way and never trained on."""
 
     value: Number
     ci: Bounds | None
@@ -109,8 +111,8 @@ class Control(_Strict):
 class EpsilonLower(_Strict):
     """An empirical lower bound on ε (nats) for the planted user with all copies.
 
-    Its evidence, by method: one_run has m coins, r guesses and v right ones; rank has the rank
-    (ties against the secret, lower median) of n secrets among `space` candidates.
+    Evidence by method. one_run: m coins, r guesses, v of them right. rank: the rank (ties against
+    the secret, lower median) of n secrets among `space` candidates.
     """
 
     value: Nonnegative
@@ -131,7 +133,7 @@ class EpsilonLower(_Strict):
 
 
 def _check_evidence(bound: EpsilonLower) -> None:
-    """Raises ValueError where evidence is there in part, is another method's, or cannot be."""
+    """Raises ValueError if the evidence is incomplete, impossible or of another method."""
     coins, ranks = (bound.v, bound.r, bound.m), (1 if bound.n else None, bound.rank, bound.space)
     own, other = (coins, ranks) if bound.method == "one_run" else (ranks, coins)
     known = [number for number in own if number is not None]
@@ -140,11 +142,11 @@ def _check_evidence(bound: EpsilonLower) -> None:
 
 
 class Power(_Strict):
-    """What so many trials could have shown.
+    """What this number of trials could have shown.
 
-    smallest_rate: the upper limit on the rate if nothing at all is seen (one-sided).
-    detectable_rate: the rate, spread over the planted secrets, that would have been called a leak
-    with this confidence. largest_epsilon: the bound (nats) if every guess were right.
+    smallest_rate: the one-sided upper limit on the rate if there is no hit.
+    detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
+    confidence. largest_epsilon: the lower bound on ε (nats) if every guess is right.
     """
 
     smallest_rate: Number | None
@@ -155,9 +157,9 @@ class Power(_Strict):
 
 
 class Exposures(_Strict):
-    """Exposure in bits of every secret of one finding, each side sorted; for the histogram.
+    """Exposure in bits of every secret of one finding, each side sorted, for the histogram.
 
-    space: candidates of each secret. null: mean exposure of a secret never seen, in bits.
+    space: number of candidates of each secret. null: mean exposure in bits without training.
     """
 
     planted: list[Number]
@@ -189,7 +191,10 @@ class FindingResult(_Strict):
         default=None, description="of the hypothesis that nothing leaked; unadjusted"
     )
     sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
-    test: str = Field(default="", description="the test behind it; measures that share it share p")
+    test: str = Field(
+        default="",
+        description="the test behind the p-value; measures that share a test share its p-value",
+    )
     epsilon_lower: EpsilonLower | None
     power: Power
     stronger_than_release: bool = False
@@ -200,14 +205,12 @@ class FindingResult(_Strict):
     outcomes: str | None = Field(
         default=None,
         pattern="^[-01]*$",
-        description="of each planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
+        description="per planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
     )
     untrained: str = Field(
-        default="", description="what of the planted secrets is not known to be trained on"
+        default="", description="which planted secrets may not have been trained on"
     )
-    verdict: Literal[
-        "refuted", "consistent", "silent", "not comparable", "not measured", "inconclusive"
-    ]
+    verdict: Annotated[Verdict, WithJsonSchema({"enum": [*map(str, Verdict)], "type": "string"})]
     sentence: str
 
     _sound = when_read(lambda f: check_measured(f.value, f.ci, f.k, f.n))
@@ -215,7 +218,7 @@ class FindingResult(_Strict):
 
 
 class SessionResult(_Strict):
-    """One session with a release: its queries, and what its ledger spent per part (nats)."""
+    """One session with a release: its queries, and the ε that its ledger spent per part (nats)."""
 
     purpose: str
     queries: int
@@ -226,7 +229,7 @@ class SessionResult(_Strict):
     epsilon_spent: list[Number] = Field(description="per part, in nats, at most the claimed ε")
     epsilon_local: list[Number] = Field(
         default=[],
-        description="per part, in nats: what the same queries cost on this data set, where "
+        description="per part, in nats: the cost of the same queries on this data set, where "
         "epsilon_spent is a worst case; private, for the auditor",
     )
     spent_curve: list[tuple[int, Number]] = Field(
@@ -235,7 +238,7 @@ class SessionResult(_Strict):
 
 
 class Cost(_Strict):
-    """What a release cost. Only here and in `environment` may two runs of a plan differ."""
+    """The cost of a release. Two runs of a plan differ only here and in `environment`."""
 
     train_tokens: int
     queries: int
@@ -243,7 +246,7 @@ class Cost(_Strict):
 
 
 class ReleaseResult(_Strict):
-    """One defended model or service: its promise, its use and what attacks found."""
+    """One defended model or service: its claim, its utility and the findings of the attacks."""
 
     defense: str
     parameters: Table
@@ -256,7 +259,8 @@ class ReleaseResult(_Strict):
     sessions: list[SessionResult]
     findings: list[FindingResult]
     tests: Count = Field(
-        default=0, description="tests its verdicts are adjusted for (Holm); 0: those with a p-value"
+        default=0,
+        description="tests that its verdicts are adjusted for (Holm); 0: those with a p-value",
     )
 
     _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
@@ -279,7 +283,7 @@ class CorpusResult(_Strict):
 
 
 class SeedResult(_Strict):
-    """One seed of a sweep: its plan, and whom its coins planted."""
+    """One seed of a sweep: its plan, and how many users its coins planted."""
 
     seed: int
     plan_hash: str
@@ -290,12 +294,12 @@ class SeedResult(_Strict):
 
 
 class Cell(_Strict):
-    """One setting of a sweep over its seeds: a defense, its parameters, its ε (nats).
+    """One setting of a sweep over its seeds: a defense and its parameters.
 
-    releases: its places in `releases`, one a seed; the promise stands there. utility: means over
-    seeds, n the number of seeds. findings: counts are pooled over the trained models, all else is
-    averaged over seeds; a bound on ε is the lower median of the seeds', a p-value Fisher's of
-    theirs, and a verdict is of that p-value, adjusted for the tests of one release.
+    releases: indices into `releases`, one per seed; the claim is there. utility: means over seeds,
+    n the number of seeds. findings: counts are pooled over the trained models, values averaged
+    over seeds. A bound on ε (nats) is the lower median over seeds. A p-value combines theirs by
+    Fisher's method, and the verdict follows from it, adjusted for the tests of one release.
     """
 
     releases: list[int]
@@ -304,7 +308,7 @@ class Cell(_Strict):
 
 
 class SweepResult(_Strict):
-    """What several seeds and settings of one plan say together."""
+    """Several seeds and settings of one plan, combined."""
 
     seeds: list[SeedResult]
     cells: list[Cell]
@@ -344,26 +348,26 @@ def _check_attacks(attacks: Any) -> None:
 
 
 def to_json(results: Results) -> str:
-    """The text of results.json: sorted by contract order, one trailing newline, no NaN."""
+    """Formats results.json: keys in the order of the schema, one trailing newline, no NaN."""
     absent = {"sweep"} if results.sweep is None else None
     document = results.model_dump(mode="json", exclude=absent)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# From each older version to the next one, as documents. "1" is the first there is: whatever it has
-# gained since then is optional.
+# Migrates a document of each older version to the next. "1" is the first version; every field that
+# it has gained since is optional.
 _NEXT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 def migrated(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of any version that there was, as one of this version; others as they are."""
+    """Migrates a document of an older version to this one; other documents stay as they are."""
     while (step := _NEXT.get(str(document.get("schema_version")))) is not None:
         document = step(document)
     return document
 
 
-def told(error: ValidationError) -> str:
-    """The first thing that a document is refused for, by its place, on one line."""
+def first_error(error: ValidationError) -> str:
+    """Formats the first error of a document, with its place, on one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
@@ -372,7 +376,7 @@ def told(error: ValidationError) -> str:
 def load(path: Path) -> Results:
     """Reads results.json, of this version or an older one.
 
-    Raises UsageError if it is missing, broken or of a version that is not known.
+    Raises UsageError if it is missing, broken or of an unknown version.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -387,7 +391,7 @@ def load(path: Path) -> Results:
     try:
         return Results.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
-        raise UsageError(f"{path}: {told(error)}") from None
+        raise UsageError(f"{path}: {first_error(error)}") from None
 
 
 def schema() -> dict[str, Any]:

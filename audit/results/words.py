@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+Bounds = tuple[float, float]
+_NBSP = "\N{NO-BREAK SPACE}"
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def count(number: int, noun: str) -> str:
     """A number with its noun, one or many."""
@@ -13,3 +19,83 @@ def percent(share: float) -> str:
     if share == 0:
         return "0 %"
     return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
+
+
+def integer(value: int | None) -> str:
+    """A whole number with its thousands set apart; a dash for none."""
+    return "—" if value is None else f"{value:,}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, the whole integer part, powers of ten below a thousandth."""
+    if math.isinf(value):
+        return "∞"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size < 1e-3 or size >= 1e9:
+        return power_of_ten(value)
+    digits = max(0, 2 - math.floor(math.log10(size)))
+    return _without_zeros(f"{value:,.{digits}f}")
+
+
+def share(value: float) -> str:
+    """A probability in percent, never rounded to 0 % or 100 % where it is neither."""
+    percentage = 100 * value
+    if not 0 < percentage < 100:
+        return f"{number(percentage)}{_NBSP}%"
+    edge = min(percentage, 100 - percentage)
+    if percentage < 1e-4:
+        return f"{power_of_ten(percentage)}{_NBSP}%"
+    digits = 1 if edge >= 1 else 1 - math.floor(math.log10(edge) + 1e-9)
+    return _without_zeros(f"{percentage:.{min(digits, 8)}f}") + f"{_NBSP}%"
+
+
+def power_of_ten(value: float) -> str:
+    """Two significant digits and a power of ten, as in 1.5 × 10⁻⁵."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{_without_zeros(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def is_share(unit: str) -> bool:
+    """Whether values of this unit are written in percent."""
+    return unit.split(" ")[0].lower() in {"share", "rate", "probability", "fraction"}
+
+
+def quantity(value: float, unit: str) -> str:
+    """A measured value: percent for shares, otherwise the number without its unit."""
+    return share(value) if is_share(unit) else number(value)
+
+
+def interval(bounds: Bounds | None, unit: str) -> str:
+    """`[low, high]`, or an empty string where there is no interval."""
+    if bounds is None:
+        return ""
+    return f"[{quantity(bounds[0], unit)}, {quantity(bounds[1], unit)}]"
+
+
+def measured(value: float | None, bounds: Bounds | None, unit: str) -> str:
+    """A value with its interval."""
+    if value is None:
+        return "not measured"
+    return f"{quantity(value, unit)} {interval(bounds, unit)}".strip()
+
+
+def p_value(value: float | None) -> str:
+    """A p-value without its sides."""
+    if value is None:
+        return "not computed"
+    return number(value) if value >= 1e-3 or value == 0 else power_of_ten(value)
+
+
+def epsilon(value: float | None) -> str:
+    """A claimed ε in nats, in words where it is infinite or unknown."""
+    if value is None:
+        return "unknown"
+    if math.isinf(value):
+        return "none promised"
+    return f"{value:.4g}" if value == 0 or value >= 1e-3 else power_of_ten(value)

@@ -1,0 +1,1 @@
+"""One run from plan to report, and sweeps of many."""

@@ -1,4 +1,4 @@
-"""What a run would do and what it could show, without loading a model."""
+"""Describes what a run would do and what it could show, without loading a model."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from audit.findings import Case, bounds
 from audit.findings.hits import rate_power
 from audit.measure import bleu
 from audit.models.endpoint.capabilities import PROBES
-from audit.models.endpoint.http import is_url
-from audit.models.external_model import UNSEEN
+from audit.models.external_model import TOKENIZER_ONLY
 from audit.plan.plan import Chosen, Plan
 from audit.results.folder import RunFolder
 from audit.results.words import count, percent
-from audit.run.endpoint_cost import Rehearsal, rehearse
-from audit.run.reproduce import reproduce
+from audit.run.endpoint_cost import EndpointCost, endpoint_cost
 from audit.train.prepare import Prepared, prepare
 
 
 def describe(plan: Plan, folder: RunFolder) -> str:
-    """Plan, trainings, queries, tokens, and the least leak that this n can show."""
+    """Lists plan, trainings, queries and tokens, and the least leak that this n can show."""
     prepared = prepare(plan, folder.stages)
     return "\n".join(
         [
@@ -34,7 +32,7 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
     plan, coins = prepared.plan, prepared.planted.coins
     present = sum(coins.present.values())
     return [
-        f"plan {plan.hash[:12]}: {reproduce(plan)}",
+        f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
         f"corpus {plan.corpus.name}: {len(plan.corpus.records)} records of "
         f"{len(plan.corpus.users())} users; {len(coins.present)} users decided by coin, {present} "
@@ -42,7 +40,7 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
         f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
         "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
-        if plan.model.kind != UNSEEN
+        if plan.model.kind != TOKENIZER_ONLY
         else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
     ]
 
@@ -52,9 +50,9 @@ def _training_lines(prepared: Prepared) -> list[str]:
     for chosen, tasks in prepared.tasks.items():
         tokens = prepared.train_tokens(chosen)
         total += tokens
-        trainings = sum(1 + len(task.needed) for task in tasks)
+        trainings = sum(1 + len(task.all_earlier) for task in tasks)
         lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")
-    shadows = len(prepared.tosses)
+    shadows = len(prepared.shadow_coins)
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
     return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
@@ -64,7 +62,7 @@ def _query_lines(prepared: Prepared) -> list[str]:
     plan = prepared.plan
     lines = [
         "queries of each release:",
-        f"  utility: {min(plan.utility_tokens, prepared.text.tokens)}",
+        f"  utility: {min(plan.utility_tokens, prepared.heldout.tokens)}",
         f"  completion: the first {bleu.RECORDS} held-out texts, "
         f"{bleu.FULL_RECORDS} where queries are free",
     ]
@@ -80,40 +78,37 @@ def _query_lines(prepared: Prepared) -> list[str]:
 
 
 def _request_lines(prepared: Prepared) -> list[str]:
-    """What a served model would be asked; it is not asked now."""
-    served = [
-        chosen
-        for chosen in prepared.plan.defenses
-        if chosen.plugin.finished and is_url(chosen.plugin.model)
-    ]
-    if not served:
+    """Counts the requests to an endpoint; none is sent."""
+    served = prepared.plan.source.served
+    if served is None:
         return []
-    least, most = (rehearse(prepared, access) for access in (Access.GENERATE, Access.SCORE))
+    least, most = (endpoint_cost(prepared, access) for access in (Access.GENERATE, Access.SCORE))
     lines = [
-        f"requests to the endpoint, of {count(len(served), 'release')} (none was sent now):",
-        f"  where it gives log-probabilities of a prompt: {_cost(most, len(served))}",
-        f"  where it does not: {_cost(least, len(served))}",
+        f"requests to the endpoint, of {count(served.releases, 'release')} (none was sent now):",
+        f"  where it gives log-probabilities of a prompt: {_cost(most, served.releases)}",
+        f"  where it does not: {_cost(least, served.releases)}",
         f"  and up to {PROBES} of one token, to see what it gives",
     ]
-    rate = served[0].plugin.rate
-    if rate:
-        minutes = most.requests * len(served) / rate / 60
-        lines.append(f"  at {rate:g} requests a second at least {minutes:,.1f} minutes")
+    if served.rate:
+        minutes = most.requests * served.releases / served.rate / 60
+        lines.append(f"  at {served.rate:g} requests a second at least {minutes:,.1f} minutes")
     return lines
 
 
-def _cost(one: Rehearsal, times: int) -> str:
-    requests, read, said = (n * times for n in (one.requests, one.prompt_tokens, one.said_tokens))
-    return f"{requests:,} requests, {read:,} prompt tokens, at most {said:,} generated tokens"
+def _cost(one: EndpointCost, times: int) -> str:
+    return (
+        f"{one.requests * times:,} requests, {one.prompt_tokens * times:,} prompt tokens, at most "
+        f"{one.generated_tokens * times:,} generated tokens"
+    )
 
 
 def _shown(prepared: Prepared, chosen: Chosen) -> str:
-    """The smallest rate that an attack which counts generations can show."""
+    """Names the smallest rate that an attack on generations can show."""
     n = chosen.plugin.trials()
     if n < 2:
         return ""
     plan, coins, access = prepared.plan, prepared.planted.coins, Access.GENERATE
-    kind, tests = chosen.plugin.kinds[0], prepared.tests  # what it generates comes first
+    kind, tests = chosen.plugin.kinds[0], prepared.tests  # the first kind is the one it generates
     secrets = tuple(s for s in prepared.secrets_for(chosen.plugin) if s.kind == kind)
     case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
     shown = rate_power(n, case)

@@ -1,4 +1,4 @@
-"""What a run would ask of an endpoint: every session is gone through, and nobody is asked."""
+"""Counts what a run would ask of an endpoint, by going through every session without asking."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from audit.train.prepare import Prepared
 
 
 @dataclass
-class Rehearsal:
-    """A Predictor that answers every question alike, and counts requests and tokens; a text that is
-    scored again is none, since answers are kept.
+class EndpointCost:
+    """A Predictor that answers every query alike and counts requests and tokens.
 
-    prompt_tokens: read by the endpoint. said_tokens: generated at most.
+    A text that is scored again costs nothing: answers are stored.
+
+    prompt_tokens: read by the endpoint. generated_tokens: generated at most.
     """
 
     tokenizer: Tokenizer
@@ -27,7 +28,7 @@ class Rehearsal:
     access: Access
     requests: int = 0
     prompt_tokens: int = 0
-    said_tokens: int = 0
+    generated_tokens: int = 0
     scored: set[tuple[int, ...]] = field(default_factory=set)
 
     @property
@@ -57,11 +58,11 @@ class Rehearsal:
     ) -> tuple[np.ndarray, int]:
         raise NotImplementedError("an endpoint gives no distribution")
 
-    def _count(self, lengths: Iterable[int], said: int) -> None:
+    def _count(self, lengths: Iterable[int], generated: int) -> None:
         for length in lengths:
             self.requests += 1
             self.prompt_tokens += length
-            self.said_tokens += said
+            self.generated_tokens += generated
 
 
 def _answer(tokens: Tokens) -> Answer:
@@ -69,17 +70,17 @@ def _answer(tokens: Tokens) -> Answer:
     return Answer(tuple(tokens), nothing, nothing > 0, answered=len(tokens))
 
 
-def rehearse(prepared: Prepared, access: Access) -> Rehearsal:
-    """All sessions of a run with one release of this access, counted together."""
+def endpoint_cost(prepared: Prepared, access: Access) -> EndpointCost:
+    """Adds up all sessions of a run with one release of this access."""
     plan = prepared.plan
-    played = Rehearsal(prepared.tokenizer, plan.model.max_length, access)
+    counted = EndpointCost(prepared.tokenizer, plan.model.max_length, access)
     draws = stream(plan.seed, "rehearsal")
     texts = tuple(record.text for record in plan.corpus.of("heldout"))
     names = tuple(dict.fromkeys(r.name for r in plan.corpus.of("heldout") if r.name))
-    blocks = prepared.text.first(perplexity.FULL_TOKENS).blocks
-    played.score([block[:1] for block in blocks], [block[1:] for block in blocks])
-    bleu.measure(played, texts, draws)
+    blocks = prepared.heldout.first(perplexity.FULL_TOKENS).blocks
+    counted.score([block[:1] for block in blocks], [block[1:] for block in blocks])
+    bleu.measure(counted, texts, draws)
     for attack in plan.attacks:
         knowledge = Knowledge(None, texts, names, (), draws)
-        attack.plugin.run(played, prepared.secrets_for(attack.plugin), knowledge)
-    return played
+        attack.plugin.run(counted, prepared.secrets_for(attack.plugin), knowledge)
+    return counted

@@ -1,4 +1,4 @@
-"""What a reader must know beside the figures: what was not tested, and what weakens them."""
+"""Lists what a reader must know beside the figures: what was not tested, what weakens them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from audit.core.policy import Policy
 from audit.core.secret import Secret
 from audit.core.spans import merged
 from audit.findings.verdict import leaks
-from audit.plan import elsewhere
 from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.schema import ReleaseResult
@@ -17,29 +16,30 @@ from audit.train.prepare import Prepared
 
 
 def not_tested(plan: Plan) -> list[str]:
-    """What no finding of the run speaks about."""
-    asked = {chosen.name for chosen in plan.attacks}
-    others = [name for name in registry.names("attacks") if name not in asked]
-    lines = [f"the attacks that were not asked for: {', '.join(others)}"] if others else []
+    """Lists what no finding of the run is about."""
+    run = {chosen.name for chosen in plan.attacks}
+    left_out = [name for name in registry.names("attacks") if name not in run]
+    lines = [f"attacks that were not run: {', '.join(left_out)}"] if left_out else []
     return [
         *lines,
-        "what an attacker learns from when a release stops answering",
+        "what an attacker learns from the moment at which a release stops answering",
         "secrets other than the planted kinds, and attackers stronger than these attacks",
-        "differences between seeds: this is one seed, and defenses are not ranked on it",
+        "differences between seeds: one seed was run, which does not rank defenses",
     ]
 
 
 def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
-    """What a reader of the results must be warned of."""
+    """Lists what weakens the results or must be known to use them."""
     general = _warnings(prepared, releases)
-    return [*general, *_elsewhere(prepared), *_served(releases), *_missed(prepared)]
+    unseen = prepared.plan.source.limitations(prepared.coverage, prepared.plan.corpus)
+    return [*general, *unseen, *_served(releases), *_missed(prepared)]
 
 
 def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
     plan, alike = prepared.plan, prepared.near_duplicates
     lines = [
-        "choosing hyperparameters, checkpoints or β on private data is not in ε",
-        "several defended models of one corpus compose: their ε add up when released together",
+        "choosing hyperparameters, checkpoints or β on private data is not counted in ε",
+        "several defended models of one corpus compose: released together, their ε add up",
     ]
     if alike:
         lines.append(
@@ -52,39 +52,17 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
         if population and claimed.delta is not None and claimed.delta * population >= 1:
             lines.append(
                 f"{release.defense}: δ = {claimed.delta:.3g} is not below 1/N (N = {population}): "
-                "such a promise allows to publish somebody whole"
+                "δ ≥ 1/N permits publishing one person's data outright"
             )
         if release.role == "null control" and any(leaks(f) for f in release.findings):
-            lines.append("the null control leaks: the public model has seen planted text")
+            lines.append("the null control leaks: the public model has seen the planted text")
     if not plan.references:
-        lines.append("no references were run: no silence is conclusive")
-    return lines
-
-
-def _elsewhere(prepared: Prepared) -> list[str]:
-    """What is to be known of a training that was not seen."""
-    plan = prepared.plan
-    if plan.manifest is None:
-        return []
-    lines = [f"{reach.sentence}" for reach in prepared.reaches]
-    if not any(c.plugin.training for c in plan.defenses if c.plugin.finished):
-        lines.append(
-            "whether the canaries reached the training is not known, so silence shows nothing: "
-            "say what was trained on with as_is:training=FILE"
-        )
-    if not plan.base_known:
-        lines.append(
-            "no base was named: twins are the only null, and nothing is a positive control"
-        )
-    if elsewhere.differs(plan.manifest, plan.corpus):
-        lines.append(
-            "the corpus is not, text for text, the one that the canaries were planted into"
-        )
+        lines.append("no references were run, so finding no leak is never conclusive")
     return lines
 
 
 def _served(releases: Sequence[ReleaseResult]) -> list[str]:
-    """What an endpoint hides, and what could therefore not be measured."""
+    """Lists what an endpoint hides, and what could therefore not be measured."""
     lines = []
     for release in releases:
         if "served_sha256" not in release.parameters:
@@ -106,7 +84,7 @@ def _served(releases: Sequence[ReleaseResult]) -> list[str]:
 
 
 def _missed(prepared: Prepared) -> list[str]:
-    """Which planted values the policy leaves unmarked, where a defense or the plan relies on it."""
+    """Counts planted values that the policy leaves unmarked, where the run relies on the policy."""
     policy = prepared.plan.policy
     relied = any(task.training.private for task in prepared.trainings)
     if not relied and policy == policies.named("digits"):
@@ -119,13 +97,13 @@ def _missed(prepared: Prepared) -> list[str]:
         if missed:
             lines.append(
                 f"policy {policy.label}: {missed} of {len(values)} planted {kind} values are not "
-                "marked in full: to a defense that protects what is marked they are public, and "
-                "their leaking is outside its guarantee"
+                "marked in full: a defense that protects marked text treats them as public, and "
+                "its guarantee does not cover them"
             )
     return lines
 
 
 def _marked(secret: Secret, policy: Policy) -> bool:
-    """Whether every character of the value is private."""
+    """Tells whether every character of the value is private."""
     low, high = len(secret.prefix), len(secret.prefix) + len(secret.value)
     return any(a <= low and high <= b for a, b in merged(policy(secret.text)))

@@ -1,10 +1,10 @@
-"""One run: plant, train, release, attack, judge, report. Data flows one way."""
+"""Runs one plan: plant, train, release, attack, judge, report. Data flows one way."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import audit
 from audit.core.files import write_atomically
+from audit.core.progress import StepProgress
 from audit.findings.headline import headline
 from audit.findings.verdict import judge, leaks
 from audit.measure import samples
@@ -23,14 +24,11 @@ from audit.plugins import registry
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
 from audit.run.limitations import not_tested, warnings
-from audit.run.reproduce import reproduce
 from audit.train.prepare import Prepared, prepare
 from audit.train.train import train_all
 
-Report = Callable[[str, float], None]
 
-
-def run(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> Results:
+def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
     """Runs or resumes a plan in its folder and writes results.json and the reports."""
     began = time.monotonic()
     prepared = prepare(plan, folder.stages)
@@ -43,7 +41,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> 
     return results
 
 
-def write(results: Results, formats: Sequence[str], folder: Path, report: Report) -> None:
+def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:
     """Writes results.json, and the reports of these formats beside it."""
     write_atomically(folder / "results.json", to_json(results))
     for name in formats:
@@ -53,7 +51,7 @@ def write(results: Results, formats: Sequence[str], folder: Path, report: Report
 
 
 def _audit(
-    prepared: Prepared, folder: RunFolder, execution: Execution, report: Report, began: float
+    prepared: Prepared, folder: RunFolder, execution: Execution, report: StepProgress, began: float
 ) -> Results:
     plan = prepared.plan
     measured = []
@@ -67,7 +65,7 @@ def _audit(
         headline=headline(audited),
         not_tested=not_tested(plan),
         warnings=warnings(prepared, audited),
-        reproduce=reproduce(plan),
+        reproduce=plan.command,
         plan={**plan.document, "hash": plan.hash},
         environment=_environment(plan, time.monotonic() - began),
         corpus=_corpus(prepared),
@@ -76,14 +74,11 @@ def _audit(
 
 
 def _corpus(prepared: Prepared) -> CorpusResult:
-    """The corpus; one that is not here, as its manifest describes it."""
+    """Describes the corpus, by its manifest where the corpus is not here."""
     corpus, present = prepared.plan.corpus, prepared.planted.coins.present
-    written = None if corpus.records else prepared.plan.manifest
     return CorpusResult(
         name=corpus.name,
-        sha256=written.sha256 if written else corpus.sha256,
-        records=written.records if written else len(corpus.records),
-        users=written.users if written else len(corpus.users()),
+        **prepared.plan.source.size(corpus),
         near_duplicates=prepared.near_duplicates,
         private_token_share=prepared.private_share if corpus.records else None,
         planted_users=len(present),
@@ -93,7 +88,7 @@ def _corpus(prepared: Prepared) -> CorpusResult:
 
 
 def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool] | None:
-    """By (attack, metric): did the undefended model leak in this run? None: it was not there."""
+    """Tells by (attack, metric) whether the undefended model leaked; None where it was not run."""
     for m in measured:
         if m.audited.name == "none":
             own = {(f.attack, f.metric): True for f in m.findings}

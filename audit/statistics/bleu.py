@@ -1,7 +1,7 @@
 """Corpus BLEU (Papineni et al. 2002) as sacrebleu computes it (arXiv 1804.08771), with an interval.
 
 The interval is a percentile bootstrap over segments (Koehn 2004): a segment's sufficient statistics
-are drawn, not its text, so that nothing is tokenized twice.
+are resampled, not its text, so that nothing is tokenized twice.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from sacrebleu import __version__
 from sacrebleu.metrics.bleu import BLEU
 
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 ORDER = 4  # n-grams are counted up to this length
 TOKENIZER, SMOOTHING = "13a", "exp"  # sacrebleu's own defaults, stated with every figure
 
-Counts = NDArray[np.int64]  # (segments, 2 + 2·ORDER): both lengths, n-grams matched, n-grams said
+Counts = NDArray[np.int64]  # (segments, 2 + 2·ORDER): see `counts`
 
 
 def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """The sufficient statistics of each segment, one reference each.
+    """Counts the sufficient statistics of each segment, one reference each.
 
     Columns: words of the hypothesis, words of the reference, matched n-grams for n = 1 … ORDER,
     n-grams of the hypothesis for n = 1 … ORDER. Raises ValueError where the lengths differ.
@@ -37,14 +37,17 @@ def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
 
 
 def score(total: Counts, order: int) -> float:
-    """BLEU up to n-grams of `order`, 0 to 100, of statistics summed over segments."""
-    said, meant, *grams = (int(count) for count in total)
-    matched, counted = grams[:order], grams[ORDER : ORDER + order]
-    return float(
-        BLEU.compute_bleu(
-            matched, counted, said, meant, smooth_method=SMOOTHING, max_ngram_order=order
-        ).score
+    """Computes BLEU up to n-grams of `order`, 0 to 100, of statistics summed over segments."""
+    words, reference_words, *grams = (int(count) for count in total)
+    result = BLEU.compute_bleu(
+        grams[:order],
+        grams[ORDER : ORDER + order],
+        words,
+        reference_words,
+        smooth_method=SMOOTHING,
+        max_ngram_order=order,
     )
+    return float(result.score)
 
 
 def bleu(
@@ -54,12 +57,12 @@ def bleu(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Interval:
-    """Corpus BLEU up to n-grams of `order` (1 to ORDER), 0 to 100; n is the number of segments.
+    """Computes corpus BLEU up to n-grams of `order` (1 to ORDER), 0 to 100, and its interval.
 
-    segments: as `counts` gives them. With one segment there is a value and no interval, with none
-    neither. With few segments (below some 30) bounds are too narrow; smoothing lifts figures of
-    texts that share hardly any n-gram. Raises ValueError for an order that was not counted,
-    confidence outside (0, 1) or fewer than 1 resample.
+    segments: as `counts` returns them; n is their number. With one segment there is a value and no
+    interval, with none neither. With few segments (below some 30) the bounds are too narrow;
+    smoothing lifts figures of texts that share hardly any n-gram. Raises ValueError for an order
+    that was not counted, confidence outside (0, 1) or fewer than 1 resample.
     """
     if not 1 <= order <= ORDER:
         raise ValueError(f"n-grams are counted up to {ORDER}; got order {order}")
@@ -68,20 +71,21 @@ def bleu(
             f"confidence must lie strictly between 0 and 1, with at least one resample; "
             f"got {confidence} and {resamples}"
         )
-    n, told = len(segments), _named(order)
+    n, metric = len(segments), _description(order)
     if n == 0:
-        return Interval(None, None, None, 0, confidence, "no segments: nothing was measured")
+        return no_interval(0, confidence, "no segments: nothing was measured")
     value = score(segments.sum(axis=0), order)
     if n == 1:
-        return Interval(value, None, None, 1, confidence, f"{told}; one segment: no interval")
+        return no_interval(1, confidence, f"{metric}; one segment: no interval", value)
     chosen = stream.integers(0, n, size=(resamples, n))
     drawn = sorted(score(segments[rows].sum(axis=0), order) for rows in chosen)
     low = int((1.0 - confidence) / 2.0 * (resamples - 1))
-    method = f"{told}; percentile bootstrap over records, {resamples} resamples"
-    return Interval(value, drawn[low], drawn[resamples - 1 - low], n, confidence, method)
+    method = f"{metric}; percentile bootstrap over records, {resamples} resamples"
+    high = drawn[resamples - 1 - low]
+    return Interval(value, drawn[low], high, n, confidence, method, IntervalKind.BOOTSTRAP)
 
 
-def _named(order: int) -> str:
+def _description(order: int) -> str:
     return (
         f"corpus BLEU-{order}, sacrebleu {__version__}, tokenizer {TOKENIZER}, "
         f"smoothing {SMOOTHING}, case kept"

@@ -1,4 +1,4 @@
-"""Blind baseline: do the texts alone, without any model, tell members from controls?
+"""Blind baseline: can members be told from controls by their texts alone, without any model?
 
 Candidates that differ in themselves make every membership attack look good (Das et al. 2024, arXiv
 2406.16201; Meeus et al. 2024, arXiv 2406.17975).
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import rankdata
 
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 _MOST = 2000  # texts: their kernel is the cost
 _FOLDS = 5
@@ -34,24 +34,24 @@ def blind_auc(
     confidence: float = 0.95,
     permutations: int = 199,
 ) -> tuple[Interval, float]:
-    """Cross-validated AUC of a bag-of-characters classifier, and a two-sided p-value of 1/2.
+    """Computes the cross-validated AUC of a bag-of-characters classifier, and the p-value of 1/2.
 
-    texts_in, texts_out: members and controls, one text per protected unit; beyond 2,000 in all some
-    are drawn, and n says how many. Ridge regression, stratified folds, comparisons only between
-    texts left out together: for exchangeable texts the AUC is 1/2 on average at any sizes. Labels
-    are permuted inside the folds, which is exact: p <= x with probability at most x. The interval
-    reaches as far as permuted AUCs stray from 1/2, so it excludes 1/2 if and only if
-    p <= 1 - confidence; away from 1/2 it is approximate. Pairs of like texts, one on each side, are
-    not exchangeable and push the AUC below 1/2. With fewer than two texts on a side there is no
-    value, and p is 1. Raises ValueError unless 0 < confidence < 1 and permutations >= 1.
+    texts_in, texts_out: members and controls, one text per protected unit; of more than 2,000 in
+    all some are drawn, and n says how many. Ridge regression, stratified folds; scores are compared
+    only within a held-out fold, so that for exchangeable texts the AUC is 1/2 on average at any
+    sizes. The p-value is two-sided; labels are permuted inside the folds, which is exact: p <= x
+    with probability at most x. The interval's half-width is how far permuted AUCs stray from 1/2,
+    so it excludes 1/2 if and only if p <= 1 - confidence; away from 1/2 it is approximate. Pairs of
+    similar texts, one on each side, are not exchangeable and push the AUC below 1/2. With fewer
+    than two texts on a side there is no value, and p is 1. Raises ValueError unless 0 < confidence
+    < 1 and permutations >= 1.
     """
     if not 0.0 < confidence < 1.0 or permutations < 1:
         raise ValueError(f"got confidence {confidence} and {permutations} permutations")
     inside, outside = _drawn(texts_in, texts_out, stream)
     n, m = len(inside), len(outside)
     if min(n, m) < 2:
-        few = "needs two texts on each side"
-        return Interval(None, None, None, n + m, confidence, few), 1.0
+        return no_interval(n + m, confidence, "needs two texts on each side"), 1.0
     labels = np.repeat([1.0, 0.0], [n, m])
     folds = min(_FOLDS, n, m)
     fold = np.concatenate([stream.permutation(np.arange(side) % folds) for side in (n, m)])
@@ -62,14 +62,16 @@ def blind_auc(
     reach = float(np.sort(stray[1:])[-rank]) + 1e-12 if rank else 0.5
     low, high = max(0.0, float(areas[0]) - reach), min(1.0, float(areas[0]) + reach)
     method = f"{folds}-fold ridge on characters, {permutations} label permutations"
-    interval = Interval(float(areas[0]), low, high, n + m, confidence, method)
+    kind = IntervalKind.PERMUTATION
+    interval = Interval(float(areas[0]), low, high, n + m, confidence, method, kind)
     return interval, as_far / len(stray)
 
 
 def _areas(
     kernel: Table, labels: Table, fold: NDArray[np.int64], times: int, stream: np.random.Generator
 ) -> Table:
-    """(1 + times,): AUC within folds under the true labels, then under labels permuted in folds."""
+    """Computes (1 + times,) AUCs within folds: of the true labels, then of labels permuted in
+    folds."""
     columns = np.tile(labels[:, None], (1, 1 + times))
     for k in np.unique(fold):
         columns[fold == k, 1:] = stream.permuted(columns[fold == k, 1:], axis=0)
@@ -88,13 +90,14 @@ def _areas(
 
 
 def _kernel(texts: Sequence[str]) -> Table:
-    """(texts, texts): likeness, mean diagonal 1; every block of features weighs the same."""
+    """Computes a similarity kernel (texts, texts), mean diagonal 1, all feature blocks weighing the
+    same."""
     total, blocks = np.zeros((len(texts), len(texts))), 0
     for block in _blocks(texts):
         centred = block - block.mean(axis=0)
         gram = centred @ centred.T
         size = float(np.trace(gram)) / len(texts)
-        if size > 1e-12:  # else all texts are alike in this
+        if size > 1e-12:  # else all texts have the same features in this block
             total += gram / size
             blocks += 1
     return total / max(1, blocks)
@@ -120,7 +123,7 @@ def _column(gram: str, width: int) -> int:
 def _drawn(
     texts_in: Sequence[str], texts_out: Sequence[str], stream: np.random.Generator
 ) -> tuple[list[str], list[str]]:
-    """Both sides, the larger cut first so that both together have at most _MOST texts."""
+    """Draws at most _MOST texts of both sides together, fewer of the larger side first."""
     sizes = len(texts_in), len(texts_out)
     keep = [min(a, max(_MOST // 2, _MOST - b)) for a, b in (sizes, sizes[::-1])]
     inside = [texts_in[i] for i in np.sort(stream.permutation(sizes[0])[: keep[0]])]

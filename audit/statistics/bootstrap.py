@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from audit.statistics.interval import Interval
+from audit.statistics.checks import check_confidence
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 _CELLS_AT_ONCE = 1 << 20  # resampled records held in memory together: about 24 MB
 
@@ -22,28 +23,27 @@ def bootstrap_ratio(
     resamples: int = 2000,
     transform: Transform | None = None,
 ) -> Interval:
-    """transform(sum numerators / sum denominators), with an interval from resampled records.
+    """Computes transform(sum numerators / sum denominators), and its interval over records.
 
     numerators: (records,), such as summed NLL in nats; may hold +inf. denominators: (records,),
     such as token counts. transform: elementwise, such as `np.exp` (perplexity = exp of nats per
-    token); none means the ratio itself. Records with nothing counted (0 over 0) are left out, and
-    n is the number of the others. With one such record there is a value and no interval (low and
-    high None); with none, neither. The bounds are resampled values themselves, never between two
-    of them, so +inf is handled; with few records (below some 30) they are too narrow.
+    token); None means the ratio itself. Records with nothing counted (0 over 0) are left out of the
+    ratio and of n. With one remaining record there is a value and no interval (low and high None);
+    with none, neither. The bounds are resampled values, never interpolated, so +inf is handled;
+    with few records (below some 30) they are too narrow.
     Raises ValueError for shapes that differ, NaN, -inf, a negative or infinite denominator, a
     numerator over denominator 0, confidence outside (0, 1) or fewer than 1 resample.
     """
     above, below = _checked(numerators, denominators)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    check_confidence(confidence)
     if resamples < 1:
         raise ValueError(f"at least one resample is needed; got {resamples}")
     n = len(above)
     if n == 0:
-        return Interval(None, None, None, 0, confidence, "no records: nothing was measured")
+        return no_interval(0, confidence, "no records: nothing was measured")
     value = float(_ratio(above.sum(keepdims=True), below.sum(keepdims=True), transform)[0])
     if n == 1:
-        return Interval(value, None, None, 1, confidence, "one record: no interval")
+        return no_interval(1, confidence, "one record: no interval", value)
 
     rows = max(1, _CELLS_AT_ONCE // n)
     ratios = np.empty(resamples)
@@ -56,7 +56,7 @@ def bootstrap_ratio(
     low = int(np.floor(tail * (resamples - 1)))
     method = f"percentile bootstrap over records, {resamples} resamples"
     bounds = float(ratios[low]), float(ratios[resamples - 1 - low])
-    return Interval(value, bounds[0], bounds[1], n, confidence, method)
+    return Interval(value, *bounds, n, confidence, method, IntervalKind.BOOTSTRAP)
 
 
 def _ratio(
@@ -65,7 +65,7 @@ def _ratio(
     ratio = above / below
     if transform is None:
         return ratio
-    with np.errstate(over="ignore"):  # exp of a huge mean is inf, and says so
+    with np.errstate(over="ignore"):  # exp of a huge mean is inf, and is reported so
         return transform(ratio)
 
 

@@ -1,4 +1,4 @@
-"""Exact test with fair coins: do the units whose coin was heads stand out in what was released?"""
+"""Exact test with fair coins: do units whose coin was heads appear more often in a release?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
 def p_value(
     weights: ArrayLike, coins: ArrayLike, stream: np.random.Generator, resamples: int = 9999
 ) -> float:
-    """P[sum of w_o C_o >= its observed value] over fair coins C_o, one-sided.
+    """Computes P[sum of w_o C_o >= its observed value] over fair coins C_o, one-sided.
 
     weights: (owners,), whole numbers >= 0, such as how many generations name each owner; coins:
-    (owners,), True = was trained on. Under the null the coins are independent of the weights, so
+    (owners,), True = trained on. Under the null the coins are independent of the weights, so
     the level holds whatever the weights and however they depend on each other. Exact (by
     convolution; floored at 1e-300) while the weights add up to at most 200,000; beyond, coins are
     drawn from `stream` and p = (1 + as large)/(1 + resamples). 1.0 if all weights are 0.
@@ -37,14 +37,14 @@ def p_value(
 
 
 def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
-    """The smallest p-value that these weights can give at all: all their coins heads."""
+    """Computes the smallest p-value possible with these weights: that of all coins heads."""
     weight = np.asarray(weights)
     exact = max(1e-300, 0.5 ** int((weight > 0).sum()))
     return exact if weight.sum() <= _CELLS else max(exact, 1 / (resamples + 1))
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(sum of the weights + 1,): the law of the total."""
+    """Computes the distribution of the total, shape (sum of the weights + 1,)."""
     law = np.zeros(int(weights.sum()) + 1)
     law[0], top = 1.0, 0
     for w in weights.tolist():

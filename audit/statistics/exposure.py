@@ -20,13 +20,16 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from audit.statistics.checks import check_confidence, check_delta
+from audit.statistics.search import largest
+
 Relation = Literal["add_or_remove", "replace"]
 
 _WIDTH = 1e-12  # nats
 
 
 def exposure_bits(space: float, rank: float) -> float:
-    """log2(space) - log2(rank), in bits; higher = the model prefers the secret more.
+    """Computes log2(space) - log2(rank), in bits; higher = the model prefers the secret more.
 
     space: number of candidates, the secret included. rank: 1 = the most likely of them; mid-ranks
     for ties are fractional. Runs from 0 to log2(space). Raises ValueError unless
@@ -37,7 +40,7 @@ def exposure_bits(space: float, rank: float) -> float:
 
 
 def sampled_exposure_bits(scores: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
-    """Exposure in bits estimated from n sampled candidates: log2 n - log2(m + 1).
+    """Estimates exposure in bits from n sampled candidates: log2 n - log2(m + 1).
 
     scores: (secrets,), references: (n,), both -log p (lower = more likely, any log unit); m counts
     the references at or below a secret's score, so ties go against it. Returns (secrets,), each
@@ -55,7 +58,7 @@ def sampled_exposure_bits(scores: ArrayLike, references: ArrayLike) -> NDArray[n
 
 
 def null_exposure_bits(space: int) -> float:
-    """Mean exposure in bits of a secret the model has never seen (its rank is uniform).
+    """Computes the mean exposure in bits of a secret the model has never seen (uniform rank).
 
     log2|R| - log2(|R|!)/|R|: 1.396 for 100 candidates, tending to log2 e = 1.4427. Raises
     ValueError unless space >= 1.
@@ -72,9 +75,9 @@ def rank_p_value(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """Bound on the probability of this rank or a better one if each unit is (epsilon, delta)-DP.
+    """Bounds the probability of this rank or a better one if each unit is (epsilon, delta)-DP.
 
-    epsilon in nats, in the relation named; space, rank as in `exposure_bits` (rank: ties against
+    epsilon in nats, in the given relation; space, rank as in `exposure_bits` (rank: ties against
     the secret); copies: how many units hold the secret. Small = the claim does not explain the
     rank. Rises with epsilon, delta, rank and copies. Raises ValueError for values out of range.
     """
@@ -101,32 +104,26 @@ def epsilon_from_rank(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """The largest ε (nats, per unit) that a secret of this rank refutes, in the relation named.
+    """Computes the largest ε (nats, per unit) that a secret of this rank refutes.
 
     sup{ε : rank_p_value(ε) < 1 - confidence}; for one copy ln((α-δ)|R|/t) under add-or-remove and
-    ln(((|R|-t)α-(|R|-1)δ)/(t(1-α))) under replace, α = 1 - confidence; for several, found from
-    below by bisection. 0.0 if nothing is shown. The rank must be exact, or of n + 1 with n sampled
-    references distinct from the secret; never extrapolated from a fit. Raises ValueError for
-    values out of range.
+    ln(((|R|-t)α-(|R|-1)δ)/(t(1-α))) under replace, α = 1 - confidence; for several, approached
+    from below by bisection. 0.0 if nothing is shown. The rank must be exact, or of n + 1 with n
+    sampled references distinct from the secret; never extrapolated from a fit. Raises ValueError
+    for values out of range.
     """
     _check_claim(space, rank, delta, relation, copies)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    check_confidence(confidence)
     level = 1.0 - confidence
-    refuted, open_ = 0.0, max(0.0, _without_growth(space, rank, delta, level, relation))
+    one_copy = max(0.0, _without_growth(space, rank, delta, level, relation))
     if copies == 1:
-        return open_
-    if not rank_p_value(0.0, space, rank, delta, relation, copies) < level:
-        return 0.0
-    while open_ - refuted > _WIDTH:  # more copies only make a rank easier to explain
-        middle = (refuted + open_) / 2.0
-        if not refuted < middle < open_:
-            break
-        if rank_p_value(middle, space, rank, delta, relation, copies) < level:
-            refuted = middle
-        else:
-            open_ = middle
-    return refuted
+        return one_copy
+
+    def refuted(epsilon: float) -> bool:
+        return rank_p_value(epsilon, space, rank, delta, relation, copies) < level
+
+    # more copies only make a rank easier to explain
+    return largest(refuted, 0.0, one_copy, _WIDTH) if refuted(0.0) else 0.0
 
 
 def epsilon_from_ranks(
@@ -137,7 +134,7 @@ def epsilon_from_ranks(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """The ε (nats) that several secrets refute together: their lower-median rank, at α/2.
+    """Computes the ε (nats) that several secrets refute together: by their lower median, at α/2.
 
     ranks: (secrets,), values drawn independently and with replacement from the same space, ranks
     dependent in any way. If the lower median is <= t, at least half the ranks are, and by Markov's
@@ -159,7 +156,7 @@ def epsilon_from_ranks(
 def _without_growth(
     space: float, rank: float, delta: float, level: float, relation: Relation
 ) -> float:
-    """The bound for one copy; -inf if not even delta alone is refuted."""
+    """Computes the bound for one copy; -inf if not even delta alone is refuted."""
     if relation == "add_or_remove":
         odds = (level - delta) * space / rank
     else:
@@ -174,8 +171,7 @@ def _check_rank(space: float, rank: float) -> None:
 
 def _check_claim(space: float, rank: float, delta: float, relation: Relation, copies: int) -> None:
     _check_rank(space, rank)
-    if not 0.0 <= delta <= 1.0:
-        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+    check_delta(delta)
     if relation not in get_args(Relation):
         raise ValueError(f"relation must be one of {get_args(Relation)}; got {relation!r}")
     if copies < 1:

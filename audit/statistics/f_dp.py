@@ -1,7 +1,7 @@
 """ε under a Gaussian hypothesis (Mahloujifar, Melis and Chaudhuri 2024, arXiv 2410.22235).
 
-A diagnostic: it assumes that the release's trade-off curve is a Gaussian one and asks which. It is
-never an (ε, δ) bound and refutes no claim: a release that is ε-DP but not Gaussian, such as
+A diagnostic: it assumes that the release's trade-off curve is Gaussian and estimates which one. It
+is never an (ε, δ) bound and refutes no claim: a release that is ε-DP but not Gaussian, such as
 randomised response at ε = 2, shows more than its ε nearly always (3.4 for 1,000 coins). For true
 Gaussian noise it errs far less than the level named; 1,000 sure guesses among 10⁶ coins show some
 0.85 of mu, guessing every coin much less.
@@ -13,20 +13,25 @@ import math
 
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from audit.statistics.checks import check_confidence, check_delta, check_guesses
+from audit.statistics.search import largest
+
 _WIDTH = 1e-6
 
 
 def gaussian_rejected(mu: float, m: int, r: int, v: int, confidence: float = 0.95) -> bool:
-    """Are v right guesses too many for a mu-Gaussian-DP release? Wrongly yes: <= 1 - confidence.
+    """Tests whether v right guesses are too many for a mu-Gaussian-DP release.
 
-    m fair coins, one per protected unit; r guesses (how many fixed beforehand), v of them right.
-    With p_i = P[i right], right_j = sum_{i>=j} i p_i/m and wrong_j = sum_{i>=j} (r - i) p_i/m, a
-    trade-off curve f demands right_{j+1} <= 1 - f(wrong_j), here Φ(Φ⁻¹(wrong_j) + mu). Starting at
-    j = v with a tail of 1 - confidence, each step down takes the least p_j that this allows; if
-    they add up to more than 1, the tail must have been smaller (the recursion there). Raises
-    ValueError unless 0 <= v <= r <= m, mu >= 0 and 0 < confidence < 1.
+    Wrongly True with probability at most 1 - confidence. m fair coins, one per protected unit; r
+    guesses (how many fixed beforehand), v of them right. With p_i = P[i right], right_j =
+    sum_{i>=j} i p_i/m and wrong_j = sum_{i>=j} (r - i) p_i/m, a trade-off curve f demands
+    right_{j+1} <= 1 - f(wrong_j), here Φ(Φ⁻¹(wrong_j) + mu). Starting at j = v with a tail of 1 -
+    confidence, each step down takes the least p_j that this allows; if they add up to more than 1,
+    the tail must have been smaller (the recursion there). Raises ValueError unless 0 <= v <= r <=
+    m, mu >= 0 and 0 < confidence < 1.
     """
-    _check(m, r, v, confidence)
+    check_guesses(m, r, v)
+    check_confidence(confidence)
     if not mu >= 0.0:
         raise ValueError(f"mu must be at least 0; got {mu}")
 
@@ -42,58 +47,32 @@ def gaussian_rejected(mu: float, m: int, r: int, v: int, confidence: float = 0.9
 
 
 def mu_lower(m: int, r: int, v: int, confidence: float = 0.95) -> float:
-    """The largest mu that `gaussian_rejected` rejects, approached from below; 0.0 if none.
+    """Finds the largest mu that `gaussian_rejected` rejects, from below; 0.0 if none.
 
     Raises ValueError as it does.
     """
     if not gaussian_rejected(0.0, m, r, v, confidence):
         return 0.0
-    rejected, open_ = 0.0, 1.0
-    while gaussian_rejected(open_, m, r, v, confidence):
-        rejected, open_ = open_, 2.0 * open_
-    while open_ - rejected > _WIDTH:
-        middle = (rejected + open_) / 2.0
-        if gaussian_rejected(middle, m, r, v, confidence):
-            rejected = middle
-        else:
-            open_ = middle
-    return rejected
+    return largest(lambda mu: gaussian_rejected(mu, m, r, v, confidence), 0.0, width=_WIDTH)
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """The ε (nats) at which a mu-Gaussian-DP release has this delta; 0.0 if less would do.
+    """Computes the ε (nats) at which a mu-Gaussian-DP release has this delta.
 
     δ(ε) = Φ(-ε/mu + mu/2) - e^ε Φ(-ε/mu - mu/2) (Balle and Wang 2018, arXiv 1805.06530); the
-    relation is that of mu. inf for delta = 0. Raises ValueError unless mu >= 0 and
-    0 <= delta <= 1.
+    relation is that of mu. 0.0 if δ(0) is already below; inf for delta = 0. Raises ValueError
+    unless mu >= 0 and 0 <= delta <= 1.
     """
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be at least 0 and finite; got {mu}")
-    if not 0.0 <= delta <= 1.0:
-        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+    check_delta(delta)
     if mu == 0.0 or _delta(0.0, mu) <= delta:
         return 0.0
     if delta == 0.0:
         return math.inf
-    low, high = 0.0, 1.0
-    while _delta(high, mu) > delta:
-        low, high = high, 2.0 * high
-    while high - low > _WIDTH:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if _delta(middle, mu) > delta else (low, middle)
-    return low
+    return largest(lambda epsilon: _delta(epsilon, mu) > delta, 0.0, width=_WIDTH)
 
 
 def _delta(epsilon: float, mu: float) -> float:
     joint = math.exp(epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0)))
     return float(ndtr(-epsilon / mu + mu / 2.0)) - joint
-
-
-def _check(m: int, r: int, v: int, confidence: float) -> None:
-    if not 0 <= v <= r <= m:
-        raise ValueError(
-            f"coins, guesses and right guesses must satisfy 0 <= v <= r <= m; "
-            f"got m={m}, r={r}, v={v}"
-        )
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2
+from scipy.stats import combine_pvalues
 
 
 def combined_p_value(p_values: ArrayLike) -> float:
-    """One p-value of several: P(χ² with 2n degrees of freedom >= −2 Σ log p).
+    """Combines p-values into one: P(χ² with 2n degrees of freedom >= −2 Σ log p).
 
-    p_values: (n,), n >= 1, of independent tests; each may be too large, as those of discrete tests
-    are, and so then is theirs. Raises ValueError for none, or one outside [0, 1].
+    p_values: (n,), n >= 1, of independent tests. Each may be too large, as those of discrete tests
+    are; the combined one is then too large as well. Raises ValueError for none, or one outside [0,
+    1].
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or not len(p) or not ((p >= 0.0) & (p <= 1.0)).all():
         raise ValueError(f"p-values must be one or more numbers in [0, 1]; got {p}")
-    if not p.all():
-        return 0.0
-    return float(chi2.sf(-2.0 * math.fsum(np.log(p)), 2 * len(p)))
+    with np.errstate(divide="ignore"):  # log 0: one impossible result makes all impossible
+        return float(combine_pvalues(p).pvalue)

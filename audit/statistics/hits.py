@@ -1,4 +1,4 @@
-"""How often chance alone names planted secrets as often as a release did."""
+"""Exact test of hits: how often chance alone names planted secrets as often as a release did."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def p_value(k: int, repeats: Sequence[int], planted: int, chance: float) -> float:
-    """P[k or more of the generations are planted secrets] if the release does not depend on them.
+    """Computes P[k or more generations are planted secrets] if the release is independent of them.
 
-    repeats: how often each distinct generation came. planted: how many secrets were planted.
+    repeats: count of each distinct generation. planted: number of planted secrets.
     chance: 1/|R|, the probability of each value. (Derived.) The secrets are uniform on R and
-    independent of each other and, under the null, of the generations; so each secret, on its own,
-    equals a given distinct generation with probability 1/|R| and then scores its repeats. The sum
-    over secrets is convolved exactly, up to k. A single value said many times is one coincidence.
+    independent of each other and, under the null, of the generations. So each secret equals a given
+    distinct generation with probability 1/|R|, and then scores its repeats. The sum over secrets is
+    convolved exactly, up to k. A single value generated many times is one coincidence.
     Raises ValueError unless k >= 0 and 0 < chance <= 1.
     """
     if k < 0 or not 0 < chance <= 1:
@@ -33,7 +33,7 @@ def p_value(k: int, repeats: Sequence[int], planted: int, chance: float) -> floa
 
 
 def needed(n: int, planted: int, chance: float, level: float) -> int | None:
-    """The fewest hits of n different generations with a p-value below `level`; None: n are not."""
+    """Finds the fewest hits of n different generations with a p-value below `level`, or None."""
     for k in range(1, min(n, planted) + 1):
         if p_value(k, [1] * n, planted, chance) < level:
             return k
@@ -41,7 +41,7 @@ def needed(n: int, planted: int, chance: float, level: float) -> int | None:
 
 
 def _power(one: np.ndarray, times: int, length: int) -> np.ndarray:
-    """The distribution of a sum of `times` such scores, below `length`."""
+    """Computes the distribution of a sum of `times` independent scores, below `length`."""
     total = np.zeros(length)
     total[0] = 1.0
     base = one

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def adjusted_p_values(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjusted p-values: rejecting where they are < γ errs anywhere with probability <= γ.
+    """Adjusts p-values so that rejecting those below γ errs anywhere with probability <= γ.
 
-    p_values: (tests,), one-sided or two-sided, dependent or not. Returns (tests,) in the order
-    given, each at least its own p-value and at most 1. Raises ValueError unless one-dimensional
+    p_values: (tests,), one-sided or two-sided, dependent or not. Returns (tests,) in the same
+    order, each at least its own p-value and at most 1. Raises ValueError unless one-dimensional
     with all values in [0, 1].
     """
     p = np.asarray(p_values, dtype=np.float64)

@@ -1,9 +1,11 @@
-"""Test of a privacy ledger by betting against it (derived; e-values: Waudby-Smith and Ramdas,
-arXiv 2010.09686; Rényi filters: Feldman and Zrnic, arXiv 2008.11193).
+"""Tests whether a privacy ledger undercharges, by a bet that grows if its charges are too low.
+
+Derived here; e-values: Waudby-Smith and Ramdas (arXiv 2010.09686); Rényi filters: Feldman and
+Zrnic (arXiv 2008.11193).
 
 If every answered query charges at least the divergence D_α it causes, then over transcripts drawn
 under D', E[X] <= 1 for X = (h_D/h_D')^α e^{-(α-1) sum charge}. A gambler who stakes shares of the
-wealth on X > 1 then gains nothing on average, and by Ville's inequality the wealth ever reaches
+wealth on X > 1 then gains nothing on average. By Ville's inequality the wealth ever reaches
 1/γ with probability at most γ, however heavy the tail of X.
 """
 
@@ -15,17 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Shares of the wealth, one gambler each, all starting with the same wealth. Their total is that of
-# one gambler whose next share is their wealth-weighted mean: chosen from the past only.
+# Shares of the wealth, one gambler each, all starting with the same wealth. Together they are one
+# gambler whose next share is their wealth-weighted mean, which depends on the past only.
 _SHARES = np.array([1 / 64, 1 / 16, 1 / 4, 3 / 4])
 
 
 @dataclass(frozen=True)
 class LedgerTest:
-    """What betting against a ledger gained.
+    """Result of betting against a ledger.
 
     e_value: wealth after all n transcripts from a stake of 1 (its mean is <= 1 if the ledger is
-    right); largest: the largest wealth on the way; rejected: largest >= 1/gamma.
+    right). largest: the largest wealth on the way. rejected: largest >= 1/gamma.
     """
 
     e_value: float
@@ -48,8 +50,9 @@ def ledger_test(
     log_ratios: (transcripts,), L = sum over answered queries of log h_D/h_D' in nats, transcripts
     drawn independently under D' (the neighbour); -inf = impossible under D. charges: (transcripts,)
     the sum of what each transcript's answered queries charged for D_α(h_D‖h_D'), in nats. gamma:
-    the probability of rejecting a ledger that is right. Rejected = some charge is too small. One
-    direction of one part: a full test makes both, for every part, and adjusts gamma. Raises
+    the probability of rejecting a ledger that is right. Rejected = some charge is too small. This
+    tests one direction of one part; a full test makes both, for every part, and adjusts gamma.
+    Raises
     ValueError unless 1 < alpha < inf, 0 < gamma < 1, equal lengths, no NaN, L < inf and charges
     not negative.
     """

@@ -1,19 +1,19 @@
-"""Do ranks of planted secrets lie lower than uniform ranks would (Fisher's combination)?"""
+"""Test of ranks of planted secrets against uniform ranks, by Fisher's combination."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincc
+
+from audit.statistics.fisher import combined_p_value
 
 
 def p_value(space: float, ranks: ArrayLike) -> float:
-    """P[Gamma(n, 1) >= sum of -ln(rank/space)]: small = the secrets are better known than chance.
+    """Combines the p-values rank/space; small = the secrets are better known than chance.
 
     space: number of candidates of each secret; ranks: (n,), 1 = the most likely, ties against the
     secret (or certified upper ends), independent of each other. Conservative: under the null
-    rank/space is stochastically at least a uniform U on (0, 1), as ceil(space U)/space >= U, so
-    the statistic is at most a sum of n independent -ln U, which is Gamma(n, 1).
+    rank/space is stochastically at least a uniform U on (0, 1), as ceil(space U)/space >= U.
     Raises ValueError for no ranks or unless 1 <= rank <= space.
     """
     row = np.asarray(ranks, dtype=np.float64)
@@ -21,11 +21,9 @@ def p_value(space: float, ranks: ArrayLike) -> float:
         raise ValueError(f"at least one rank is needed, one row; got shape {row.shape}")
     if not ((row >= 1.0) & (row <= space)).all():
         raise ValueError(f"ranks must lie between 1 and the space of {space}")
-
-    statistic = float(np.sum(np.log(space) - np.log(row)))
-    return float(gammaincc(len(row), max(0.0, statistic)))
+    return combined_p_value(row / space)
 
 
 def smallest(space: float, n: int) -> float:
-    """The smallest p-value that n ranks can give at all: every one of them 1."""
+    """Computes the smallest p-value possible with n ranks: that of all ranks 1."""
     return p_value(space, np.ones(n))

@@ -1,4 +1,4 @@
-"""Permutation test of ranks (Mann and Whitney 1947): do planted secrets stand above twins?"""
+"""Permutation test of ranks (Mann and Whitney 1947): do planted secrets score above twins?"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def p_value(
     *,
     two_sided: bool = False,
 ) -> float:
-    """p-value of "planted scores are no higher than twins'" (higher = leaks more).
+    """Computes the p-value of "planted scores are no higher than twins'" (higher = leaks more).
 
     planted: (n,), twins: (m,), any real scores; ties share their mid-rank. Planted and twin secrets
     are exchangeable under the null, so labels are permuted: the level holds for any sizes and any
-    ties, where the normal approximation's does not. Never below 1/(resamples + 1). two_sided: of
-    "neither higher nor lower", twice the smaller of the two tails of the same permutations, at most
-    1; each tail errs with probability at most half the level, so together they keep it.
+    ties, where the normal approximation's does not. Never below 1/(resamples + 1). two_sided: the
+    p-value of "neither higher nor lower", twice the smaller of both tails of the same permutations,
+    at most 1; each tail errs with probability at most half the level, so together they keep it.
     Raises ValueError if either is empty or a score is NaN.
     """
     first, second = np.asarray(planted, dtype=float), np.asarray(twins, dtype=float)
@@ -49,6 +49,6 @@ def p_value(
 
 
 def smallest(planted: int, twins: int, resamples: int = 9999, *, two_sided: bool = False) -> float:
-    """The smallest p-value that so many scores can give at all."""
+    """Computes the smallest p-value possible with this many scores."""
     one_sided = max(1 / math.comb(planted + twins, planted), 1 / (resamples + 1))
     return min(1.0, 2 * one_sided) if two_sided else one_sided

@@ -13,18 +13,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from audit.statistics import bounded_mean, order_statistics
+from audit.statistics.checks import check_confidence
 from audit.statistics.interval import (
     Interval,
+    IntervalKind,
     clopper_pearson,
+    no_interval,
     one_sided_lower,
     one_sided_upper,
 )
 
 Row = NDArray[np.float64]
 
+_TOO_FEW = "too few scores"
+
 
 def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> Interval:
-    """P[member above control] + P[tie]/2, with a two-sided interval for any distributions.
+    """Computes P[member above control] + P[tie]/2, and a two-sided interval for any distributions.
 
     (Derived.) The estimate is an average over matchings of k = min(n, m) pairs, each the mean of k
     independent values in [0, 1]: see `bounded_mean`. Measured coverage 97 to 100 %, lowest where
@@ -34,18 +39,19 @@ def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> In
     inside, outside = _checked(members, controls, confidence)
     n, m = len(inside), len(outside)
     if not n or not m:
-        return _nothing(n + m, confidence)
+        return no_interval(n + m, confidence, _TOO_FEW)
     ordered = np.sort(outside)
     below = np.searchsorted(ordered, inside, "left") + np.searchsorted(ordered, inside, "right")
     area = float(below.sum()) / (2.0 * n * m)
     low, high = bounded_mean.bounds(area, min(n, m), confidence)
-    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD)
+    kind = IntervalKind.BOUNDED_MEAN
+    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD, kind)
 
 
 def tpr_at_fpr(
     members: ArrayLike, controls: ArrayLike, fpr: float, confidence: float = 0.95
 ) -> Interval:
-    """Share of members above the most permissive threshold that at most `fpr` of controls pass.
+    """Computes the share of members above the lowest threshold that at most `fpr` of controls pass.
 
     The interval is for the share above the threshold of all controls, of which these are a sample
     (after Hilgers, Methods of Information in Medicine 30, 1991): two of their order statistics hold
@@ -60,7 +66,7 @@ def tpr_at_fpr(
         raise ValueError(f"a false positive rate lies in (0, 1]; got {fpr}")
     n, m, needed = len(inside), len(outside), math.ceil(1.0 / fpr - 1e-9)
     if m < needed or not n:
-        return _nothing(n, confidence, f"needs a member and at least {needed} controls")
+        return no_interval(n, confidence, f"needs a member and at least {needed} controls")
     ordered, each = np.sort(outside), (1.0 - confidence) / 4.0
     loose, strict = order_statistics.upper_quantile(ordered, fpr, each)
     above, most, least = (
@@ -68,13 +74,14 @@ def tpr_at_fpr(
     )
     low, high = one_sided_lower(least, n, 1.0 - each), one_sided_upper(most, n, 1.0 - each)
     method = f"Clopper-Pearson over members, above order statistics of {m} controls"
-    return Interval(above / n, low, high, n, confidence, method)
+    kind = IntervalKind.CLOPPER_PEARSON_AT_QUANTILE
+    return Interval(above / n, low, high, n, confidence, method, kind)
 
 
 def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tuple[float, float]]:
-    """(FPR, TPR) steps to draw, from (0, TPR at no false positive) to (1, 1).
+    """Computes (FPR, TPR) steps to draw, from (0, TPR at no false positive) to (1, 1).
 
-    The best TPR at each of some `points` FPRs, evenly spaced in log FPR; [] if a side is empty.
+    The best TPR at each of about `points` FPRs, evenly spaced in log FPR; [] if a side is empty.
     """
     inside, outside = (np.sort(side) for side in _checked(members, controls, 0.95))
     if not len(inside) or not len(outside):
@@ -88,7 +95,7 @@ def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tu
 def top_half_accuracy(
     members: ArrayLike, controls: ArrayLike, confidence: float = 0.95
 ) -> Interval:
-    """(TPR + TNR)/2 when the half of all candidates with the highest scores is called members.
+    """Computes (TPR + TNR)/2 when the highest-scoring half of all candidates is called members.
 
     Ties at the boundary share what is left of the half. Chance is 1/2; with n = m it is the share
     of right calls, else it cannot reach 1. The interval is for this very threshold on new
@@ -98,7 +105,7 @@ def top_half_accuracy(
     inside, outside = _checked(members, controls, confidence)
     n, m = len(inside), len(outside)
     if not n or not m:
-        return _nothing(n + m, confidence)
+        return no_interval(n + m, confidence, _TOO_FEW)
     everyone = np.sort(np.concatenate([inside, outside]))
     edge = everyone[(n + m) // 2]
     share = ((n + m) / 2.0 - (everyone > edge).sum()) / (everyone == edge).sum()
@@ -106,7 +113,8 @@ def top_half_accuracy(
     value = float(1.0 + tpr - fpr) / 2.0
     slack = math.sqrt(math.log(4.0 / (1.0 - confidence)) / 8.0) * (n**-0.5 + m**-0.5)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
-    return Interval(value, low, high, n + m, confidence, "DKW bands on both sides, conservative")
+    method = "DKW bands on both sides, conservative"
+    return Interval(value, low, high, n + m, confidence, method, IntervalKind.DKW_BAND)
 
 
 def refined_accuracy(
@@ -116,18 +124,18 @@ def refined_accuracy(
     share: float = 0.3,
     confidence: float = 0.95,
 ) -> Interval:
-    """Share of right calls among the most extreme scores; chance is 1/2.
+    """Computes the share of right calls among the most extreme scores; chance is 1/2.
 
-    Equally many members and controls are drawn; one half of both sets two thresholds with share/2
-    of its scores beyond each, and the candidates of the other half beyond them are called. n = how
-    many that is. Raises ValueError unless 0 < share < 1.
+    Equally many members and controls are drawn. One half of both sets two thresholds with share/2
+    of its scores beyond each; the candidates of the other half beyond them are called, and n is
+    their number. Raises ValueError unless 0 < share < 1.
     """
     inside, outside = _checked(members, controls, confidence)
     if not 0.0 < share < 1.0:
         raise ValueError(f"the share must lie strictly between 0 and 1; got {share}")
     half = min(len(inside), len(outside)) // 2
     if not half:
-        return _nothing(0, confidence)
+        return no_interval(0, confidence, _TOO_FEW)
     sides = [stream.permutation(side)[: 2 * half] for side in (inside, outside)]
     seen = np.sort(np.concatenate([side[:half] for side in sides]))
     edge = max(0, round(share * half) - 1)  # so share/2 of both sides' halves are beyond
@@ -138,18 +146,13 @@ def refined_accuracy(
 
 
 def _threshold(ordered: Row, fpr: float) -> float:
-    """The least score that at most this share of the ordered controls lie above."""
+    """Finds the least score that at most this share of the ordered controls lie above."""
     allowed = math.floor(fpr * len(ordered) + 1e-9)
     return float(ordered[-1 - allowed]) if allowed < len(ordered) else -math.inf
 
 
-def _nothing(n: int, confidence: float, why: str = "too few scores") -> Interval:
-    return Interval(None, None, None, n, confidence, why)
-
-
 def _checked(members: ArrayLike, controls: ArrayLike, confidence: float) -> tuple[Row, Row]:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    check_confidence(confidence)
     inside, outside = np.asarray(members, dtype=float), np.asarray(controls, dtype=float)
     if inside.ndim != 1 or outside.ndim != 1 or np.isnan(inside).any() or np.isnan(outside).any():
         raise ValueError("scores must be one row a side, without NaN")

@@ -1,4 +1,4 @@
-"""Exposure by a skew-normal extrapolation (Carlini et al. 2019, arXiv 1802.08232, Section 4.4).
+"""Exposure by skew-normal extrapolation (Carlini et al. 2019, arXiv 1802.08232, Section 4.4).
 
 For spaces without a prefix tree, and for display only: a fit says nothing certain about a tail
 that no reference reached, so no ε ever comes from it.
@@ -23,11 +23,11 @@ _NODES = 200
 
 @dataclass(frozen=True)
 class SkewNormal:
-    """A fit, in the unit of its scores, and how well it describes scores it never saw.
+    """A fit, in the unit of its scores, and how well it describes held-out scores.
 
     n: scores fitted, as many held out. p_value: of the largest distance between the fitted and the
-    held-out distribution (Kolmogorov-Smirnov), judged as that of two samples of n, since the fit
-    is estimated too; against a known law, 15 % of true skew normals would be called bad at 5 %.
+    held-out distribution (Kolmogorov-Smirnov), as for two samples of n, since the fit is estimated
+    too; as for a known law, 15 % of true skew normals would be called bad at 5 %.
     """
 
     location: float
@@ -43,7 +43,7 @@ class SkewNormal:
 
 
 def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
-    """The most likely skew normal of a random half of the references, tested on the other half.
+    """Fits the most likely skew normal to a random half of the references, tests it on the rest.
 
     references: (n,), -log p in nats of candidates drawn from the space. Shapes beyond ±50 are not
     tried. Raises ValueError for fewer than 100 references, infinite or NaN ones, or no spread.
@@ -66,16 +66,16 @@ def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
     bounds = [(-10.0, 10.0), (-5.0, 5.0), (-_STEEPEST, _STEEPEST)]
     starts = ((-0.7, 0.3, 2.0), (0.7, 0.3, -2.0))  # leaning right, leaning left
     tried = [minimize(loss, start, bounds=bounds) for start in starts]
-    found = min(tried, key=lambda result: float(result.fun))
-    at, log_scale, shape = (float(x) for x in found.x)
-    location, scale = centre + spread * at, spread * math.exp(log_scale)
+    best = min(tried, key=lambda result: float(result.fun))
+    shift, log_scale, shape = (float(x) for x in best.x)
+    location, scale = centre + spread * shift, spread * math.exp(log_scale)
     distance = kstest(unseen, lambda x: np.exp(log_cdf((x - location) / scale, shape))).statistic
     p_value = float(kstwobign.sf(distance * math.sqrt(half / 2.0)))
     return SkewNormal(location, scale, shape, half, p_value)
 
 
 def exposure_bits(law: SkewNormal, scores: ArrayLike, space: float) -> NDArray[np.float64]:
-    """-log2 P[a candidate scores as low], between 0 and log2(space).
+    """Computes -log2 P[a candidate scores as low], between 0 and log2(space).
 
     scores: -log p in nats (lower = more likely), any shape. Raises ValueError for NaN or a space
     below 1.
@@ -88,7 +88,7 @@ def exposure_bits(law: SkewNormal, scores: ArrayLike, space: float) -> NDArray[n
 
 
 def log_cdf(z: ArrayLike, shape: float) -> NDArray[np.float64]:
-    """log of the integral of 2 φ(t) Φ(shape t) up to z, elementwise; -inf at -inf only.
+    """Computes log of the integral of 2 φ(t) Φ(shape t) up to z, elementwise; -inf only at -inf.
 
     The tail on the far side of the mode is integrated in log space (Gauss-Legendre), so that
     nothing underflows: scipy's own is -inf some ten deviations out.
@@ -103,13 +103,13 @@ def log_cdf(z: ArrayLike, shape: float) -> NDArray[np.float64]:
 
 
 def _fall(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
-    """The slope of the log density, d/dz."""
+    """Computes the slope of the log density, d/dz."""
     hazard = math.sqrt(2.0 / math.pi) / erfcx(-shape * z / math.sqrt(2.0))  # φ/Φ at shape z
     return np.asarray(shape * hazard - z)
 
 
 def _log_tail(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
-    """log of the integral up to z, at or below the mode.
+    """Computes the log of the integral up to z, for z at or below the mode.
 
     Going down from z the log density falls at least as fast as slope u + u²/2 (it is concave, and
     its Gaussian part alone bends by 1), so beyond `reach` there is less than e^-45 of it.
@@ -124,6 +124,6 @@ def _log_tail(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
 
 @cache
 def _gauss_legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes on (0, 1), and twice their weights: the 2 of d(x²) = 2x dx is in them."""
+    """Computes nodes on (0, 1) and twice their weights: the 2 of d(x²) = 2x dx is in them."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1.0) / 2.0, weights

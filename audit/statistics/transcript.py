@@ -1,4 +1,4 @@
-"""Empirical (ε, δ) from transcripts of a prediction release whose likelihoods are known.
+"""Bounds (ε, δ) from recorded answers whose exact likelihoods are known.
 
 δ(ε) of a pair of runs is E_D[(1 - e^{ε-L})_+] with L = log h_D/h_D' (Balle and Wang 2018, arXiv
 1805.06530, Theorem 5); its sample mean is bounded by Hoeffding's inequality.
@@ -11,11 +11,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from audit.statistics.checks import check_confidence, check_delta
+from audit.statistics.search import largest
+
 _WIDTH = 1e-12  # nats
 
 
 def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95) -> float:
-    """Lower bound on δ at this epsilon: mean (1-e^{ε-L})_+ - sqrt(ln(1/(1-confidence))/2N).
+    """Bounds δ at this epsilon from below: mean (1-e^{ε-L})_+ - sqrt(ln(1/(1-confidence))/2N).
 
     log_ratios: (N,), L = log-probability of the whole transcript under D minus that under D', in
     nats, transcripts drawn independently under D; +inf = impossible under D'. epsilon in nats, in
@@ -29,7 +32,7 @@ def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95)
 
 
 def epsilon_lower(log_ratios: ArrayLike, delta: float, confidence: float = 0.95) -> float:
-    """The largest ε (nats) that these transcripts refute at this delta.
+    """Finds the largest ε (nats) that these transcripts refute at this delta.
 
     sup{ε >= 0 : delta_lower(ε) > delta}, approached from below; 0.0 if nothing is shown, inf if
     more than delta of the transcripts are impossible under D'. Valid at once for all ε, because
@@ -37,23 +40,14 @@ def epsilon_lower(log_ratios: ArrayLike, delta: float, confidence: float = 0.95)
     unless 0 <= delta <= 1.
     """
     ratios = _checked(log_ratios, confidence)
-    if not 0.0 <= delta <= 1.0:
-        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+    check_delta(delta)
     needed = delta + _slack(len(ratios), confidence)
     if not _excess(ratios, 0.0) > needed:
         return 0.0
     if float(np.mean(np.isposinf(ratios))) > needed:
         return math.inf
-    refuted, open_ = 0.0, float(np.max(ratios[np.isfinite(ratios)], initial=0.0))
-    while open_ - refuted > _WIDTH:
-        middle = (refuted + open_) / 2.0
-        if not refuted < middle < open_:
-            break
-        if _excess(ratios, middle) > needed:
-            refuted = middle
-        else:
-            open_ = middle
-    return refuted
+    top = float(np.max(ratios[np.isfinite(ratios)], initial=0.0))
+    return largest(lambda epsilon: _excess(ratios, epsilon) > needed, 0.0, top, _WIDTH)
 
 
 def _excess(ratios: NDArray[np.float64], epsilon: float) -> float:
@@ -72,6 +66,5 @@ def _checked(log_ratios: ArrayLike, confidence: float) -> NDArray[np.float64]:
         raise ValueError(f"at least one transcript is needed, one row; got shape {ratios.shape}")
     if not (ratios > -math.inf).all():
         raise ValueError("log ratios must not be NaN or -inf: transcripts are drawn under D")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    check_confidence(confidence)
     return ratios

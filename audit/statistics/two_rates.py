@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from audit.statistics.checks import check_confidence, check_delta
 from audit.statistics.interval import one_sided_upper
 
 
@@ -21,7 +22,7 @@ def epsilon_lower(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
-    """The ε (nats) that the two error rates refute at this delta, in the relation of the worlds.
+    """Computes the ε (nats) that two error rates refute at this delta, in the worlds' relation.
 
     controls: trainings without the unit, in false_positives of which the attack said "member";
     members: trainings with it, in false_negatives of which the attack said "not a member". Of an
@@ -31,10 +32,8 @@ def epsilon_lower(
     Raises ValueError unless 0 <= false_positives <= controls, 0 <= false_negatives <= members,
     0 <= delta <= 1 and 0 < confidence < 1.
     """
-    if not 0.0 <= delta <= 1.0:
-        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
+    check_delta(delta)
+    check_confidence(confidence)
     each = 1.0 - (1.0 - confidence) / 2.0
     false_alarm = one_sided_upper(false_positives, controls, each)
     miss = one_sided_upper(false_negatives, members, each)

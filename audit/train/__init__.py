@@ -1,0 +1,1 @@
+"""Trains what a plan needs, as independent tasks."""

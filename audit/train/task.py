@@ -1,6 +1,6 @@
-"""Names a training task by the hash of all that determines its model.
+"""Names a training task by the hash of everything that determines its model.
 
-A killed run goes on at the task it was in, and two plans share the tasks they share.
+So a killed run resumes at the task it was in, and plans share trained models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from audit.core.training import Training
 
 @dataclass(frozen=True)
 class Task:
-    """A training, the model it starts from, and where its weights go."""
+    """A training, the public model it starts from, and the folder for its weights."""
 
     training: Training
     base: ModelFolder
@@ -43,36 +43,37 @@ class Task:
 
     @cached_property
     def teachers(self) -> tuple[Task, ...]:
-        """The tasks whose models this one asks."""
+        """The tasks whose models this one queries."""
         return tuple(dataclasses.replace(self, training=t) for t in self.training.teachers)
 
     @property
     def earlier(self) -> tuple[Task, ...]:
-        """The tasks that must come before: those that it asks, and the one it continues."""
+        """The tasks that must come directly before: its teachers and the one it continues."""
         return (*self.teachers, *([self.before] if self.before else []))
 
     @property
-    def needed(self) -> tuple[Task, ...]:
-        """All tasks that come before, however far."""
-        return tuple(task for one in self.earlier for task in (one, *one.needed))
+    def all_earlier(self) -> tuple[Task, ...]:
+        """All tasks that must come before, directly or indirectly."""
+        return tuple(task for one in self.earlier for task in (one, *one.all_earlier))
 
     @property
     def idle(self) -> bool:
-        """Whether its model is the one it starts from."""
+        """Whether the training leaves the model as it is."""
         return self.training.method.idle(self.training)
 
     @property
     def path(self) -> Path:
+        """The file of its weights; an idle task writes none."""
         return self.stages / f"model-{self.key}.safetensors"
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The weights that it starts from or asks, the public model's aside."""
-        return tuple(dict.fromkeys(path for task in self.earlier if (path := trained_by(task))))
+        """The weight files that it starts from or queries, except the public model's."""
+        return tuple(dict.fromkeys(path for task in self.earlier if (path := weights_path(task))))
 
 
-def trained_by(task: Task) -> Path | None:
-    """Where the weights of a task lie; None where they are the public model's."""
+def weights_path(task: Task) -> Path | None:
+    """Finds the file with the weights that a task leads to; None: the public model's."""
     if not task.idle:
         return task.path
-    return None if task.before is None else trained_by(task.before)
+    return None if task.before is None else weights_path(task.before)

@@ -1,6 +1,6 @@
-"""Trains tasks wherever there are workers, each kept as a stage.
+"""Trains tasks on workers and writes the weights of each to its own file.
 
-The plan fixes the number of threads, so where a task is trained does not change its weights.
+The plan fixes the number of threads, so the choice of workers does not change any weights.
 """
 
 from __future__ import annotations
@@ -21,68 +21,68 @@ from safetensors.torch import load_model, save_model
 from transformers import PreTrainedModel
 
 from audit.core.model import ModelFolder, TextTokenizer
+from audit.core.progress import StepProgress
 from audit.core.training import NotFiniteError
 from audit.models.loading import load_tokenizer, load_weights
-from audit.train.task import Task, trained_by
-from audit.train.workers.choice import opened
-from audit.train.workers.place import Report
+from audit.train.task import Task, weights_path
+from audit.train.workers.choice import open_workers
 
 
-def train_all(tasks: Sequence[Task], workers: int | str, report: Report) -> None:
-    """Trains what is not there yet.
+def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
+    """Trains every task whose weights are not there yet, and the tasks before it.
 
-    workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    workers: a number of processes (0: one per core), "ray" or "ray://HOST:PORT".
     """
     rounds = _missing(tasks)
     first = next(rounds, None)
-    if first is None:  # no place is opened for nothing
+    if first is None:  # no worker is started
         return
-    with opened(workers) as place:
+    with open_workers(workers) as place:
         for independent in chain([first], rounds):
             place.train(_train, independent, report)
 
 
 def _missing(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """What is not there when its round comes, the longest first; what others need comes before."""
-    needed = [task for task in tasks if task.idle or not task.path.exists()]
-    earlier = [before for task in needed for before in task.earlier]
+    """Yields rounds of tasks without weights: earlier tasks first, in a round the longest."""
+    wanted = [task for task in tasks if task.idle or not task.path.exists()]
+    earlier = [before for task in wanted for before in task.earlier]
     if earlier:
         yield from _missing(earlier)
-    missing = {task.path: task for task in needed if not task.idle and not task.path.exists()}
+    missing = {task.path: task for task in wanted if not task.idle and not task.path.exists()}
     if missing:
         yield sorted(missing.values(), key=_work, reverse=True)
 
 
 @dataclass(frozen=True)
-class Lineup:
-    """Trained models one after the other, each loaded when it is reached, in one place.
+class TrainedModels:
+    """Trained models one after the other; one is in memory at a time, beside the public one.
 
-    places: where the weights lie; None: the public model's.
+    paths: the files of their weights; None: the public model.
     """
 
     public: PreTrainedModel
-    places: tuple[Path | None, ...]
+    paths: tuple[Path | None, ...]
 
     def __iter__(self) -> Iterator[PreTrainedModel]:
         model: Any = copy.deepcopy(self.public)
-        for place in self.places:
-            if place is None:
+        for path in self.paths:
+            if path is None:
                 yield self.public
             else:
-                load_model(model, str(place), device=str(model.device))
+                load_model(model, str(path), device=str(model.device))
                 yield model
 
 
 def _work(task: Task) -> float:
-    """Characters read, over all passes."""
+    """Estimates the work of a task: characters read, over all passes."""
     return sum(map(len, task.training.texts)) * task.training.method.passes
 
 
-def _train(task: Task, report: Report) -> None:
+def _train(task: Task, report: StepProgress) -> None:
     torch.set_num_threads(task.threads)
     tokenizer, public = _base(task.base, task.device)
     model = copy.deepcopy(public)
-    start = None if task.before is None else trained_by(task.before)
+    start = None if task.before is None else weights_path(task.before)
     if start is not None:
         load_model(model, str(start), device=task.device)
     label, last = task.training.label, [0.0]
@@ -93,11 +93,11 @@ def _train(task: Task, report: Report) -> None:
             report(label, share)
 
     try:
-        teachers = Lineup(public, tuple(map(trained_by, task.teachers)))
+        teachers = TrainedModels(public, tuple(map(weights_path, task.teachers)))
         training = dataclasses.replace(task.training, key=task.key)
         training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
-        raise NotFiniteError(f"{label}: {error}; what is already trained is kept") from None
+        raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
     partial = task.path.with_suffix(f".{os.getpid()}")
     save_model(model, str(partial))
     partial.replace(task.path)
@@ -106,5 +106,5 @@ def _train(task: Task, report: Report) -> None:
 
 @lru_cache(maxsize=1)
 def _base(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
-    """The public model, loaded once a process."""
+    """Loads the public model, once per process."""
     return load_tokenizer(folder), load_weights(folder, device)

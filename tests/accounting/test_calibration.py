@@ -31,6 +31,7 @@ def test_the_target_is_kept_and_with_less_noise_missed(target, delta, q, count, 
     assert reached(0.995 * sigma, q, count, relation, delta) > target
 
 
+LONG = pytest.mark.calibration
 RELATIONS = {
     "add_or_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
     "replace": dp_accounting.NeighboringRelation.REPLACE_ONE,
@@ -57,11 +58,11 @@ def bisected(target, delta, q, count, relation, interval, low, high):
     "target, delta, q, count, relation, interval",
     [
         (1.0, 1e-5, 1e-5, 1000, "replace", 2e-3),
-        (3.0, 1e-8, 1e-4, 1000, "add_or_remove", 2e-3),
-        (3.0, 1e-5, 1e-3, 10**4, "add_or_remove", 1e-3),
-        (3.0, 1e-5, 1e-3, 10**6, "replace", 5e-5),
-        (0.5, 1e-6, 0.01, 1000, "add_or_remove", 2e-4),
         (8.0, 1e-5, 0.2, 100, "replace", 2e-3),
+        (3.0, 1e-8, 1e-4, 1000, "add_or_remove", 2e-3),
+        pytest.param(3.0, 1e-5, 1e-3, 10**4, "add_or_remove", 1e-3, marks=LONG),
+        pytest.param(3.0, 1e-5, 1e-3, 10**6, "replace", 5e-5, marks=LONG),
+        pytest.param(0.5, 1e-6, 0.01, 1000, "add_or_remove", 2e-4, marks=LONG),
     ],
 )
 def test_the_noise_is_what_bisection_on_the_library_finds(
@@ -72,7 +73,20 @@ def test_the_noise_is_what_bisection_on_the_library_finds(
     assert found == pytest.approx(by_hand, rel=2e-3)
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.parametrize(
+    "target, delta, q, count, relation",
+    [
+        (0.3, 1e-8, 0.02, 30, "replace"),
+        (12.0, 1e-3, 0.3, 1, "add_or_remove"),
+        (1.5, 1e-5, 1e-4, 1000, "add_or_remove"),
+    ],
+)
+def test_a_larger_target_takes_no_more_noise(target, delta, q, count, relation):
+    check_target(target, delta, q, count, relation)
+
+
+@pytest.mark.calibration
+@settings(max_examples=30)
 @given(
     st.floats(0.05, 12),
     st.sampled_from([1e-8, 1e-5, 1e-3]),
@@ -81,6 +95,10 @@ def test_the_noise_is_what_bisection_on_the_library_finds(
     st.sampled_from(sorted(RELATIONS)),
 )
 def test_any_target_is_kept_and_a_larger_one_takes_no_more_noise(target, delta, q, count, relation):
+    check_target(target, delta, q, count, relation)
+
+
+def check_target(target, delta, q, count, relation):
     sigma = calibrate(target, delta, q, count, relation)
     assert reached(sigma, q, count, relation, delta) <= target
     assert calibrate(1.1 * target, delta, q, count, relation) <= sigma * 1.001
@@ -101,7 +119,7 @@ def test_a_tiny_target_is_kept_too(target):
 def test_what_is_released_along_is_paid_for():
     states = (Gaussians(20.0, 12),)
     alone = calibrate(6.0, 1e-5, 0.1, 50, "replace")
-    along = calibrate(6.0, 1e-5, 0.1, 50, "replace", others=states)
+    along = calibrate(6.0, 1e-5, 0.1, 50, "replace", fixed=states)
     assert along > 1.01 * alone
     assert reached(along, 0.1, 50, "replace", 1e-5, states) <= 6.0
     assert reached(0.995 * along, 0.1, 50, "replace", 1e-5, states) > 6.0
@@ -138,5 +156,5 @@ def test_an_unreachable_target_says_what_is_reachable():
     least = reached(1e4, 1.0, 10**6, "add_or_remove", 1e-9)
     assert f"{least:.4g}" in one_line(error) and "10000" in one_line(error)
     with pytest.raises(UsageError) as error:
-        calibrate(2.0, 1e-5, 0.01, 10, "replace", others=(Gaussians(1.0, 4),))
+        calibrate(2.0, 1e-5, 0.01, 10, "replace", fixed=(Gaussians(1.0, 4),))
     assert f"{reached(0, 0.0, 0, 'replace', 1e-5, (Gaussians(1.0, 4),)):.4g}" in one_line(error)

@@ -26,6 +26,7 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Secret, Space, digits
 from audit.statistics import skew_normal
+from tests.simulations import repeats
 
 FIVE = Space((tuple("01234"),) * 3)  # 125 candidates, for the fixture's default alphabet
 MANY = settings(
@@ -624,23 +625,24 @@ def never_more_often(ranks: np.ndarray, spaces: np.ndarray) -> None:
     assert (seen <= binom.ppf(1 - 1e-6, len(shares), shares)).all()
 
 
+@repeats(600, 2000)
 @pytest.mark.parametrize(
     ("budget", "tied"), [(0, True), (1, False), (4, True), (13, True), (None, True), (None, False)]
 )
 def test_under_the_null_ranks_are_no_better_than_uniform(
-    bigram: Any, budget: int | None, tied: bool
+    bigram: Any, budget: int | None, tied: bool, runs: int
 ) -> None:
     space = Space((tuple("0123"),) * 3)
-    ranks = null(made(bigram, (21, 1.0, tied)), space, budget, 2000, 5)
+    ranks = null(made(bigram, (21, 1.0, tied)), space, budget, runs, 5)
     for i in (0, 4):
-        never_more_often(ranks.whole[:, i], np.full(2000, 64))
+        never_more_often(ranks.whole[:, i], np.full(runs, 64))
         never_more_often(ranks.worst[:, i], ranks.spaces[:, i])
     medians, t = np.sort(ranks.whole, axis=1)[:, 2], np.arange(1, 65)
     law = binom.sf(2, 5, t / 64)  # of the median of five independent uniform ranks
-    assert ((medians <= t[:, None]).sum(axis=1) <= binom.ppf(1 - 1e-6, 2000, law)).all()
+    assert ((medians <= t[:, None]).sum(axis=1) <= binom.ppf(1 - 1e-6, runs, law)).all()
     if budget is None and not tied:  # and not much worse either
         quarter = (ranks.whole[:, 0] <= 16).sum()
-        assert binom.ppf(1e-6, 2000, 0.25) <= quarter
+        assert binom.ppf(1e-6, runs, 0.25) <= quarter
         assert (ranks.worst == ranks.spaces).sum() > 0  # values drawn twice
 
 
@@ -656,16 +658,17 @@ def test_under_the_null_sampled_ranks_are_no_better_than_uniform(bigram: Any) ->
     never_more_often(np.array(worst), np.full(2000, 20))
 
 
-def test_under_the_null_whole_attacks_are_no_better_than_uniform(bigram: Any) -> None:
+@repeats(500, 2000)
+def test_under_the_null_whole_attacks_are_no_better_than_uniform(bigram: Any, runs: int) -> None:
     """End to end: floors and budgets that depend on the very secrets."""
     space = Space((tuple("0123"),) * 2)
     model, stream = made(bigram, (22, 1.5, True)), np.random.default_rng(14)
     whole, worst, spaces = [], [], []
-    for _ in range(2000):
+    for _ in range(runs):
         values = [space.draw(stream) for _ in range(3)]
         ranks = ranked(opened(model), ids(values, space), Exposure(budget=4, samples=1))
         whole.append(ranks.whole[0])
         worst.append(ranks.worst[0])
         spaces.append(ranks.spaces[0])
-    never_more_often(np.array(whole), np.full(2000, 16))
+    never_more_often(np.array(whole), np.full(runs, 16))
     never_more_often(np.array(worst), np.array(spaces))

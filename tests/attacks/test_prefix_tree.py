@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attacks import _prefix_tree
-from attacks._prefix_tree import Found, Tree, beam, search, tree_of
+from attacks._prefix_tree import Tree, Visited, beam, search, tree_of
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
 from audit.core.secret import Space, digits
@@ -377,14 +377,14 @@ def test_an_impossible_candidate_ties_with_all_impossible_ones(
 
 
 def test_what_is_below_the_floor_by_rounding_only_is_a_tie(bigram: Any) -> None:
-    found = Found(np.array([-1.0, -1.00005, -2.0]), np.zeros((3, 1)), *2 * [np.zeros(0)], 1)
+    found = Visited(np.array([-1.0, -1.00005, -2.0]), np.zeros((3, 1)), *2 * [np.zeros(0)], 1)
     assert found.ranks(-1.0, 1e-4) == found.ranks(-1.00005, 1e-4) == (1, 2)
     assert found.ranks(-2.0, 1e-4) == (3, 3)
 
 
 def test_under_a_prefix_of_probability_p_at_most_so_many_are_as_likely() -> None:
     pending, below = np.log([0.35, 0.2, 0.0999]), np.array([100.0, 1.0, 100.0])
-    found = Found(np.zeros(0), np.zeros((0, 2)), pending, below, 1)
+    found = Visited(np.zeros(0), np.zeros((0, 2)), pending, below, 1)
     assert found.ranks(math.log(0.1), TIE) == (1, 3 + 1)
     assert found.ranks(math.log(0.1), 0.15) == (1, 4 + 1 + 1)  # what may be a tie is one
 
@@ -527,12 +527,12 @@ def test_secrets_are_found_again_however_long() -> None:
     draw = np.random.default_rng(0).integers(0, 10, (50, 24))
     near = draw.copy()
     near[:, 0] = (near[:, 0] + 1) % 10
-    found = Found(np.zeros(100), np.concatenate([near, draw]), *2 * [np.zeros(0)], 1)
+    found = Visited(np.zeros(100), np.concatenate([near, draw]), *2 * [np.zeros(0)], 1)
     absent = (draw[0] + 1) % 10
     at = found.places([*draw.tolist(), absent.tolist()])
     assert at.tolist() == [*range(50, 100), -1]
     alike = np.array([[1_000_003, 0], [0, 1]])  # two that the first look cannot tell apart
-    assert Found(np.zeros(2), alike, *2 * [np.zeros(0)], 1).places(alike.tolist()).tolist() == [
+    assert Visited(np.zeros(2), alike, *2 * [np.zeros(0)], 1).places(alike.tolist()).tolist() == [
         0,
         1,
     ]

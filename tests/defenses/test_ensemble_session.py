@@ -372,7 +372,7 @@ def test_the_guarantee_is_of_predictions_and_says_how_sessions_add(release, defe
     assert (promise.epsilon, promise.alpha, promise.delta) == (3.0, 4.0, None)
     assert (promise.unit, promise.release, promise.basis) == ("part", "predictions", "worst case")
     told = " ".join(promise.conditions)
-    assert "sessions of one release add up" in told and "seed" in told and "one part" in told
+    assert "several sessions add up" in told and "seed" in told and "one part" in told
 
 
 # on real models
@@ -385,13 +385,13 @@ def test_at_epsilon_2_only_members_near_the_public_model_are_of_use(tmp_path: Pa
     from audit.core.embedded import EMBEDDED_FOLDER
     from audit.corpora.loading import load
     from audit.models.loading import describe
-    from audit.plan.defaults import make_plan
     from audit.plan.execution import execution
+    from audit.plan.resolve import resolve_on
     from audit.results.folder import RunFolder
     from audit.results.schema import load as results_of
     from audit.run import pipeline
 
-    plan = make_plan(
+    plan = resolve_on(
         {
             "defense": ["subsample_aggregate", "gnmax", "pmixed", "public"],
             "attack": ["extraction:generations=1,searched=1,suffix=1"],

@@ -218,7 +218,7 @@ def test_phrases_are_counted_by_teachers(tmp_path: Path) -> None:
         ({"weight": -1.0}, "weight is -1"),
         ({"train": "top:3"}, "2 blocks"),
         ({"train": "half"}, "train is half"),
-        ({"prefix": 50}, "must not fall"),
+        ({"prefix": 50}, "ascending order"),
         ({"phrases": "/nowhere"}, "cannot be read"),
     ],
 )
@@ -229,7 +229,7 @@ def test_what_cannot_be_is_one_line(values: dict[str, Any], words: str) -> None:
 
 
 def test_a_model_that_starts_from_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="starts from nothing"):
+    with pytest.raises(UsageError, match="is untrained"):
         SeqPATE().trainings(corpus(), LSTM, RECIPE, 0)
 
 
@@ -258,7 +258,7 @@ def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str
     mine = replace(mine, private=((13, 23),))
     long = Record("u1", "I have lost my key, please send me another.", split="private")
     told = Record("p9", text, split="public", where="c.jsonl line 9")
-    with pytest.raises(UsageError, match=r"c\.jsonl line 9 holds private text of user 'u[17]'"):
+    with pytest.raises(UsageError, match=r"c\.jsonl line 9 contains private text of user 'u[17]'"):
         student(SeqPATE(), corpus(8, mine, long, told))
 
 

@@ -63,7 +63,7 @@ def test_nothing_of_a_finding_but_its_numbers_is_kept(make: SimpleNamespace) -> 
 def test_it_needs_a_reason_and_a_release(make: SimpleNamespace) -> None:
     with pytest.raises(UsageError, match="reason"):
         baseline.make(make.run(make.release("x")), " ", make.today)
-    with pytest.raises(UsageError, match="no release"):
+    with pytest.raises(UsageError, match="only references"):
         baseline.make(make.run(make.release("none", reference=True)), "x", make.today)
 
 
@@ -94,8 +94,8 @@ def area(make: SimpleNamespace, value: float) -> Any:
 def test_what_loosens_is_named(make: SimpleNamespace) -> None:
     old = made(make, make.rate(2), area(make, 0.6))
     for found, said in (
-        ((make.rate(3), area(make, 0.6)), "hit_rate would rise from 0.02 to 0.03"),
-        ((make.rate(2), area(make, 0.3)), "record_loss_auc would rise from 0.6 to 0.7"),
+        ((make.rate(3), area(make, 0.6)), "hit_rate would increase from 0.02 to 0.03"),
+        ((make.rate(2), area(make, 0.3)), "record_loss_auc would increase from 0.6 to 0.7"),
         ((make.rate(1, 50), area(make, 0.6)), "50 trials, not 100"),
         ((make.rate(2),), "record_loss_auc would no longer"),
         ((make.rate(None), area(make, 0.6)), "hit_rate would no longer"),
@@ -109,11 +109,11 @@ def test_what_loosens_is_named(make: SimpleNamespace) -> None:
 def test_claims_releases_and_plans_cannot_be_loosened_either(make: SimpleNamespace) -> None:
     old = made(make, make.rate(2))
     weaker = made(make, make.rate(2), guarantee=make.claim(2.5))
-    assert "rose from 2 to 2.5" in (baseline.loosened(old, weaker) or "")
+    assert "increased from 2 to 2.5" in (baseline.loosened(old, weaker) or "")
     unit = made(make, make.rate(2), guarantee=make.claim(unit="record"))
     assert "unit changed" in (baseline.loosened(old, unit) or "")
     other = made(make, make.rate(2), parameters={"k": 2})
-    assert "no longer be held" in (baseline.loosened(old, other) or "")
+    assert "no longer be checked" in (baseline.loosened(old, other) or "")
     run = make.run(make.release("submix", make.rate(2)))
     planted = run.model_copy(update={"plan": {**run.plan, "seed": 3}})
     assert "seed" in (baseline.loosened(old, baseline.make(planted, "x", make.today)) or "")
@@ -128,10 +128,13 @@ def test_what_is_measured_otherwise_loosens(make: SimpleNamespace) -> None:
     told = make.rate(1, 4, "recall", outcomes="1000")
     old = made(make, make.rate(2), area(make, 0.6), told)
     for found, said in (
-        ((make.rate(2), changed(area(make, 0.6), ci=(0.0, 1.0)), told), "reaches higher"),
-        ((make.rate(2), changed(area(make, 0.55), ci=(0.4, 0.75)), told), "reaches higher"),
-        ((make.rate(2), changed(area(make, 0.5), ci=(0.3, 0.69)), told), "reaches higher"),
-        ((make.rate(2), changed(area(make, 0.6), ci=None), told), "reaches higher, or none"),
+        ((make.rate(2), changed(area(make, 0.6), ci=(0.0, 1.0)), told), "higher upper bound"),
+        ((make.rate(2), changed(area(make, 0.55), ci=(0.4, 0.75)), told), "higher upper bound"),
+        ((make.rate(2), changed(area(make, 0.5), ci=(0.3, 0.69)), told), "higher upper bound"),
+        (
+            (make.rate(2), changed(area(make, 0.6), ci=None), told),
+            "higher upper bound, or no interval",
+        ),
         ((make.rate(2), changed(area(make, 0.6), confidence=0.5), told), "confidence 0.95"),
         ((make.rate(2), changed(area(make, 0.6), sides=1), told), "sides 2, then 1"),
         ((changed(make.rate(2), unit="bits"), area(make, 0.6), told), "then bits"),
@@ -170,7 +173,7 @@ def test_a_relation_that_no_longer_holds_is_a_weaker_claim(make: SimpleNamespace
     both = make.claim(relation="add_or_remove", also=["replace"])
     old = made(make, make.rate(2), guarantee=both)
     reason = baseline.loosened(old, made(make, make.rate(2), guarantee=make.claim()))
-    assert reason == "submix: the claim held for replace, and holds for add_or_remove"
+    assert reason == "submix: the claim held for replace, now for add_or_remove"
     turned = make.claim(relation="replace", also=["add_or_remove"])
     assert baseline.loosened(old, made(make, make.rate(2), guarantee=turned)) is None
     assert baseline.loosened(made(make, make.rate(2)), old) is None
@@ -226,7 +229,7 @@ def test_nothing_stands_in_a_baseline_twice(make: SimpleNamespace, tmp_path: Pat
         document = json.loads(baseline.text(made(make, make.rate(2))))
         where(document).append(where(document)[0])
         (tmp_path / "b.json").write_text(json.dumps(document))
-        with pytest.raises(UsageError, match="stands there twice"):
+        with pytest.raises(UsageError, match="is there twice"):
             baseline.load(tmp_path / "b.json")
 
 

@@ -121,7 +121,7 @@ def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(make: SimpleNames
     assert able(make, None, 0.1) == State.INCONCLUSIVE
     finding = make.rate(0, epsilon_lower=make.bound(0.0))
     said = empirical_check("x", make.release("x", finding, guarantee=make.claim(9.0))).sentence
-    assert said.endswith("so few could show 3 at most")
+    assert said.endswith("so few trials could show 3 at most")
 
 
 @pytest.mark.parametrize(("method", "best"), [

@@ -127,7 +127,7 @@ def test_what_asks_more_than_the_release_gives_is_not_limited(
     checks = {c.subject: c for c in limits.checks(Limit(0.01), releases, 0.95)}
     assert checks["extraction.hit_rate"].state == State.FAIL
     assert checks["extraction.probability"].state == State.SKIPPED
-    assert "more than the release gives" in checks["extraction.probability"].sentence
+    assert "more access than the release gives" in checks["extraction.probability"].sentence
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.5 - 1e-12])

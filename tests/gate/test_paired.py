@@ -15,7 +15,8 @@ from audit.gate import increase_test
 from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
-from audit.gate.regression import Pair, _rises
+from audit.gate.regression import Pair, _increases
+from tests.simulations import repeats
 
 marks = st.text("01-", min_size=1, max_size=9)
 
@@ -66,27 +67,27 @@ def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show(
     one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
     assert increase_test.p_value(one, other) == 1 / 256
     assert increase_test.fisher(30, 60, 38, 60) > 0.09
-    assert _rises([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+    assert _increases([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
 def test_a_changed_plan_pairs_nothing(make: SimpleNamespace) -> None:
     """Other secrets stand at the same places."""
     one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
-    assert _rises([Pair("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
+    assert _increases([Pair("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
 
 
 @pytest.mark.parametrize("silent", [0, 3, 4, 5])
 def test_too_few_secrets_can_show_nothing(make: SimpleNamespace, silent: int) -> None:
     """All of n gained is 2⁻ⁿ: five are needed at 5 %."""
     one, other = metric(make, "0" * silent + "1"), metric(make, "0" * silent + "1")
-    assert increase_test.enough(one, other, 0.05) == (silent + 1 >= 5)
+    assert increase_test.can_detect(one, other, 0.05) == (silent + 1 >= 5)
 
 
 def test_the_rise_it_says_it_notices_is_noticed_as_often(
     make: SimpleNamespace, generator: np.random.Generator
 ) -> None:
     before = metric(make, "1" * 10 + "0" * 50)
-    noticed = increase_test.noticed(before, before, 0.05, 0.0, power=0.8)
+    noticed = increase_test.detectable(before, before, 0.05, 0.0, power=0.8)
     assert noticed is not None
     each = (noticed - 10 / 60) * 60 / 50  # of a secret that did not leak
     caught = 0
@@ -96,22 +97,26 @@ def test_the_rise_it_says_it_notices_is_noticed_as_often(
     assert caught / 2000 == pytest.approx(0.8, abs=0.03)
 
 
+@repeats(600, 3000)
 def test_where_nothing_changed_it_seldom_alarms(
-    make: SimpleNamespace, generator: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    runs: int,
+    make: SimpleNamespace,
+    generator: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Six metrics of 60 secrets; each leaks with a probability of its own, in both runs alike."""
-    monkeypatch.setattr(increase_test, "noticed", lambda *_: None)
-    alarms, builds = 0, 3000
-    for _ in range(builds):
+    monkeypatch.setattr(increase_test, "detectable", lambda *_: None)
+    alarms = 0
+    for _ in range(runs):
         pairs = []
         for _ in range(6):
             each = generator.beta(0.7, 0.7, size=60)
             one, other = ((generator.random(60) < each).astype(int) for _ in range(2))
             told = ["".join(map(str, run)) for run in (one, other)]
             pairs.append(Pair("x", *(metric(make, t) for t in told)))
-        states = [check.state for check in _rises(pairs, Regression(), changed=False)]
+        states = [check.state for check in _increases(pairs, Regression(), changed=False)]
         alarms += State.FAIL in states
-    assert 0.005 < alarms / builds < 0.05
+    assert 0.005 < alarms / runs < 0.05
 
 
 @pytest.mark.parametrize("bad", ["2", "0 1", "yes"])
@@ -131,14 +136,14 @@ def test_a_rise_of_exactly_min_delta_is_one(make: SimpleNamespace, before: int) 
     one = metric(make, "1" * before + "0" * (100 - before))
     other = metric(make, "1" * (before + 10) + "0" * (90 - before))
     held = Regression(min_delta=0.1)
-    assert _rises([Pair("x", one, other)], held, changed=False)[0].state == State.FAIL
+    assert _increases([Pair("x", one, other)], held, changed=False)[0].state == State.FAIL
 
 
 def test_the_rise_is_of_the_secrets_that_both_know(make: SimpleNamespace) -> None:
     """11 of 20 leak now that did not; those that leaked before were not measured now."""
     one = metric(make, "0" * 20 + "1" * 30)
     other = metric(make, "1" * 11 + "0" * 9 + "-" * 30)
-    assert _rises([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+    assert _increases([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
 def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_shows(
@@ -146,7 +151,7 @@ def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_sh
 ) -> None:
     whole, most = metric(make, "1" * 20), metric(make, "1" * 17 + "0" * 3)
     states = [
-        _rises([Pair("x", before, whole)], Regression(), changed=False)[0].state
+        _increases([Pair("x", before, whole)], Regression(), changed=False)[0].state
         for before in (whole, most)
     ]
     assert states == [State.PASS, State.INCONCLUSIVE]

@@ -13,7 +13,7 @@ from audit.gate import increase_test
 from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
-from audit.gate.regression import Pair, _rises
+from audit.gate.regression import Pair, _increases
 from audit.results.schema import Exposures
 from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
@@ -37,13 +37,13 @@ def exposed(make: SimpleNamespace, bits: list[float], space: int | None = SPACE)
 
 
 def held(metric: Metric, after: Metric, many: int = 1) -> tuple[State, str]:
-    found = _rises([Pair("x", metric, after)] * many, Regression(), changed=False)[0]
+    found = _increases([Pair("x", metric, after)] * many, Regression(), changed=False)[0]
     return found.state, found.sentence
 
 
 def around(make: SimpleNamespace, before: Metric, n: int, level: float) -> None:
     """Real scores: just above what is said to be seen is, and just below is not."""
-    said = increase_test.noticed(before, before, level, 0.0)
+    said = increase_test.detectable(before, before, level, 0.0)
     assert said is not None
     row = np.arange(float(n))
     for shift in range(n + 1):
@@ -61,7 +61,7 @@ def test_an_area_of_that_size_fails_and_a_smaller_one_does_not(
 ) -> None:
     row = np.arange(float(n))
     before = make.metric(make.area(row, row))
-    if increase_test.noticed(before, before, 0.05 / many, 0.0) is not None:
+    if increase_test.detectable(before, before, 0.05 / many, 0.0) is not None:
         around(make, before, n, 0.05 / many)
     best = increase_test.p_value(before, make.metric(make.area(row + n, row)))
     assert best is not None
@@ -77,7 +77,7 @@ def test_where_even_the_greatest_area_would_not_fail_nothing_passes(
     same, most = make.metric(make.area(row, row)), make.metric(make.area(row + n, row))
     assert held(same, most, many)[0] == State.INCONCLUSIVE
     assert held(same, same, many) == (State.INCONCLUSIVE, held(same, same, many)[1])
-    assert "would have shown" not in held(same, same, many)[1]
+    assert "would have been detected" not in held(same, same, many)[1]
 
 
 @pytest.mark.parametrize("lopsided", [(5, 500), (500, 5), (30, 70)])
@@ -98,7 +98,7 @@ def test_a_mean_over_secrets_of_that_size_fails_and_a_smaller_one_does_not(
 ) -> None:
     unit = "probability of a planted secret per generation"
     before = scored(make, mean_interval([1e-6] * 60), unit)
-    said = increase_test.noticed(before, before, 0.05, 0.0)
+    said = increase_test.detectable(before, before, 0.05, 0.0)
     assert said is not None and said < 0.3
     for value in (said - 1e-3, said + 1e-3):
         after = scored(make, mean_interval([value] * 60), unit)
@@ -115,7 +115,7 @@ def test_too_few_exposures_for_an_interval_never_pass(n: int, make: SimpleNamesp
     calm = exposed(make, [7.0 + i / 20 for i in range(21)])
     for was, now in ((before, before), (calm, exposed(make, [8.0] * n)), (before, calm)):
         state, said = held(was, now)
-        assert state == State.INCONCLUSIVE and "would have shown" not in said
+        assert state == State.INCONCLUSIVE and "would have been detected" not in said
 
 
 @pytest.mark.parametrize("n", [6, 8, 21, 60])
@@ -125,7 +125,7 @@ def test_a_reach_of_exposure_is_on_its_scale_and_fails(
 ) -> None:
     bits = list(np.random.default_rng(n).exponential(1.4427, size=n))
     before = exposed(make, bits)
-    said = increase_test.noticed(before, before, 0.05 / many, 0.0)
+    said = increase_test.detectable(before, before, 0.05 / many, 0.0)
     if said is None:
         assert held(before, before, many)[0] == State.INCONCLUSIVE
         return
@@ -168,7 +168,7 @@ def test_an_accuracy_says_what_it_would_show(
     row = np.arange(float(n))
     metric = scored(make, roc.top_half_accuracy(row, row + 0.1), "share of right calls")
     assert held(metric, metric, many)[0] == state
-    said = increase_test.noticed(metric, metric, 0.05 / many, 0.0)
+    said = increase_test.detectable(metric, metric, 0.05 / many, 0.0)
     for shift in range(0, n, max(1, n // 50)) if said else ():
         found = roc.top_half_accuracy(row + shift, row + 0.1)
         after = scored(make, found, "share of right calls")
@@ -183,7 +183,7 @@ def test_hits_without_their_number_are_as_wide_as_with_it(make: SimpleNamespace)
     from audit.statistics.interval import clopper_pearson
 
     before = scored(make, clopper_pearson(20, 40), unit)
-    said = increase_test.noticed(before, before, 0.05, 0.0)
+    said = increase_test.detectable(before, before, 0.05, 0.0)
     assert said is not None
     for k in range(21, 41):
         p = increase_test.p_value(before, scored(make, clopper_pearson(k, 40), unit))
@@ -196,7 +196,7 @@ def test_an_interval_of_an_unknown_kind_says_nothing_of_other_places(
     """Such as a bootstrap's, of an older run."""
     odd = scored(make, Interval(0.1, 0.09, 0.14, 50, 0.95, "percentile bootstrap"), "share of x")
     state, said = held(odd, odd)
-    assert state == State.INCONCLUSIVE and "would have shown" not in said
+    assert state == State.INCONCLUSIVE and "would have been detected" not in said
 
 
 def test_an_end_at_the_end_of_the_scale_is_no_margin(make: SimpleNamespace) -> None:

@@ -114,7 +114,7 @@ def test_types_the_pipeline_does_not_know_are_refused(folder):
 def test_a_text_too_long_for_the_pipeline_is_refused(folder, monkeypatch):
     policy = named(f"entities,pipeline={folder}")
     monkeypatch.setattr(_pipeline._loaded(folder), "max_length", 10)
-    with pytest.raises(UsageError, match="a text of 11 characters; its pipeline reads at most 10"):
+    with pytest.raises(UsageError, match="has 11 characters, and its pipeline reads at most 10"):
         policy.many(["short", "12345678901"])
 
 

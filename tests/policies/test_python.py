@@ -85,11 +85,11 @@ def test_what_cannot_be_called_is_refused_beforehand(text, words):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("outside", "(0, 5) is no span of 4 characters; give 0 <= start < end <= length"),
-        ("negative", "(-1, 1) is no span of 4 characters"),
-        ("empty", "(1, 1) is no span of 4 characters"),
-        ("floats", "(0.0, 1.0) is no span; give pairs of whole numbers"),
-        ("triple", "(0, 1, 2) is no span; give pairs of whole numbers"),
+        ("outside", "(0, 5) is not a span of 4 characters; give 0 <= start < end <= length"),
+        ("negative", "(-1, 1) is not a span of 4 characters"),
+        ("empty", "(1, 1) is not a span of 4 characters"),
+        ("floats", "(0.0, 1.0) is not a span; give pairs of whole numbers"),
+        ("triple", "(0, 1, 2) is not a span; give pairs of whole numbers"),
         ("number", "calling it failed: TypeError: 'int' object is not iterable"),
         ("raises", "calling it failed: KeyError: 'two\\nlines'"),
         ("late", "calling it failed: OSError: late"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from audit.results.schema import Results
-from reports import _attacks
+from reports._content import attacks
 
 
 def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> None:
     names = [release.defense for release in four.releases]
-    found = _attacks.attacks(four.releases, names)
+    found = attacks.attacks(four.releases, names)
     assert [attack.name for attack in found] == [
         "extraction", "exposure", "membership", "name leak"
     ]  # fmt: skip
@@ -23,12 +23,15 @@ def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> 
     assert (low.measure, low.unit) == ("record loss TPR at 1\u00a0% FPR", "share of members")
     audited, _, undefended, _ = loss.cells
     assert audited.controls == ["blind 0.51 [0.44, 0.58]"]
-    assert (audited.mark, undefended.mark) == (_attacks.STRONGER, "")
-    assert (audited.verdict, undefended.verdict) == ("not comparable", "consistent")
+    assert (audited.mark, undefended.mark) == (attacks.STRONGER, "")
+    assert (audited.verdict, undefended.verdict) == (
+        "leak, no test of the claim",
+        "leak (nothing was promised)",
+    )
 
 
 def test_what_no_release_could_measure_is_named_once(four: Results) -> None:
-    membership = _attacks.attacks(four.releases, list("abcd"))[2]
+    membership = attacks.attacks(four.releases, list("abcd"))[2]
     assert "Not measured on any release: record loss TPR at 0.1\u00a0% FPR" in membership.note
 
 
@@ -37,7 +40,7 @@ def test_the_audited_come_first_and_many_are_parted(make: SimpleNamespace) -> No
         make.release("d", make.guarantee(1.0), make.finding(0.0), reference=i % 2 == 0)
         for i in range(12)
     ]
-    (attack,) = _attacks.attacks(releases, [str(i) for i in range(12)])
+    (attack,) = attacks.attacks(releases, [str(i) for i in range(12)])
     parts = [[head.name for head in matrix.heads] for matrix in attack.matrices]
     assert parts == [["1", "3", "5", "7"], ["9", "11", "0", "2"], ["4", "6", "8", "10"]]
     assert attack.matrices[1].caption == "extraction, by release, part 2 of 3"
@@ -50,15 +53,15 @@ def test_an_attack_nobody_knows_is_shown_like_any_other(make: SimpleNamespace) -
         make.release("submix", make.guarantee(2.0), odd),
         make.release("none", make.guarantee(None), other, reference=True),
     ]
-    probe, extraction = _attacks.attacks(releases, ["submix", "none"])
+    probe, extraction = attacks.attacks(releases, ["submix", "none"])
     (line,) = probe.matrices[0].lines
     assert (line.measure, line.unit) == ("odd ratio", "widgets")
     assert [cell.measured.text for cell in line.cells] == ["3.5", "—"]
-    assert [cell.verdict for cell in line.cells] == ["silent", ""]
+    assert [cell.verdict for cell in line.cells] == ["no leak found", ""]
     assert extraction.matrices[0].lines[0].cells[0].verdict == ""
 
 
 def test_an_attack_that_measured_nothing_has_no_table(make: SimpleNamespace) -> None:
     nothing = make.finding(None, verdict="not measured")
-    (attack,) = _attacks.attacks([make.release("d", make.guarantee(1.0), nothing)], ["d"])
+    (attack,) = attacks.attacks([make.release("d", make.guarantee(1.0), nothing)], ["d"])
     assert attack.matrices == [] and attack.note == "Not measured on any release: hit rate."

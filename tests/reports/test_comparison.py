@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from audit.results.schema import Results
-from reports import _comparison, html, pdf
+from reports import html, pdf
+from reports._content import comparison
 
 
 def rate(make: SimpleNamespace, k: int, **changes: Any) -> Any:
@@ -33,21 +34,21 @@ def two(make: SimpleNamespace, before: int, after: int) -> tuple[Results, Result
 def test_the_headline_counts_what_surely_changed(
     make: SimpleNamespace, before: int, after: int, told: str
 ) -> None:
-    page, _ = _comparison.content(*two(make, before, after))
+    page, _ = comparison.content(*two(make, before, after))
     assert told in page.headline
     assert page.headline.endswith("The plans are the same.")
 
 
 def test_plans_that_differ_are_named_in_the_headline(four: Results) -> None:
     other = four.model_copy(update={"plan": {**four.plan, "seed": 9, "policy": "names"}})
-    page, _ = _comparison.content(four, other)
+    page, _ = comparison.content(four, other)
     assert re.search(r"The plans differ: .*policy.*seed", page.headline)
 
 
 def test_every_release_of_both_stands_under_the_name_of_its_run(
     results: Results, four: Results
 ) -> None:
-    page, figures = _comparison.content(results, four)
+    page, figures = comparison.content(results, four)
     heads = {head.name for attack in page.attacks for m in attack.matrices for head in m.heads}
     assert {name[0] for name in heads} == {"A", "B"}
     assert len(page.costs.rows) == len(results.releases) + len(four.releases)
@@ -66,7 +67,7 @@ def test_each_run_keeps_its_own_controls(make: SimpleNamespace) -> None:
         )
         for k in (3, 7)
     ]
-    page, _ = _comparison.content(*runs)
+    page, _ = comparison.content(*runs)
     column = page.summary.controls.index("Public")
     shown = [row.controls[column].text for block in page.summary.blocks for row in block.rows]
     assert shown == ["3\N{NO-BREAK SPACE}%", "7\N{NO-BREAK SPACE}%"]
@@ -80,7 +81,7 @@ def test_a_control_that_only_one_has_is_left_open_in_the_other(make: SimpleNames
             "public", make.guarantee(0.0), rate(make, 2), reference=True, role="null control"
         ),
     )
-    page, _ = _comparison.content(alone, beside)
+    page, _ = comparison.content(alone, beside)
     column = page.summary.controls.index("Public")
     rows = [row for block in page.summary.blocks for row in block.rows]
     assert [row.controls[column].text for row in rows] == ["—", "2\N{NO-BREAK SPACE}%"]
@@ -125,7 +126,7 @@ def test_what_is_no_longer_measured_and_other_parameters_are_told(make: SimpleNa
             (1.0, [make.finding(None, verdict="not measured")]),
         )
     ]
-    page, _ = _comparison.content(*runs)
+    page, _ = comparison.content(*runs)
     assert "1 could not be compared" in page.headline
     assert "The plans differ: defenses" in page.headline
 
@@ -138,7 +139,7 @@ def test_references_are_not_counted(make: SimpleNamespace) -> None:
         )
         for k in (2, 60)
     ]
-    page, _ = _comparison.content(*runs)
+    page, _ = comparison.content(*runs)
     assert ": 0 of 1 findings" in page.headline
 
 
@@ -155,7 +156,7 @@ def test_other_secrets_are_never_paired(make: SimpleNamespace) -> None:
         )
         for k, seed in ((30, 0), (38, 1))
     ]
-    page, _ = _comparison.content(*runs)
+    page, _ = comparison.content(*runs)
     assert ": 0 of 1 findings" in page.headline
     same = runs[1].model_copy(update={"plan": runs[0].plan})
-    assert ": 1 of 1 findings" in _comparison.content(runs[0], same)[0].headline
+    assert ": 1 of 1 findings" in comparison.content(runs[0], same)[0].headline

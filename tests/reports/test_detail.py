@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from reports._detail import detail
+from reports._content.detail import detail
 
 
 def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: SimpleNamespace) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from audit.results.schema import EpsilonLower, Results
-from reports import _epsilon
+from reports._content import claims
+from reports._figures import epsilon
 
 ONE_RUN = EpsilonLower(
     value=2.6, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
@@ -46,7 +47,7 @@ def test_conclusions(
     make: SimpleNamespace,
 ) -> None:
     finding = make.finding(0.9, epsilon_lower=ONE_RUN, **found)
-    told = _epsilon.conclusion(make.guarantee(claimed, **claim), finding, ONE_RUN)
+    told = claims.conclusion(make.guarantee(claimed, **claim), finding, ONE_RUN)
     assert said in told
     assert ("safety" in told) == (said == "no proof of safety")
 
@@ -54,11 +55,11 @@ def test_conclusions(
 def test_a_refutation_is_never_told_of_another_verdict(make: SimpleNamespace) -> None:
     for word in ("consistent", "silent", "inconclusive", "not comparable"):
         finding = make.finding(0.9, verdict=word)
-        assert "Refuted" not in _epsilon.conclusion(make.guarantee(0.1), finding, ONE_RUN)
+        assert "Refuted" not in claims.conclusion(make.guarantee(0.1), finding, ONE_RUN)
 
 
 def test_every_bound_above_zero_has_its_row(four: Results) -> None:
-    found = _epsilon.comparisons(four.releases, [r.defense for r in four.releases])
+    found = claims.comparisons(four.releases, [r.defense for r in four.releases])
     assert [(c.name, c.count) for c in found] == [
         ("submix", 10), ("submix_unprotected", 23), ("none", 23)
     ]  # fmt: skip
@@ -71,18 +72,18 @@ def test_every_bound_above_zero_has_its_row(four: Results) -> None:
 def test_an_audited_release_without_a_bound_is_told_too(make: SimpleNamespace) -> None:
     quiet = make.release("quiet", make.guarantee(1.0), make.finding(0.0))
     control = make.release("public", make.guarantee(0.0), make.finding(0.0), reference=True)
-    (found,) = _epsilon.comparisons([quiet, control], ["quiet", "public"])
+    (found,) = claims.comparisons([quiet, control], ["quiet", "public"])
     assert found.count == 0 and "no proof of safety" in found.grounds[0].conclusion
 
 
 def test_evidence_is_told_by_method() -> None:
-    assert "by one run: 71 of 80 guesses right on 120 coins" in _epsilon.explained(ONE_RUN)
-    told = _epsilon.explained(RANK)
+    assert "by one run: 71 of 80 guesses right on 120 coins" in claims.explained(ONE_RUN)
+    told = claims.explained(RANK)
     assert "by rank: lower median 153 of 1,000,000 candidates, 20 secrets" in told
     assert "ε ≥ 2.6 nats per user (add or remove) at δ = 1 × 10⁻⁵" in told
     nothing = ONE_RUN.model_copy(update={"value": 0.0})
-    assert _epsilon.explained(nothing).startswith("nothing above ε = 0 per user (add or remove)")
-    assert _epsilon.explained(None) == "no bound"
+    assert claims.explained(nothing).startswith("nothing above ε = 0 per user (add or remove)")
+    assert claims.explained(None) == "no bound"
 
 
 def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> None:
@@ -93,14 +94,14 @@ def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> 
         make.release("dp_sgd", make.guarantee(1.0, delta=1e-5), refuted, beyond),
         make.release("quiet", make.guarantee(1.0), make.finding(0.0)),
     ]
-    (figure,) = _epsilon.figure(releases, names)
+    (figure,) = epsilon.figures(releases, names)
     assert figure.svg.count("claimed 1 per user") == 2
     assert [row[2] for row in figure.table.rows] == ["2.6, 2.6", "none above 0"]
-    assert list(_epsilon.figure(releases[1:], names[1:])) == []
+    assert list(epsilon.figures(releases[1:], names[1:])) == []
 
 
 def test_an_infinite_bound_can_be_drawn(make: SimpleNamespace) -> None:
     endless = ONE_RUN.model_copy(update={"value": math.inf})
     found = make.finding(1.0, verdict="refuted", epsilon_lower=endless)
-    (figure,) = _epsilon.figure([make.release("d", make.guarantee(0.0), found)], ["d"])
+    (figure,) = epsilon.figures([make.release("d", make.guarantee(0.0), found)], ["d"])
     assert figure.table.rows[0][2] == "∞"

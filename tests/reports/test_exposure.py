@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from audit.results.schema import Exposures, FindingResult, Results
-from reports import _exposure
+from reports._figures import exposure
 
 
 def tier(make: SimpleNamespace, copies: int, space: float = 1e6) -> FindingResult:
@@ -22,20 +22,20 @@ def tier(make: SimpleNamespace, copies: int, space: float = 1e6) -> FindingResul
 
 
 def test_shares_count_every_secret_once() -> None:
-    assert _exposure._shares([0.0, 0.2, 0.999, 1.0, 3.5]) == [0.6, 0.2, 0.0, 0.2]
-    assert _exposure._shares([-0.08]) == [1.0]
-    assert _exposure._shares([]) == [0.0]
-    assert _exposure._shares([math.inf])[64] == 1.0
+    assert exposure._shares([0.0, 0.2, 0.999, 1.0, 3.5]) == [0.6, 0.2, 0.0, 0.2]
+    assert exposure._shares([-0.08]) == [1.0]
+    assert exposure._shares([]) == [0.0]
+    assert exposure._shares([math.inf])[64] == 1.0
 
 
 def test_spaces_of_any_size_are_drawn(make: SimpleNamespace) -> None:
     for space in (0.0, 1.0, math.inf):
         release = make.release("d", make.guarantee(1.0), tier(make, 1, space))
-        assert len(list(_exposure.figures([release], ["d"]))) == 1
+        assert len(list(exposure.figures([release], ["d"]))) == 1
 
 
 def test_one_figure_with_a_row_a_release_and_a_column_a_tier(four: Results) -> None:
-    (figure,) = _exposure.figures(four.releases, [r.defense for r in four.releases])
+    (figure,) = exposure.figures(four.releases, [r.defense for r in four.releases])
     assert len(figure.table.rows) == 12 and figure.svg.count("median") == 12
     assert figure.table.rows[0][1:] == [
         "1 copy", "0.702 [0.289, 2.36]", "0.679 [0.362, 1.9]", "20 planted, 20 twins", "1.44",
@@ -52,7 +52,7 @@ def test_a_missing_tier_is_told(make: SimpleNamespace) -> None:
         make.release("b", make.guarantee(1.0), tier(make, 1)),
         make.release("c", make.guarantee(1.0), make.finding(0.0)),
     ]
-    (figure,) = _exposure.figures(releases, ["a", "b", "c"])
+    (figure,) = exposure.figures(releases, ["a", "b", "c"])
     assert figure.svg.count("not measured") == 1 and ">c<" not in figure.svg
 
 
@@ -62,6 +62,6 @@ def test_many_are_drawn_in_parts(
 ) -> None:
     found = [tier(make, copies + 1, space=50) for copies in range(tiers)]
     many = [make.release("d", make.guarantee(1.0), *found) for _ in range(releases)]
-    drawn = list(_exposure.figures(many, [str(i) for i in range(releases)]))
+    drawn = list(exposure.figures(many, [str(i) for i in range(releases)]))
     assert len(drawn) == figures
     assert sum(len(figure.table.rows) for figure in drawn) == releases * tiers

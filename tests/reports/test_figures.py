@@ -8,12 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from audit.results.schema import Results
-from reports import _draw, _page, _svg
-from reports._figure import Figure
+from reports._content import page
+from reports._figures import rows, svg
+from reports._figures.figure import Figure
+from reports._figures.rows import Kind, Mark, Row
+
+ANY = Kind("any", "o", 0.5)
 
 
 def drawn(results: Results) -> list[Figure]:
-    return _page.content(results)[1]
+    return page.content(results)[1]
 
 
 def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> None:
@@ -59,7 +63,7 @@ def test_the_blind_baseline_is_drawn_beside_the_planted(four: Results) -> None:
 def test_axes_fit_their_units(
     unit: str, values: tuple[float, float], logarithmic: bool, high: float
 ) -> None:
-    scale = _draw.scale_of([_draw.Line("", "", v, None, False) for v in values], unit)
+    scale = rows.scale_of([Row("", "", False, [Mark(ANY, v)]) for v in values], unit)
     assert (scale.logarithmic, scale.high) == (logarithmic, high)
 
 
@@ -90,7 +94,7 @@ def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
 @pytest.mark.parametrize("which", ["results", "hostile", "four", "hostile_four"])
 def test_drawings_are_small_and_inert(which: str, request: pytest.FixtureRequest) -> None:
     for figure in drawn(request.getfixturevalue(which)):
-        screen, paper = _svg.on_screen(figure.svg), _svg.on_paper(figure.svg)
+        screen, paper = svg.on_screen(figure.svg), svg.on_paper(figure.svg)
         assert not re.search(r"\d\.\d{3,}", re.sub(r">[^<]*<", "><", screen))
         assert not re.search(r"style|metadata|DejaVu|http|<script|#0\d0\d0\d|clip", screen)
         assert "var(--accent)" in screen and "var(--" not in paper
@@ -113,4 +117,15 @@ def test_what_tells_releases_apart_is_not_clipped_away(make: SimpleNamespace) ->
 def test_unlike_settings_tell_releases_apart(results: Results) -> None:
     one = results.releases[0]
     other = one.model_copy(update={"parameters": {"k": 4, "beta": 0.001953125}, "seed": 1})
-    assert _page.labels([one, other]) == ["submix k=8 seed=0", "submix k=4 seed=1"]
+    assert page.labels([one, other]) == ["submix k=8 seed=0", "submix k=4 seed=1"]
+
+
+def test_a_legend_shows_labels_that_matplotlib_would_drop() -> None:
+    line = Row("a", "", False, [Mark(Kind("_hidden", "o", 0.5), 1.0)])
+    drawn = rows.draw([line], rows.scale_of([line], "bits"), "bits", "x")
+    assert ">_hidden<" in drawn
+
+
+def test_texts_in_scripts_that_matplotlib_lacks_are_kept_without_a_warning() -> None:
+    line = Row("中文 $x^2$", "", False, [Mark(ANY, 1.0)])
+    assert ">中文 $x^2$<" in rows.draw([line], rows.scale_of([line], "bits"), "bits", "x")

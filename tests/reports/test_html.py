@@ -13,7 +13,8 @@ import pytest
 
 from audit.results.schema import Results
 from reports import html
-from reports._marks import VERDICTS
+from reports._content import page as pages
+from reports._content.verdicts import MEANINGS
 
 VOID = {"meta", "br", "wbr", "img", "link", "input", "hr"}
 
@@ -130,13 +131,14 @@ def test_every_number_of_page_one_appears(page: Page) -> None:
 def test_page_one_tells_the_controls_and_what_could_have_been_seen(four_page: Page) -> None:
     text = plain(four_page.text.split("How to read the verdicts")[0])
     for told in (
-        "extraction, hit rate 7 measures, all silent0 % [0 %, 3.6 %], n = 100",
+        "extraction, hit rate 7 measures, all: no leak found0 % [0 %, 3.6 %], n = 100",
         "a rate of 4.8 % would have been called a leak",
         "82 % [77 %, 85.6 %]96 % [91 %, 99.6 %]0 % [0 %, 3.6 %]",
-        "stronger than the release; 35 measures: 1 silent, 24 not comparable, 10 not measured",
+        "stronger than the release; 35 measures: 24 × leak, no test of the claim · "
+        "1 × no leak found · 10 × not measured",
         "blind 0.51 [0.44, 0.58]",
         "Unprotected: its own models without the protection.",
-        "4 of 192 findings are shown; all stand under Attacks.",
+        "4 of 192 findings are shown; Attacks has all of them.",
     ):
         assert told in text, told
 
@@ -158,8 +160,10 @@ def test_details_state_power_spending_and_bound(page: Page) -> None:
 
 def test_every_verdict_has_its_word_and_its_shape(results: Results) -> None:
     source = html.render(results)
-    for word in VERDICTS:
-        assert re.search(rf'<svg class="mark"[^>]*>.*?</svg> {word}</span>', source), word
+    for label in MEANINGS:
+        assert re.search(rf'<svg class="mark"[^>]*>.*?</svg> {re.escape(label)}</span>', source), (
+            label
+        )
 
 
 def test_landmarks_and_tables_can_be_read_aloud(any_page: Page) -> None:
@@ -190,10 +194,8 @@ def test_an_unfinished_run_says_so(unfinished: Results) -> None:
 
 
 def test_two_runs_give_the_same_bytes(results: Results, tmp_path: Path) -> None:
-    from reports import _page
-
     first = html.write(results, tmp_path).read_bytes()
-    _page._content.cache_clear()
+    pages._content.cache_clear()
     assert html.write(results, tmp_path).read_bytes() == first
     assert (tmp_path / html.FILENAME).exists()
 

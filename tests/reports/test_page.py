@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import cast
 
 from audit.results.schema import ReleaseResult, Results
-from reports import _page, _summary
+from reports._content import page as pages
+from reports._content import summary as summaries
 
 
 def shown(results: Results) -> list[tuple[str, str]]:
-    summary = _page.build(_page.inert(results)).summary
+    summary = pages.build(pages.inert(results)).summary
     return [(block.name, row.verdict) for block in summary.blocks for row in block.rows]
 
 
@@ -28,8 +29,8 @@ def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
         "public", make.guarantee(0.0), make.finding(0.0), reference=True, role="null control"
     )
     run = make.run(*audited, control)
-    summary = _page.build(_page.inert(run)).summary
-    assert ("last", "refuted") in shown(run) and summary.lines <= _summary.LINES
+    summary = pages.build(pages.inert(run)).summary
+    assert ("last", "claim refuted") in shown(run) and summary.lines <= summaries.LINES
     assert f"{len(shown(run))} of 98 findings are shown" in summary.note
     assert summary.controls == ["Twins", "Public"]
     assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
@@ -41,7 +42,7 @@ def test_a_refuted_control_is_shown(make: SimpleNamespace) -> None:
         make.release("submix", make.guarantee(2.0), make.finding(0.0)),
         make.release("public", make.guarantee(0.0), broken, reference=True, role="null control"),
     )
-    assert shown(run) == [("submix", "silent"), ("public", "refuted")]
+    assert shown(run) == [("submix", "no leak found"), ("public", "claim refuted")]
 
 
 def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
@@ -56,7 +57,7 @@ def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
     ]
     for count, quoted in ((5, 4), (4, 3), (3, 2), (2, 1), (1, 0)):
         release = make.release("submix", make.guarantee(2.0), *found[:count])
-        assert list(_summary.quoted(release)) == [quoted]
+        assert list(summaries.quoted(release)) == [quoted]
 
 
 def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None:
@@ -74,10 +75,10 @@ def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None
     ]
     one = make.release("submix", make.guarantee(2.0), seed=0, parameters={"k": 8})
     later = make.release("submix", make.guarantee(2.0), seed=1, parameters={"k": 8})
-    assert _summary.control_of(one, "positive control of {}", others) is others[1]
-    assert _summary.control_of(later, "positive control", others) is others[3]
-    assert _summary.control_of(later, "null control", others) is None
-    assert _summary.control_of(others[0], "positive control", others) is None
+    assert summaries.control_of(one, "positive control of {}", others) is others[1]
+    assert summaries.control_of(later, "positive control", others) is others[3]
+    assert summaries.control_of(later, "null control", others) is None
+    assert summaries.control_of(others[0], "positive control", others) is None
 
 
 def test_guarantees_that_agree_are_told_once(make: SimpleNamespace) -> None:
@@ -85,7 +86,7 @@ def test_guarantees_that_agree_are_told_once(make: SimpleNamespace) -> None:
         make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0), seed=seed)
         for seed in range(4)
     ]
-    page = _page.build(_page.inert(make.run(*same)))
+    page = pages.build(pages.inert(make.run(*same)))
     assert [promise.name for promise in page.promises] == ["dp_sgd seed=0 and 3 more"]
 
 
@@ -94,14 +95,14 @@ def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
         make.release(name, make.guarantee(1.0, theorem=name + " word" * 200), make.finding(0.0))
         for name in ("a", "b", "c")
     ]
-    page = _page.build(_page.inert(make.run(*long)))
+    page = pages.build(pages.inert(make.run(*long)))
     assert len(page.promises) == 1 and page.promises_note.startswith("2 more stand")
     assert [detail.theorem[0] for detail in page.details] == ["a", "b", "c"]
 
 
 def test_a_stronger_attack_is_marked(make: SimpleNamespace) -> None:
     strong = make.finding(0.9, stronger_than_release=True, verdict="not comparable")
-    page = _page.build(_page.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
+    page = pages.build(pages.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
     assert "stronger than the release" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (
         page.details[0].groups[0].notes[0].facts

@@ -12,7 +12,8 @@ import pytest
 
 from audit.results.schema import Results
 from reports import pdf
-from reports._marks import VERDICTS
+from reports._content.verdicts import MEANINGS
+from reports._content.wording import visible
 
 needs_poppler = pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
 
@@ -93,7 +94,7 @@ def test_what_cannot_fit_page_one_goes_on_overleaf(make: SimpleNamespace, tmp_pa
 @needs_poppler
 def test_every_verdict_word_appears(path: Path) -> None:
     text = told("pdftotext", str(path), "-")
-    assert [word for word in VERDICTS if word not in text] == []
+    assert [label for label in MEANINGS if label not in text] == []
 
 
 @needs_poppler
@@ -117,8 +118,6 @@ def test_all_fonts_are_the_wheels_and_embedded(path: Path) -> None:
 
 def test_the_fonts_have_every_character_that_is_let_through() -> None:
     import typst
-
-    from reports._words import visible
 
     text = "".join(chr(c) for low, high in pdf._COVERED for c in range(low, high + 1))
     source = (

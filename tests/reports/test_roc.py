@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from audit.results.schema import FindingResult, Results
-from reports import _roc
+from reports._figures import roc as roc_figures
 
 COARSE = [(0.0, 0.1), (0.02, 0.3), (0.5, 0.9), (1.0, 1.0)]  # fifty controls
 FINE = [(0.0, 0.05), (0.0005, 0.1), (0.001, 0.2), (0.009, 0.3), (0.2, 0.8), (1.0, 1.0)]
@@ -31,13 +31,13 @@ def curve(make: SimpleNamespace, metric: str, roc: list[tuple[float, float]]) ->
 def test_the_curve_is_read_only_where_controls_reach(
     roc: list[tuple[float, float]], fpr: float, tpr: float | None
 ) -> None:
-    assert _roc._at(roc, fpr) == tpr
+    assert roc_figures._at(roc, fpr) == tpr
 
 
 def test_the_table_tells_what_can_be_read(make: SimpleNamespace) -> None:
     found = [curve(make, "record_loss_auc", COARSE), curve(make, "record_min_k_auc", FINE)]
     release = make.release("none", make.guarantee(None), *found)
-    (figure,) = _roc.figures([release], ["none"])
+    (figure,) = roc_figures.figures([release], ["none"])
     assert figure.table.rows == [
         ["none", "loss", "0.7 [0.6, 0.8]", "too few twins", "too few twins"],
         ["none", "Min-K%", "0.7 [0.6, 0.8]", "30\u00a0%", "20\u00a0%"],
@@ -48,7 +48,7 @@ def test_the_table_tells_what_can_be_read(make: SimpleNamespace) -> None:
 def test_record_span_and_anything_else_stand_apart(make: SimpleNamespace) -> None:
     found = [curve(make, f"{name}_auc", FINE) for name in ("record_loss", "span_loss", "odd")]
     release = make.release("none", make.guarantee(None), *found)
-    titles = [figure.title for figure in _roc.figures([release], ["none"])]
+    titles = [figure.title for figure in roc_figures.figures([release], ["none"])]
     assert titles == [
         "membership, record: ROC on logarithmic axes",
         "membership, span: ROC on logarithmic axes",
@@ -57,7 +57,7 @@ def test_record_span_and_anything_else_stand_apart(make: SimpleNamespace) -> Non
 
 
 def test_a_panel_a_release_and_a_line_a_score(four: Results) -> None:
-    record, _ = _roc.figures(four.releases, [release.defense for release in four.releases])
+    record, _ = roc_figures.figures(four.releases, [release.defense for release in four.releases])
     for told in ("loss", "ratio", "zlib", "Min-K%", "Min-K%++", "submix", "public", "FPR", "TPR"):
         assert f">{told}<" in record.svg, told
     assert len(record.table.rows) == 20
@@ -68,12 +68,12 @@ def test_many_releases_are_drawn_in_parts_and_many_scores_are_left_out(
 ) -> None:
     found = [curve(make, f"record_s{i}_auc", COARSE) for i in range(11)]
     many = [make.release("d", make.guarantee(None), *found) for _ in range(8)]
-    drawn = list(_roc.figures(many, [str(i) for i in range(8)]))
+    drawn = list(roc_figures.figures(many, [str(i) for i in range(8)]))
     assert [figure.title[-11:] for figure in drawn] == ["part 1 of 2", "part 2 of 2"]
     assert "2 more scores stand in the table" in drawn[0].caption
     assert len(drawn[0].table.rows) == 44 and ">s9<" not in drawn[0].svg
 
 
 def test_a_line_keeps_its_ends_and_loses_what_is_too_close() -> None:
-    xs, ys = _roc._thinned([0.0, 0.1, 0.2, 5.0, 5.1], [0.0] * 5)
-    assert xs == [0.0, 5.0, 5.1] and ys == [0.0] * 3
+    points = [(0.001, 0.0), (0.1, 0.5), (0.1005, 0.5), (0.9999, 1.0), (1.0, 1.0)]
+    assert roc_figures._thinned(points, 1e-3) == [points[0], points[2], points[4]]

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports import _words
+from audit.results import words
+from reports._content import wording
 
 
 def test_nothing_hidden_survives() -> None:
     every = "".join(map(chr, range(0x110000)))
-    shown = "".join(_words.visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
+    shown = "".join(wording.visible(every[i : i + 1999]) for i in range(0, len(every), 1999))
     hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     assert not [c for c in shown if unicodedata.category(c) in hidden]
 
@@ -34,7 +35,7 @@ def test_nothing_hidden_survives() -> None:
     ],
 )
 def test_visible(text: str, shown: str) -> None:
-    assert _words.visible(text) == shown
+    assert wording.visible(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -53,13 +54,13 @@ def test_visible(text: str, shown: str) -> None:
     ],
 )
 def test_shares(value: float, shown: str) -> None:
-    assert _words.share(value) == shown.replace(" %", "\u00a0%")
+    assert words.share(value) == shown.replace(" %", "\u00a0%")
 
 
 @given(st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True))
 def test_a_share_inside_is_never_shown_at_an_edge(value: float) -> None:
     if 1e-300 < value < 1 - 1e-9:
-        assert _words.share(value) not in ("0\u00a0%", "100\u00a0%")
+        assert words.share(value) not in ("0\u00a0%", "100\u00a0%")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_share_inside_is_never_shown_at_an_edge(value: float) -> None:
     ],
 )  # fmt: skip
 def test_numbers(value: float, shown: str) -> None:
-    assert _words.number(value) == shown
+    assert words.number(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -87,29 +88,29 @@ def test_numbers(value: float, shown: str) -> None:
     ],
 )
 def test_metrics_are_told_beside_their_attack(attack: str, metric: str, shown: str) -> None:
-    assert _words.metric(attack, metric) == shown
+    assert wording.metric(attack, metric) == shown
 
 
 def test_claims_name_unit_relation_and_order(make: SimpleNamespace) -> None:
     renyi = make.guarantee(2.0, unit="part", relation="removed", alpha=2.0, release="predictions")
-    assert _words.claim(renyi) == (
+    assert wording.claim(renyi) == (
         "ε = 2 nats per part (part removed), Rényi order α = 2, release of predictions, worst case"
     )
-    assert _words.claim(make.guarantee(math.inf)) == "ε: none promised"
-    assert _words.claim(make.guarantee(None)).startswith("ε unknown per user (add or remove)")
-    assert "ε = 0 nats per user" in _words.claim(make.guarantee(0.0))
+    assert wording.claim(make.guarantee(math.inf)) == "ε: none promised"
+    assert wording.claim(make.guarantee(None)).startswith("ε unknown per user (add or remove)")
+    assert "ε = 0 nats per user" in wording.claim(make.guarantee(0.0))
 
 
 def test_a_long_headline_ends_with_a_whole_sentence() -> None:
     text = "One leaks 1.5 of 2. Two does not. Three is inconclusive."
-    assert _words.sentences(text, len(text)) == text
-    assert _words.sentences(text, len(text) - 1) == "One leaks 1.5 of 2. Two does not. …"
-    assert _words.sentences(text, 35) == "One leaks 1.5 of 2. Two does not. …"
-    assert _words.sentences(text, 34) == "One leaks 1.5 of 2. …"
-    assert _words.sentences("x" * 50, 10) == "x" * 9 + "…"
+    assert wording.sentences(text, len(text)) == text
+    assert wording.sentences(text, len(text) - 1) == "One leaks 1.5 of 2. Two does not. …"
+    assert wording.sentences(text, 35) == "One leaks 1.5 of 2. Two does not. …"
+    assert wording.sentences(text, 34) == "One leaks 1.5 of 2. …"
+    assert wording.sentences("x" * 50, 10) == "x" * 9 + "…"
 
 
 @given(text=st.text(alphabet="ab. ", max_size=80), length=st.integers(1, 60))
 def test_a_headline_is_never_longer_than_asked(text: str, length: int) -> None:
-    found = _words.sentences(text, length)
+    found = wording.sentences(text, length)
     assert len(found) <= length and (found == text or len(text) > length)

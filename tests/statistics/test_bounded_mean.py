@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from audit.statistics.bounded_mean import bounds, mean_interval
-
-RUNS = 2000
-ALLOWED = 0.025 + 3 * math.sqrt(0.025 * 0.975 / RUNS)
+from tests.simulations import repeats
 
 
 @pytest.mark.parametrize("n", [1, 5, 21, 60])
@@ -66,14 +64,16 @@ LAWS = {  # skewed, as probabilities of secrets are: nearly all tiny, few nearly
 
 @pytest.mark.parametrize("n", [5, 21, 60])
 @pytest.mark.parametrize("law", LAWS)
-def test_each_end_errs_as_seldom_as_it_says(law: str, n: int) -> None:
+@repeats(200, 2000)
+def test_each_end_errs_as_seldom_as_it_says(law: str, n: int, runs: int) -> None:
     """Truth below the low end, or above the high one: at most 2.5 % each."""
     sample, truth = LAWS[law]
-    means = sample(np.random.default_rng(n), (RUNS, n)).mean(axis=1)
+    allowed = 0.025 + 3 * math.sqrt(0.025 * 0.975 / runs)
+    means = sample(np.random.default_rng(n), (runs, n)).mean(axis=1)
     ends = {mean: bounds(mean, n) for mean in np.unique(np.round(means, 4))}
     found = np.array([ends[mean] for mean in np.round(means, 4)])
-    assert np.mean(found[:, 0] > truth + 1e-4) <= ALLOWED
-    assert np.mean(found[:, 1] < truth - 1e-4) <= ALLOWED
+    assert np.mean(found[:, 0] > truth + 1e-4) <= allowed
+    assert np.mean(found[:, 1] < truth - 1e-4) <= allowed
 
 
 def test_none_and_bad_values() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.statistics.fisher import combined_p_value
+from tests.simulations import repeats
 
 PS = st.floats(1e-12, 1.0)
 
@@ -33,15 +34,16 @@ def test_it_falls_with_each(ps: list[float], data: st.DataObject) -> None:
     assert combined_p_value([*ps, 1.0]) >= combined_p_value(ps) * (1 - 1e-9)
 
 
+@repeats(400, 4000)
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_it_is_uniform_under_the_null_and_below_that_for_discrete_tests(n: int) -> None:
+def test_it_is_uniform_under_the_null_and_below_that_for_discrete_tests(n: int, runs: int) -> None:
     rng = np.random.default_rng(n)
-    uniform = np.array([combined_p_value(row) for row in rng.random((4000, n))])
+    uniform = np.array([combined_p_value(row) for row in rng.random((runs, n))])
     coins = np.array(
-        [combined_p_value(row) for row in rng.choice([0.25, 1.0], (4000, n), p=[0.25, 0.75])]
+        [combined_p_value(row) for row in rng.choice([0.25, 1.0], (runs, n), p=[0.25, 0.75])]
     )
     for level in (0.01, 0.05, 0.2):
-        slack = 4 * math.sqrt(level * (1 - level) / 4000)
+        slack = 4 * math.sqrt(level * (1 - level) / runs)
         assert abs((uniform <= level).mean() - level) <= slack
         assert (coins <= level).mean() <= level + slack
 

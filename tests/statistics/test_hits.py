@@ -28,6 +28,21 @@ def test_one_value_said_many_times_is_one_coincidence() -> None:
     assert hits.p_value(51, repeats, 63, 1e-5) < hits.p_value(50, repeats, 63, 1e-5)
 
 
+@pytest.mark.parametrize("repeats", [[3, 2, 2, 1], [2, 2], [1, 1, 1], [4, 1], [1] * 6])
+@pytest.mark.parametrize("planted", [1, 2, 4])
+def test_it_is_the_exact_tail(repeats: list[int], planted: int) -> None:
+    """All 5^planted draws of the secrets; repeats[v]: how often value v was generated."""
+    space = 5
+    scores = Counter(
+        sum(repeats[v] for v in secrets if v < len(repeats[:space]))
+        for secrets in itertools.product(range(space), repeat=planted)
+    )
+    for k in range(1, 2 + planted * max(repeats)):
+        exact = sum(count for score, count in scores.items() if score >= k) / space**planted
+        p = hits.p_value(k, repeats, planted, 1 / space)
+        assert p == pytest.approx(exact, rel=1e-9, abs=2e-15), k
+
+
 def test_no_hit_is_no_evidence() -> None:
     assert hits.p_value(0, [1] * 10, 5, 0.1) == 1.0
 

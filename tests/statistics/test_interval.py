@@ -1,16 +1,21 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from audit.statistics import blind, bounded_mean, roc
+from audit.statistics.bootstrap import bootstrap_ratio
 from audit.statistics.interval import (
     Interval,
     clopper_pearson,
     one_sided_lower,
     one_sided_upper,
 )
+from audit.statistics.order_statistics import median_interval
+from audit.statistics.t_interval import t_interval
 
 counts = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -98,3 +103,27 @@ def test_an_interval_refuses_nan_half_bounds_and_reversed_bounds():
     with pytest.raises(ValueError, match="reversed"):
         Interval(0.5, 1.0, 0.0, 3, 0.95, "x")
     assert Interval(0.5, None, None, 1, 0.95, "x").ci is None
+
+
+def test_makers_name_the_kind():
+    few, scores, stream = np.array([0.4]), np.linspace(0, 1, 40), np.random.default_rng(0)
+    kinds = {
+        "clopper_pearson": [clopper_pearson(1, 9), roc.refined_accuracy(scores, scores, stream)],
+        "clopper_pearson_at_quantile": [roc.tpr_at_fpr(scores, scores, 0.1)],
+        "bounded_mean": [bounded_mean.mean_interval(scores), roc.auc(scores, scores)],
+        "order_statistics": [median_interval(scores)],
+        "dkw_band": [roc.top_half_accuracy(scores, scores)],
+        "bootstrap": [bootstrap_ratio(scores, scores + 1, stream)],
+        "permutation": [blind.blind_auc(["a", "b"], ["c", "d"], stream)[0]],
+        "t": [t_interval([1.0, 2.0])],
+        "none": [
+            bounded_mean.mean_interval([]),
+            median_interval(few),
+            bootstrap_ratio(few, few, stream),
+            roc.auc(few, []),
+            t_interval([1.0]),
+        ],
+    }
+    for kind, intervals in kinds.items():
+        assert [interval.kind for interval in intervals] == [kind] * len(intervals)
+        assert all((interval.ci is None) == (kind == "none") for interval in intervals)

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom, rankdata
 
 from audit.statistics import rank_test
+from tests.simulations import repeats
 
 
 def exact(planted: list[float], twins: list[float]) -> float:
@@ -85,9 +86,9 @@ def test_secrets_below_twins_are_found_two_sided_only() -> None:
 
 @pytest.mark.parametrize(("planted", "twins"), [(1, 50), (3, 40), (20, 20), (100, 5)])
 @pytest.mark.parametrize("tied", [False, True])
-def test_two_sided_it_keeps_the_level(planted: int, twins: int, tied: bool) -> None:
-    generator = np.random.default_rng(planted)
-    alarms, runs = 0, 2000
+@repeats(300, 2000)
+def test_two_sided_it_keeps_the_level(planted: int, twins: int, tied: bool, runs: int) -> None:
+    generator, alarms = np.random.default_rng(planted), 0
     for _ in range(runs):
         scores = generator.random(planted + twins)
         scores = np.floor(3 * scores) if tied else scores

@@ -13,9 +13,16 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm, rankdata
 
 from audit.statistics import roc
+from tests.simulations import repeats
 
 RUNS = 2000
-LEAST = 0.95 - 3 * math.sqrt(0.05 * 0.95 / RUNS)
+
+
+def least(runs):
+    """The smallest share of intervals that cover, where 95 % do."""
+    return 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
 side = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
 
@@ -85,6 +92,7 @@ def lognormal(area, draw, n, m):
     return np.exp(1.5 * draw(n) + brentq(missing, -40, 40)), norm.cdf(draw(m))
 
 
+@pytest.mark.calibration
 @pytest.mark.parametrize("area", [0.5, 0.7, 0.9, 0.99])
 @pytest.mark.parametrize("family", [normal, two_point, binary, lognormal])
 def test_the_interval_covers_the_true_area(family, area):
@@ -96,7 +104,7 @@ def test_the_interval_covers_the_true_area(family, area):
         k = min(n, m)  # the bounds hold the truth for estimates between these two
         low, high = 1 - tail_mean(k, 1 - area), tail_mean(k, area)
         covered = np.mean((areas >= low - 1e-9) & (areas <= high + 1e-9))
-        assert covered >= LEAST, (n, m)
+        assert covered >= least(RUNS), (n, m)
         assert areas.mean() == pytest.approx(area, abs=0.02)
     widest = high - low  # of 60 and 60: twice 2.34 deviations of a worst case
     assert widest < 2 * 2.4 * math.sqrt(area * (1 - area) / 60) + 2 / 60
@@ -138,29 +146,36 @@ def test_a_rate_below_one_control_is_refused():
 SIZES = [(500, 100), (100, 100), (60, 120), (100, 500), (400, 800)]
 
 
-def errors(n, m, fpr, truth, draw):
+def errors(n, m, fpr, truth, draw, runs):
     """How often the truth lies below the low end, and above the high one."""
     below = above = 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         found = roc.tpr_at_fpr(draw(n, True), draw(m, False), fpr)
         assert found.low <= found.value <= found.high
         below, above = below + (truth < found.low - 1e-9), above + (truth > found.high + 1e-9)
-    return below / RUNS, above / RUNS
+    return below / runs, above / runs
 
 
+@repeats(200, RUNS)
 @pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize(("n", "m", "fpr"), [(*s, 0.01) for s in SIZES] + [(60, 20, 0.05)])
-def test_its_interval_covers_the_rate_at_the_threshold_of_all_controls(n, m, fpr, shift):
+def test_its_interval_covers_the_rate_at_the_threshold_of_all_controls(n, m, fpr, shift, runs):
     """Few controls hardly place their last percent: an interval given theirs covers 25 to 90 %."""
     generator = np.random.default_rng(0)
     truth = norm.sf(norm.isf(fpr) - shift)
-    found = errors(n, m, fpr, truth, lambda k, member: generator.normal(size=k) + shift * member)
-    assert max(found) <= 1 - (1 + LEAST) / 2
+    draw = lambda k, member: generator.normal(size=k) + shift * member  # noqa: E731
+    assert max(errors(n, m, fpr, truth, draw, runs)) <= most(runs)
 
 
+def most(runs):
+    """The largest share of errors at one end, where at most 2.5 % err."""
+    return 0.025 + 3 * math.sqrt(0.025 * 0.975 / runs)
+
+
+@repeats(200, RUNS)
 @pytest.mark.parametrize(("n", "m"), [(500, 100), (60, 20), (100, 700)])
 @pytest.mark.parametrize("law", ["ties", "all alike", "coins", "at the edge"])
-def test_it_covers_with_ties_too(law, n, m):
+def test_it_covers_with_ties_too(law, n, m, runs):
     """Of integers: at most a twentieth of the controls lie above the least such score."""
     generator = np.random.default_rng(1)
     draws, truth = {
@@ -175,7 +190,7 @@ def test_it_covers_with_ties_too(law, n, m):
             0.4,
         ),
     }[law]
-    assert max(errors(n, m, 0.05, truth, draws)) <= 1 - (1 + LEAST) / 2
+    assert max(errors(n, m, 0.05, truth, draws, runs)) <= most(runs)
 
 
 def test_its_ends_are_those_of_the_members_above_two_controls():
@@ -250,13 +265,14 @@ def test_ties_at_the_boundary_are_broken_fairly():
     assert roc.top_half_accuracy(members, controls).value == pytest.approx(np.mean(found), abs=2e-3)
 
 
+@repeats(200, RUNS)
 @pytest.mark.parametrize(("n", "m"), [(5, 500), (500, 5), (30, 30), (3, 3)])
 @pytest.mark.parametrize("shift", [0.0, 2.0])
 @pytest.mark.parametrize("rounded", [False, True])
-def test_its_interval_covers_the_accuracy_on_new_candidates(n, m, shift, rounded):
+def test_its_interval_covers_the_accuracy_on_new_candidates(n, m, shift, rounded, runs):
     generator, covered, chance = np.random.default_rng(0), 0, 0
     levels = np.arange(-9, 12)
-    for _ in range(RUNS):
+    for _ in range(runs):
         members, controls = generator.normal(shift, 1, n), generator.normal(size=m)
         if rounded:
             members, controls = np.round(members), np.round(controls)
@@ -275,8 +291,8 @@ def test_its_interval_covers_the_accuracy_on_new_candidates(n, m, shift, rounded
         truth = (1 + tpr - fpr) / 2
         covered += found.low <= truth <= found.high
         chance += found.low <= 0.5 <= found.high
-    assert covered / RUNS >= LEAST
-    assert shift > 0 or chance / RUNS >= LEAST
+    assert covered / runs >= least(runs)
+    assert shift > 0 or chance / runs >= least(runs)
 
 
 def test_five_hundred_a_side_are_told_within_seven_points():
@@ -284,16 +300,17 @@ def test_five_hundred_a_side_are_told_within_seven_points():
     assert found.value - found.low == pytest.approx(0.0662, abs=1e-4)
 
 
+@repeats(200, RUNS)
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (4, 4), (6, 9), (12, 12), (60, 60), (5, 400)])
 @pytest.mark.parametrize("tied", [False, True])
-def test_choosing_the_extremes_is_no_evidence_by_itself(n, m, tied):
+def test_choosing_the_extremes_is_no_evidence_by_itself(n, m, tied, runs):
     generator, refuted = np.random.default_rng(1), 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         scores = generator.normal(size=n + m)
         scores = np.round(scores) if tied else scores
         found = roc.refined_accuracy(scores[:n], scores[n:], generator)
         refuted += not found.low <= 0.5 <= found.high
-    assert refuted / RUNS <= 1 - LEAST
+    assert refuted / runs <= 1 - least(runs)
 
 
 def test_the_extremes_of_scores_that_know_are_called_better():

@@ -1,21 +1,21 @@
-"""Text of strangers made harmless: labels, reasons and file names may be hostile."""
+"""Escapes untrusted text: labels, reasons and file names may be hostile."""
 
 from __future__ import annotations
 
 LONGEST = 500
-_PLAIN = set(" ,%=/")  # of punctuation, all that no Markdown reads
+_PLAIN = set(" ,%=/")  # punctuation without a meaning in Markdown
 
 
 def visible(text: str) -> str:
-    """One line in which nothing is hidden: controls, bidi marks and the like become ‹U+202E›."""
+    """Makes text one printable line: controls, bidi marks and the like become ‹U+202E›."""
     shown = "".join(c if c.isprintable() else f"‹U+{ord(c):04X}›" for c in text[:LONGEST])
     return shown if len(text) <= LONGEST else f"{shown}…"
 
 
 def markdown(text: str) -> str:
-    """Text that no Markdown renderer reads as anything but text: no tag, link, mention or table.
+    """Escapes text so that no Markdown renderer sees a tag, link, mention or table in it.
 
-    What is neither letter, digit nor plain becomes a character reference; a decimal point stays.
+    All but letters, digits, plain punctuation and decimal points become character references.
     """
     before = [" ", *text[:-1]]
     return "".join(

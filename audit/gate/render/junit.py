@@ -1,4 +1,4 @@
-"""junit.xml of a gate: a test case a check, as Jenkins' junit-10 schema and pytest have it."""
+"""Writes a gate as junit.xml: one test case per check, after Jenkins' junit-10 schema."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ FILENAME = "junit.xml"
 
 
 def render(outcome: Outcome) -> str:
-    """The file's text. A failure is whatever stops the build; what is open or waived is skipped."""
+    """Formats the file. A check that stops the build fails; an open or waived one is skipped."""
     counts = _counts(outcome, outcome.checks)
     root = ElementTree.Element("testsuites", {"name": "audit gate", **counts})
     for release, checks in _suites(outcome):
         skipped = sum(_skipped(outcome, check) for check in checks)
-        told = {"name": release or "run", **_counts(outcome, checks), "skipped": str(skipped)}
-        suite = ElementTree.SubElement(root, "testsuite", told)
+        counts = {**_counts(outcome, checks), "skipped": str(skipped)}
+        suite = ElementTree.SubElement(root, "testsuite", {"name": release or "run", **counts})
         for check in checks:
             _case(suite, outcome, check)
     if outcome.notes:

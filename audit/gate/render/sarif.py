@@ -1,31 +1,31 @@
-"""report.sarif of a gate: SARIF 2.1.0, for code scanning; results point at the policy's lines."""
+"""Writes a gate as report.sarif: SARIF 2.1.0 for code scanning, with the policy's lines."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from audit.core.digest import sha256_of
 from audit.gate.outcome import Check, Outcome, State
 
 FILENAME = "report.sarif"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RULES = {
     "leak": "An attack found something above its control",
-    "empirical": "An attack found a larger ε than the one claimed",
+    "empirical": "An attack shows a larger ε than the one claimed",
     "limit": "A metric is above its limit",
     "claim": "A claimed ε is too large, or of another unit, relation or basis",
     "utility": "Protection costs more utility than is allowed",
-    "plan": "Corpus, secrets or plan are not the baseline's",
-    "regression": "A metric is worse than in the baseline, or gone",
+    "plan": "Corpus, secrets or plan differ from the baseline",
+    "regression": "A metric is worse than in the baseline, or missing",
 }
 _LEVELS = {State.FAIL: "error", State.INCONCLUSIVE: "warning", State.WAIVED: "note"}
 
 
 def render(outcome: Outcome, version: str) -> str:
-    """The file's text: whatever failed, is open or is waived."""
+    """Formats the file: the checks that failed, are inconclusive or are waived."""
     driver = {
         "name": "audit",
         "version": version,
@@ -53,12 +53,12 @@ def _result(check: Check, outcome: Outcome) -> dict[str, Any]:
 
 
 def fingerprint(check: Check) -> str:
-    """The same in every build that asks the same, whatever was measured."""
-    return hashlib.sha256(check.id.encode()).hexdigest()
+    """Identifies a check across builds, whatever its result."""
+    return sha256_of(check.id)
 
 
 def _message(text: str) -> str:
-    """SARIF reads [text](1) as a link."""
+    """Escapes brackets: SARIF reads [text](1) as a link."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 

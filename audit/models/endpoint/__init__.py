@@ -1,0 +1,1 @@
+"""A model behind a URL: requests, their wire format, what the server can do."""

@@ -1,13 +1,12 @@
-"""What a completions endpoint gives, found by asking it: fields it takes, prompts it scores."""
+"""Finds out by a few requests what a completions endpoint supports, and caches every answer."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.predictor import PROBE, Access, Tokenizer, Tokens
 from audit.core.release import Memory
@@ -16,9 +15,9 @@ from audit.models.endpoint.wire_format import Choice, choice_of, same_tokens
 
 T = TypeVar("T")
 
-PROBES = 8  # requests at most, until it is known what an endpoint gives
+PROBES = 8  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
-# nothing is cut off the distribution, and no token made less likely: vLLM's and llama.cpp's words
+# switch off all that cuts or reweights the distribution, in the words of vLLM and llama.cpp
 _UNCUT: dict[str, Any] = {
     "top_k": -1,
     "min_p": 0.0,
@@ -31,136 +30,145 @@ _SHORT: dict[str, Any] = {"max_tokens": 1, "seed": 0}
 
 
 @dataclass(frozen=True)
-class Ability:
-    """What an endpoint gives. told: fields that it takes beside the plain ones. least: `max_tokens`
-    of a request that only scores: 0, or 1 where the server always says something."""
+class Capabilities:
+    """What an endpoint supports.
+
+    extras: request fields that it accepts beside the standard ones.
+    least: `max_tokens` of a request that only scores: 0, or 1 where the server must generate.
+    """
 
     access: Access
-    told: dict[str, Any]
+    extras: dict[str, Any]
     least: int = 1
 
     @property
     def scoring(self) -> dict[str, Any]:
-        """The fields of a request that scores its prompt; tokens come as text."""
-        told = {name: value for name, value in self.told.items() if name not in _IDS}
-        return {**told, "max_tokens": self.least, "echo": True}
+        """The fields of a request that scores its prompt; the server writes tokens as text."""
+        extras = {name: value for name, value in self.extras.items() if name not in _IDS}
+        return {**extras, "max_tokens": self.least, "echo": True}
 
 
 @dataclass(frozen=True)
-class Asker:
-    """Asks about one model what is not known yet."""
-
-    endpoint: Endpoint
-    model: str
-    memory: Memory
-
-    def ask(self, questions: Sequence[Question[T]]) -> list[T]:
-        """What is read off each answer, which is kept once it could be read. Raises UsageError."""
-        try:
-            return self._asked(questions)
-        except RefusedError as error:
-            raise UsageError(str(error)) from None
-
-    def may(self, fields: dict[str, Any]) -> Choice | None:
-        """The answer to a request that may be refused; None where it is."""
-        try:
-            return self._asked([Question(fields, lambda choice: choice)])[0]
-        except RefusedError:
-            return None
-
-    def _asked(self, questions: Sequence[Question[T]]) -> list[T]:
-        found = []
-        with self.endpoint.connected() as post:
-            for question in questions:
-                fields = {"model": self.model, **_PLAIN, **question.fields}
-                name = digest(fields)
-                known = self.memory.recall(name)
-                answer = post("completions", fields) if known is None else known
-                found.append(question.read(choice_of(answer)))
-                if known is None:
-                    kept = {"choices": answer["choices"], "usage": answer.get("usage")}
-                    self.memory.keep(name, kept)
-        return found
-
-
-@dataclass(frozen=True)
-class Question(Generic[T]):
-    """A request, and what is read off its answer."""
+class Request(Generic[T]):
+    """The fields of a request, and how its answer is read."""
 
     fields: dict[str, Any]
     read: Callable[[Choice], T]
 
 
-def digest(value: Any) -> str:
-    """SHA-256 of a JSON value."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True)
+class Client:
+    """Sends requests about one model; an answer in `memory` is not requested again."""
+
+    endpoint: Endpoint
+    model: str
+    memory: Memory
+
+    def send(self, requests: Sequence[Request[T]]) -> list[T]:
+        """Reads the answer to each request. Raises UsageError where one is refused."""
+        try:
+            return self._send(requests)
+        except RefusedError as error:
+            raise UsageError(str(error)) from None
+
+    def try_send(self, fields: dict[str, Any]) -> Choice | None:
+        """Reads the answer to a request; None where the server refuses it."""
+        try:
+            return self._send([Request(fields, lambda choice: choice)])[0]
+        except RefusedError:
+            return None
+
+    def _send(self, requests: Sequence[Request[T]]) -> list[T]:
+        """An answer is stored only once it could be read."""
+        values = []
+        with self.endpoint.connected() as post:
+            for request in requests:
+                fields = {"model": self.model, **_PLAIN, **request.fields}
+                name = digest_of_json(fields)
+                stored = self.memory.recall(name)
+                answer = post("completions", fields) if stored is None else stored
+                values.append(request.read(choice_of(answer)))
+                if stored is None:
+                    used = {"choices": answer["choices"], "usage": answer.get("usage")}
+                    self.memory.keep(name, used)
+        return values
 
 
-def ability(asker: Asker, tokenizer: Tokenizer) -> Ability:
-    """Found by asking, a token each time, and kept. Raises UsageError where nothing is answered, or
-    where the endpoint reads other tokens than the tokenizer here."""
-    known = asker.memory.recall("ability")
-    if known is not None:
-        return Ability(Access(known["access"]), known["told"], known["least"])
+def capabilities(client: Client, tokenizer: Tokenizer) -> Capabilities:
+    """Finds out what the endpoint supports, by requests of one token each; stores the result.
+
+    Raises UsageError where nothing is answered, or where the endpoint's tokenizer differs.
+    """
+    stored = client.memory.recall("ability")
+    if stored is not None:
+        return Capabilities(Access(stored["access"]), stored["told"], stored["least"])
     ids = [tokenizer.start, *tokenizer.encode(PROBE)]
-    told, said = _greeted(asker, ids)
-    _check_tokens(asker, tokenizer, told, said, len(ids))
-    found = _scoring(asker, tokenizer, told, ids) or Ability(Access.GENERATE, told)
-    kept = {"access": int(found.access), "told": found.told, "least": found.least}
-    asker.memory.keep("ability", kept)
-    return found
+    extras, choice = _accepted(client, ids)
+    _check_tokens(client, tokenizer, extras, choice, len(ids))
+    scoring = _scoring(client, tokenizer, extras, ids)
+    result = scoring or Capabilities(Access.GENERATE, extras)
+    # keys of run folders that exist already
+    row = {"access": int(result.access), "told": result.extras, "least": result.least}
+    client.memory.keep("ability", row)
+    return result
 
 
-def _greeted(asker: Asker, ids: Tokens) -> tuple[dict[str, Any], Choice]:
-    """(the most fields that the endpoint takes, its answer)."""
-    for told in ({**_UNCUT, **_IDS, **_LOGGED}, _LOGGED, _UNCUT, {}):
-        said = asker.may({"prompt": [*ids], **_SHORT, **told})
-        if said is not None:
-            return told, said
-    if asker.may({"prompt": PROBE, **_SHORT}) is not None:
-        raise _wrong_tokenizer(asker, "takes text, and refuses the token ids of")
-    asker.ask([Question({"prompt": PROBE, **_SHORT}, lambda choice: choice)])  # tells why
-    raise UsageError(f"{asker.endpoint.url}: refuses and answers by turns; run again")
+def _accepted(client: Client, ids: Tokens) -> tuple[dict[str, Any], Choice]:
+    """Finds the largest set of extra fields that the endpoint accepts, and its answer to it."""
+    for extras in ({**_UNCUT, **_IDS, **_LOGGED}, _LOGGED, _UNCUT, {}):
+        choice = client.try_send({"prompt": [*ids], **_SHORT, **extras})
+        if choice is not None:
+            return extras, choice
+    if client.try_send({"prompt": PROBE, **_SHORT}) is not None:
+        raise _wrong_tokenizer(client, "takes text, and refuses the token ids of")
+    client.send([Request({"prompt": PROBE, **_SHORT}, lambda choice: choice)])  # raises its reason
+    raise UsageError(
+        f"{client.endpoint.url}: refused a request and then answered the same one; run again"
+    )
 
 
 def _scoring(
-    asker: Asker, tokenizer: Tokenizer, told: dict[str, Any], ids: Tokens
-) -> Ability | None:
-    """How the endpoint scores prompts; None where it does not."""
-    for least in (0, 1) if "logprobs" in told else ():
-        able = Ability(Access.SCORE, told, least)
-        heard = asker.may({"prompt": [*ids], **able.scoring})
-        if heard is not None and scores(heard, len(ids)):
-            if not same_tokens(tokenizer, ids, heard.tokens):
-                raise _wrong_tokenizer(asker, "writes its tokens otherwise than")
-            return able
+    client: Client, tokenizer: Tokenizer, extras: dict[str, Any], ids: Tokens
+) -> Capabilities | None:
+    """Finds out how the endpoint scores prompts; None where it does not."""
+    for least in (0, 1) if "logprobs" in extras else ():
+        candidate = Capabilities(Access.SCORE, extras, least)
+        choice = client.try_send({"prompt": [*ids], **candidate.scoring})
+        if choice is not None and scores(choice, len(ids)):
+            if not same_tokens(tokenizer, ids, choice.tokens):
+                raise _wrong_tokenizer(client, "writes its tokens otherwise than")
+            return candidate
     return None
 
 
 def _check_tokens(
-    asker: Asker, tokenizer: Tokenizer, told: dict[str, Any], said: Choice, sent: int
+    client: Client, tokenizer: Tokenizer, extras: dict[str, Any], choice: Choice, sent: int
 ) -> None:
     """Raises UsageError unless the endpoint counts and writes tokens as the tokenizer does."""
-    if said.read not in (None, sent):
-        raise _wrong_tokenizer(asker, f"reads {said.read} tokens where {sent} come from")
-    spoken = {token.id: token for token in said.tokens if token.id is not None}
-    if not same_tokens(tokenizer, [*spoken], [*spoken.values()]):
-        raise _wrong_tokenizer(asker, "writes its tokens otherwise than")
+    if choice.prompt_tokens not in (None, sent):
+        raise _wrong_tokenizer(
+            client, f"counts {choice.prompt_tokens} prompt tokens where {sent} were sent from"
+        )
+    by_id = {token.id: token for token in choice.tokens if token.id is not None}
+    if not same_tokens(tokenizer, [*by_id], [*by_id.values()]):
+        raise _wrong_tokenizer(client, "writes its tokens otherwise than")
     own = len(tokenizer.encode(PROBE))
-    text = asker.may({"prompt": PROBE, **_SHORT, **told})
-    # the server may set a start token before
-    if text is not None and text.read not in (None, own, own + 1):
-        raise _wrong_tokenizer(asker, f"reads {text.read} tokens where {own} are read by")
+    text = client.try_send({"prompt": PROBE, **_SHORT, **extras})
+    # the server may add a start token
+    if text is not None and text.prompt_tokens not in (None, own, own + 1):
+        raise _wrong_tokenizer(
+            client, f"reads a text as {text.prompt_tokens} tokens, which is {own} tokens for"
+        )
 
 
-def _wrong_tokenizer(asker: Asker, difference: str) -> UsageError:
+def _wrong_tokenizer(client: Client, difference: str) -> UsageError:
     return UsageError(
-        f"{asker.endpoint.url}: wrong tokenizer: {asker.model} {difference} the one given here; "
+        f"{client.endpoint.url}: wrong tokenizer: {client.model} {difference} the one given here; "
         "give the served model's own with as_is:base=DIR or as_is:tokenizer=DIR"
     )
 
 
 def scores(choice: Choice, length: int) -> bool:
-    """Whether it scores all of a prompt but its first token."""
+    """Tells whether every token of a prompt but the first has a log-probability."""
     scored = choice.tokens[1:length]
-    return len(scored) == length - 1 and all(token.known for token in scored)
+    return len(scored) == length - 1 and all(token.scored for token in scored)

@@ -1,7 +1,7 @@
-"""An HTTP endpoint of others: asked no faster than it is allowed, and again where it fails.
+"""Sends requests to an HTTP endpoint: at a limited rate, and again after transient failures.
 
-The key, if one is needed, stands in the environment variable AUDIT_API_KEY; it is sent, and never
-written or shown.
+The key, if one is needed, is read from the environment variable AUDIT_API_KEY; it is sent, and
+never written or shown.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import httpx
 from audit.core.errors import UsageError
 
 API_KEY = "AUDIT_API_KEY"
-TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses that may be others the next time
-REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of what a server does not know
-_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, where the server names none
-_PATIENCE = 600.0  # seconds: a server that asks for more is not waited for
-_SHOWN = 160  # characters of what a server says of an error
+TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed
+REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
+_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names them
+_PATIENCE = 600.0  # seconds; a server that asks for a longer wait counts as failed
+_SHOWN = 160  # characters of a server's error message
 
 _ADVICE = {
     400: "where it is too long for the server, give a smaller as_is:context=TOKENS",
@@ -34,26 +34,26 @@ _ADVICE = {
     403: f"give its key in the environment variable {API_KEY}",
     404: "give the address that /completions follows, such as http://127.0.0.1:8000/v1, and the "
     "model as the server calls it with as_is:served=NAME",
-    429: "give a lower as_is:rate=REQUESTS_PER_SECOND and run again; what was answered is kept",
+    429: "give a lower as_is:rate=REQUESTS_PER_SECOND and run again; stored answers are reused",
 }
-_LATER = "look into the server's log and run again; what was answered is kept"
+_LATER = "look into the server's log and run again; stored answers are reused"
 
 Post = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class RefusedError(Exception):
-    """The server will not answer this request, however often it is sent; one line says why."""
+    """The server does not support this request; the message is one line."""
 
 
 def is_url(source: str) -> bool:
-    """Whether a model is named by its address."""
+    """Tells whether a model is named by its URL."""
     return source.lower().startswith(("http://", "https://"))
 
 
 def address(source: str) -> str:
-    """The address that /completions follows, without a slash at its end; of a bare host, its /v1.
+    """Normalises the URL that /completions follows: no slash at its end, /v1 for a bare host.
 
-    Raises UsageError for what is no such address, or holds credentials.
+    Raises UsageError for anything else, and for a URL with credentials.
     """
     try:
         parts = urlsplit(source)
@@ -75,18 +75,18 @@ def address(source: str) -> str:
 
 
 def address_of(url: str, model: str | None) -> str:
-    """The address of one model, whose last part is its name; of a model without one, the URL."""
+    """Joins an endpoint's URL and a model's name to one address; without a name, the URL."""
     return f"{url}/models/{model}" if model else url
 
 
 def url_of(address: str, model: str | None) -> str:
-    """The URL that `address_of` was given."""
+    """Takes the URL out of what `address_of` made."""
     return address.removesuffix(f"/models/{model}")
 
 
 @dataclass
 class Pace:
-    """At most `rate` requests a second, evenly spaced; None: as fast as they are answered."""
+    """At most `rate` requests per second, evenly spaced; None: no limit."""
 
     rate: float | None = None
     clock: Callable[[], float] = time.monotonic
@@ -94,7 +94,7 @@ class Pace:
     _ready: float = field(default=-math.inf, init=False)
 
     def wait(self) -> None:
-        """Returns when the next request may be sent."""
+        """Waits until the next request may be sent."""
         if self.rate is None:
             return
         while (left := self._ready - self.clock()) > 0:
@@ -106,8 +106,8 @@ class Pace:
 class Endpoint:
     """Where a model is served. url: as `address` gives it. timeout: seconds for each answer.
 
-    retries: how often a request is sent again after a timeout, a lost connection or one of the
-        TRANSIENT statuses: after as long as the server says, else 0.5, 1, 2 … seconds.
+    retries: how often a request is sent again after a timeout, a lost connection or a TRANSIENT
+        status: after the wait that the server names, else after 0.5, 1, 2 … seconds.
     """
 
     url: str
@@ -117,16 +117,16 @@ class Endpoint:
 
     @contextmanager
     def connected(self) -> Iterator[Post]:
-        """A connection: post(path, fields) gives the answer, a JSON object.
+        """Opens a connection: post(path, fields) gives the answer, a JSON object.
 
-        Raises RefusedError where the server will not answer, UsageError where it cannot, after all
-        retries.
+        Raises RefusedError where the server does not support the request, and UsageError where it
+        fails after all retries.
         """
         with self._client() as client:
             yield lambda path, fields: self._answer(client, "POST", path, fields)
 
     def get(self, path: str) -> dict[str, Any]:
-        """What the server tells of itself. Raises as `connected` does."""
+        """Requests an object by GET. Raises as `connected` does."""
         with self._client() as client:
             return self._answer(client, "GET", path, None)
 
@@ -144,18 +144,18 @@ class Endpoint:
                 return answer
             wait = _delay(tries) if answer.wait is None else answer.wait
             if not answer.transient or tries > self.retries or wait > _PATIENCE:
-                asked = f" (asked {tries} times)" if tries > 1 else ""
+                times = f" (tried {tries} times)" if tries > 1 else ""
                 error = RefusedError if answer.refusal else UsageError
-                raise error(f"{where}: {answer.trouble}{asked}; {answer.advice}")
+                raise error(f"{where}: {answer.problem}{times}; {answer.advice}")
             self.pace.sleep(wait)
         raise AssertionError("unreachable")
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why there is no answer. wait: seconds after which the server wants to be asked again."""
+    """Why there is no answer. wait: seconds that the server asks to wait before a retry."""
 
-    trouble: str
+    problem: str
     advice: str
     transient: bool = True
     refusal: bool = False
@@ -170,18 +170,18 @@ def _sent(
     except httpx.TimeoutException:
         return _Failure(
             f"did not answer within {client.timeout.read:g} s",
-            "give a longer as_is:timeout=SECONDS and run again; what was answered is kept",
+            "give a longer as_is:timeout=SECONDS and run again; stored answers are reused",
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Failure(
             f"cannot be reached ({_line(str(error))})",
-            "see that the server runs and run again; what was answered is kept",
+            "check that the server runs, then run again; stored answers are reused",
         )
     status = response.status_code
     if status != 200:
         advice = _ADVICE.get(status, _LATER)
         transient, refusal = status in TRANSIENT, status in REFUSALS
-        return _Failure(_trouble(response), advice, transient, refusal, _asked(response))
+        return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
         answer = response.json()
     except ValueError:
@@ -196,7 +196,7 @@ def _credentials() -> dict[str, str]:
     if not key:
         return {}
     if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{API_KEY}: holds characters that no key has; copy it again")
+        raise UsageError(f"{API_KEY}: has characters that no key contains; copy it again")
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -204,8 +204,8 @@ def _delay(tries: int) -> float:
     return min(_SHORTEST * 2.0 ** min(tries - 1, 60), _LONGEST)
 
 
-def _asked(response: httpx.Response) -> float | None:
-    """Seconds that the server asks to wait for; None where it does not say."""
+def _retry_after(response: httpx.Response) -> float | None:
+    """Reads the seconds to wait, from the header Retry-After; None without one."""
     text = response.headers.get("Retry-After", "").strip()
     try:
         wait = float(text)
@@ -217,11 +217,11 @@ def _asked(response: httpx.Response) -> float | None:
     return max(wait, 0.0) if math.isfinite(wait) else None
 
 
-def _trouble(response: httpx.Response) -> str:
-    """HTTP status and what the server says of it, as far as that is short."""
+def _problem(response: httpx.Response) -> str:
+    """Words the HTTP status and the beginning of the server's error message."""
     try:
-        told = response.json()
-        error = told.get("error", told)
+        body = response.json()
+        error = body.get("error", body)
         text = str(error.get("message", "") if isinstance(error, dict) else error)
     except (ValueError, AttributeError):
         text = ""
@@ -229,7 +229,7 @@ def _trouble(response: httpx.Response) -> str:
 
 
 def _line(text: str) -> str:
-    """A server's words on one line, cut, without the key that it may repeat."""
+    """Puts a server's message on one short line, without the key that it may repeat."""
     key = os.environ.get(API_KEY, "").strip()
     hidden = text.replace(key, "…") if key else text
     words = " ".join(hidden.split())

@@ -1,7 +1,7 @@
-"""A model that others serve, asked through an OpenAI-compatible completions endpoint.
+"""Queries a served model through an OpenAI-compatible completions endpoint; no weights are read.
 
-Its weights are never seen. Prompts are sent as token ids, one request a text; every answer is kept
-by the hash of its question, so that a run that is resumed asks nothing twice.
+Prompts are sent as token ids, one request per text. Every answer is stored under the hash of its
+request, so a resumed run sends no request twice.
 """
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from typing import Any
 import numpy as np
 import torch
 
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import Cursor
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.core.release import Journal, Memory, NoMemory, Origin, Release
-from audit.models.endpoint.capabilities import Ability, Asker, Question, ability, digest, scores
+from audit.models.endpoint.capabilities import Capabilities, Client, Request, capabilities, scores
 from audit.models.endpoint.http import Endpoint, RefusedError
 from audit.models.endpoint.wire_format import Choice, generated
 
-MARGIN = 2  # tokens of a server's context that are kept: the last one scored, and one said
+MARGIN = 2  # tokens of a server's context left unused: for the last scored and one generated token
 
 
 @dataclass(frozen=True)
-class Served:
+class EndpointSession:
     """A session with a served model (a Predictor)."""
 
-    asker: Asker
-    ability: Ability
+    client: Client
+    capabilities: Capabilities
     tokenizer: Tokenizer
     max_length: int
     stream: np.random.Generator
 
     @property
     def access(self) -> Access:
-        return self.ability.access
+        return self.capabilities.access
 
     @property
     def readable(self) -> Access:
-        return self.ability.access
+        return self.capabilities.access
 
     @property
     def remaining(self) -> int | None:
         return None
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Each text has a seed of its own. What follows a stop token is not asked for: such an
-        answer is filled up with stop tokens."""
+        """Samples each text with a seed of its own; after a stop token all are stop tokens."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
-        told = {**self.ability.told, "max_tokens": length}
-        read = partial(_said, tokenizer=self.tokenizer, length=length)
-        return self.asker.ask(
+        fields = {**self.capabilities.extras, "max_tokens": length}
+        read = partial(_generation, tokenizer=self.tokenizer, length=length)
+        return self.client.send(
             [
-                Question({**told, "prompt": [*prompt], "seed": seed}, read)
+                Request({**fields, "prompt": [*prompt], "seed": seed}, read)
                 for prompt, seed in zip(prompts, seeds, strict=True)
             ]
         )
@@ -64,13 +64,13 @@ class Served:
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        """No moments: they need a distribution. Nothing where the endpoint scores no prompts."""
+        """Answers without moments, which need a distribution; [] if prompts are not scored."""
         if self.readable < Access.SCORE:
             return []
-        fields = self.ability.scoring
-        return self.asker.ask(
+        fields = self.capabilities.scoring
+        return self.client.send(
             [
-                Question({**fields, "prompt": [*head, *tail]}, partial(_scored, len(head), tail))
+                Request({**fields, "prompt": [*head, *tail]}, partial(_scored, len(head), tail))
                 for head, tail in zip(prefixes, continuations, strict=True)
             ]
         )
@@ -78,13 +78,13 @@ class Served:
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        raise UsageError(f"{self.asker.model}: an endpoint gives top-n only, no distribution")
+        raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
 
-def _said(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
-    tokens, told = generated(choice, tokenizer, length)
+def _generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
+    tokens, reports = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
-    for i, token in enumerate(told):
+    for i, token in enumerate(reports):
         if token.log_prob is not None and token.top is not None:
             log_probs[i], top1[i] = token.log_prob, token.log_prob >= token.top
     return Answer(tuple(tokens), log_probs, top1, answered=length)
@@ -97,17 +97,16 @@ def _scored(first: int, tail: Tokens, choice: Choice) -> Answer:
             f"the endpoint scored {len(choice.tokens)} of {length} tokens of a prompt; give a "
             "smaller as_is:context=TOKENS if it cuts prompts"
         )
-    told = choice.tokens[first:length]
-    pairs = [(token.log_prob, token.top) for token in told]
+    pairs = [(token.log_prob, token.top) for token in choice.tokens[first:length]]
     log_probs, tops = np.array(pairs, dtype=float).reshape(-1, 2).T
     return Answer(tuple(tail), log_probs, log_probs >= tops, answered=len(tail))
 
 
 @dataclass(frozen=True)
-class ServedRelease(Release):
+class EndpointRelease(Release):
     """A model behind an endpoint.
 
-    model: as the server calls it; None: the only one that it lists.
+    model: its name on the server; None: the only one that the server lists.
     max_length: tokens of context that sessions may use.
     """
 
@@ -123,30 +122,30 @@ class ServedRelease(Release):
 
     @cached_property
     def origin(self) -> Origin:
-        """What the server says of its model, hashed: its weights are not seen. Asks the server."""
-        told = _described(self.endpoint, self.model)
-        reads, name = told.get("max_model_len"), str(told["id"])
-        if isinstance(reads, int) and reads < self.max_length + MARGIN:
+        """Requests the server's description of its model, and hashes that instead of weights."""
+        entry = _description(self.endpoint, self.model)
+        context, name = entry.get("max_model_len"), str(entry["id"])
+        if isinstance(context, int) and context < self.max_length + MARGIN:
             raise UsageError(
-                f"{self.endpoint.url}: {name} reads {reads} tokens; give as_is:context={reads}"
+                f"{self.endpoint.url}: {name} reads {context} tokens; give as_is:context={context}"
             )
-        return Origin(self.endpoint.url, name, digest(told))
+        return Origin(self.endpoint.url, name, digest_of_json(entry))
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         """Raises UsageError where the journal holds the answers of another endpoint or model."""
         memory = journal if isinstance(journal, Memory) else NoMemory()
         origin = self.origin
-        place = digest([origin.url, origin.served, origin.sha256])
-        if memory.recall("origin") not in (None, place):
+        identity = digest_of_json([origin.url, origin.served, origin.sha256])
+        if memory.recall("origin") not in (None, identity):
             raise UsageError(
                 f"{origin.url}: this run folder holds answers of another endpoint, or of a model "
                 "that was served here before; choose another --output"
             )
         if memory.recall("origin") is None:
-            memory.keep("origin", place)
-        asker = Asker(self.endpoint, origin.served, memory)
-        able = ability(asker, self.tokenizer)
-        return Served(asker, able, self.tokenizer, self.max_length, stream)
+            memory.keep("origin", identity)
+        client = Client(self.endpoint, origin.served, memory)
+        supported = capabilities(client, self.tokenizer)
+        return EndpointSession(client, supported, self.tokenizer, self.max_length, stream)
 
     def unprotected(self) -> Release | None:
         return None
@@ -155,39 +154,39 @@ class ServedRelease(Release):
         return None
 
 
-def _described(endpoint: Endpoint, model: str | None) -> dict[str, Any]:
-    """What stays the same of the server's entry for a model; its name where it lists none."""
+def _description(endpoint: Endpoint, model: str | None) -> dict[str, Any]:
+    """Requests what is constant in the server's entry for a model; its name if none is listed."""
     listed = _listed(endpoint, optional=model is not None)
     names = ", ".join(list(listed)[:5])
     if model is None and len(listed) == 1:
         return next(iter(listed.values()))
     if model is None:
-        told = f"serves {names}" if listed else "names no model"
-        raise UsageError(f"{endpoint.url}: {told}; say which with as_is:served=NAME")
+        models = f"serves {names}" if listed else "names no model"
+        raise UsageError(f"{endpoint.url}: {models}; say which with as_is:served=NAME")
     if listed and model not in listed:
         raise UsageError(f"{endpoint.url}: serves {names}, and no {model!r}")
     return listed.get(model, {"id": model})
 
 
 def _listed(endpoint: Endpoint, optional: bool) -> dict[str, dict[str, Any]]:
-    """What the server tells of each model; nothing where it need not, and does not, tell."""
+    """Requests the server's list of models, by name; empty where it is optional and refused."""
     try:
         entries = endpoint.get("models").get("data")
     except RefusedError as error:
         if not optional:
             raise UsageError(str(error)) from None
         entries = []
-    kept = ("id", "root", "owned_by", "max_model_len")
+    constant = ("id", "root", "owned_by", "max_model_len")
     return {
-        str(entry["id"]): {name: entry[name] for name in kept if name in entry}
+        str(entry["id"]): {name: entry[name] for name in constant if name in entry}
         for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, dict) and entry.get("id")
     }
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """A language model of which only the tokenizer is here: nobody asks it anything."""
+class TokenizerOnly:
+    """A language model of which only the tokenizer is here; every query raises UsageError."""
 
     tokenizer: Tokenizer
     max_length: int

@@ -1,7 +1,7 @@
-"""What a completions API says, read: the tokens of a choice and their log-probabilities.
+"""Reads the answers of a completions API: the tokens of a choice and their log-probabilities.
 
-Two forms are known: OpenAI's, which vLLM writes too (parallel lists, tokens as text, or as
-"token_id:7" where asked for), and llama.cpp's (one object a token, with its id).
+Two forms are known: OpenAI's, which vLLM uses too (parallel lists, tokens as text, or as
+"token_id:7" on request), and llama.cpp's (one object per token, with its id).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 
 _ID = "token_id:"
-_ODD = (_ID, "bytes:")  # how a token begins that is not told as text
+_NOT_TEXT = (_ID, "bytes:")  # how a token begins that is not written as its text
 _SPACES = str.maketrans("▁Ġ", "  ")  # how vocabularies write a space
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """One token as a server tells of it.
+class TokenReport:
+    """One token as a server reports it.
 
-    id: None where only its text is told. log_prob, nats: None where it is not told, as that of a
-    prompt's first token. top: the log-probability of the likeliest token there; None: not told.
+    id: None where only its text is reported. log_prob, nats: None where it is missing, as for a
+    prompt's first token. top: the log-probability of the most likely token there, or None.
     """
 
     id: int | None
@@ -33,33 +33,33 @@ class Spoken:
     top: float | None
 
     @property
-    def known(self) -> bool:
-        """Whether a score can be read off it."""
+    def scored(self) -> bool:
+        """Whether both log-probabilities are reported."""
         return self.log_prob is not None and self.top is not None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One completion. said: how many tokens were generated; None: not told."""
+    """One completion. completion_tokens, prompt_tokens: the server's counts, or None."""
 
     text: str
-    tokens: tuple[Spoken, ...]
+    tokens: tuple[TokenReport, ...]
     stopped: bool
-    said: int | None
-    read: int | None
+    completion_tokens: int | None
+    prompt_tokens: int | None
 
 
 def choice_of(answer: dict[str, Any]) -> Choice:
-    """The one choice of an answer. Raises UsageError for what is none."""
+    """Reads the one choice of an answer. Raises UsageError for any other form."""
     try:
         (choice,) = answer["choices"]
         usage = answer.get("usage") or {}
         return Choice(
             text=str(choice.get("text") or ""),
-            tokens=_spoken(choice.get("logprobs") or {}),
+            tokens=_tokens(choice.get("logprobs") or {}),
             stopped=choice.get("finish_reason") != "length",
-            said=_count(usage.get("completion_tokens")),
-            read=_count(usage.get("prompt_tokens")),
+            completion_tokens=_count(usage.get("completion_tokens")),
+            prompt_tokens=_count(usage.get("prompt_tokens")),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError(
@@ -71,22 +71,23 @@ def _count(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _spoken(told: dict[str, Any]) -> tuple[Spoken, ...]:
-    if told.get("content") is not None:
-        return tuple(_object(token) for token in told["content"])
-    texts: list[Any] = told.get("tokens") or []
-    log_probs = told.get("token_logprobs") or [None] * len(texts)
-    tops = told.get("top_logprobs") or [None] * len(texts)
+def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
+    if logprobs.get("content") is not None:
+        return tuple(_llama_cpp(token) for token in logprobs["content"])
+    texts: list[Any] = logprobs.get("tokens") or []
+    log_probs = logprobs.get("token_logprobs") or [None] * len(texts)
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
     columns = zip(texts, log_probs, tops, strict=True)
     return tuple(
-        Spoken(_id(text), text, _nats(log_prob), _most((top or {}).values()))
+        TokenReport(_id(text), text, _nats(log_prob), _largest((top or {}).values()))
         for text, log_prob, top in columns
     )
 
 
-def _object(token: dict[str, Any]) -> Spoken:
+def _llama_cpp(token: dict[str, Any]) -> TokenReport:
     tops = [top["logprob"] for top in token.get("top_logprobs") or []]
-    return Spoken(_count(token.get("id")), token["token"], _nats(token["logprob"]), _most(tops))
+    log_prob = _nats(token["logprob"])
+    return TokenReport(_count(token.get("id")), token["token"], log_prob, _largest(tops))
 
 
 def _id(text: str) -> int | None:
@@ -100,39 +101,46 @@ def _nats(value: Any) -> float | None:
     return number
 
 
-def _most(values: Any) -> float | None:
+def _largest(values: Any) -> float | None:
     return max((number for v in values if (number := _nats(v)) is not None), default=None)
 
 
-def same_tokens(tokenizer: Tokenizer, ids: Tokens, told: Sequence[Spoken]) -> bool:
-    """Whether a server writes tokens as the tokenizer here does, but for a few: servers differ in
-    how they write what is special, or half a character; another vocabulary differs everywhere."""
+def same_tokens(tokenizer: Tokenizer, ids: Tokens, reported: Sequence[TokenReport]) -> bool:
+    """Tells whether a server writes at least half of the tokens as the tokenizer here does.
+
+    Servers differ in how they write special tokens and parts of characters; with another
+    vocabulary nearly every token differs.
+    """
     ours = [tokenizer.decode([token]) for token in ids]
     pairs = [
-        (one.translate(_SPACES).strip(), spoken.text.translate(_SPACES).strip())
-        for one, spoken in zip(ours, told, strict=False)
-        if spoken.text and "�" not in one + spoken.text and not spoken.text.startswith(_ODD)
+        (one.translate(_SPACES).strip(), token.text.translate(_SPACES).strip())
+        for one, token in zip(ours, reported, strict=False)
+        if token.text and "�" not in one + token.text and not token.text.startswith(_NOT_TEXT)
     ]
     return 2 * sum(one == other for one, other in pairs) >= len(pairs)
 
 
-def generated(choice: Choice, tokenizer: Tokenizer, length: int) -> tuple[list[int], list[Spoken]]:
-    """(the tokens of a completion, `length` of them; what is told of the first of them).
+def generated(
+    choice: Choice, tokenizer: Tokenizer, length: int
+) -> tuple[list[int], list[TokenReport]]:
+    """Reads (the `length` tokens of a completion; the reports of those before its stop token).
 
-    A server stops where a text ends: what it did not say is filled up with stop tokens. Where it
-    tells no ids, its text is read again, and nothing is told. Raises UsageError where it said less
-    for another reason.
+    A server stops where a text ends: the rest is filled with stop tokens. Where it reports no ids,
+    its text is tokenized here, and there are no reports. Raises UsageError where the completion is
+    too short for another reason.
     """
-    ids = [spoken.id for spoken in choice.tokens if spoken.id is not None]
-    exact = bool(ids) and len(ids) == len(choice.tokens) and choice.said in (None, len(ids))
+    ids = [token.id for token in choice.tokens if token.id is not None]
+    count = choice.completion_tokens
+    exact = bool(ids) and len(ids) == len(choice.tokens) and count in (None, len(ids))
     tokens = ids if exact else tokenizer.encode(choice.text)
-    said = choice.said if choice.said is not None or not exact else len(ids)
-    if not choice.stopped and said is not None and said < length:
+    if count is None and exact:
+        count = len(ids)
+    if not choice.stopped and count is not None and count < length:
         raise UsageError(
-            f"the endpoint gave {said} of {length} tokens; its context is too small for the "
+            f"the endpoint gave {count} of {length} tokens; its context is too small for the "
             "attack's prompts, so give a smaller length or prefix"
         )
     until = tokens.index(tokenizer.stop) if tokenizer.stop in tokens else len(tokens)
-    kept = tokens[: min(until, length)]
-    filled = kept + [tokenizer.stop] * (length - len(kept))
-    return filled, list(choice.tokens[: len(kept)]) if exact else []
+    text = tokens[: min(until, length)]
+    filled = text + [tokenizer.stop] * (length - len(text))
+    return filled, list(choice.tokens[: len(text)]) if exact else []

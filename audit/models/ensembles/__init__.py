@@ -1,0 +1,1 @@
+"""Several models asked about the same text together."""

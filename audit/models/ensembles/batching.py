@@ -1,4 +1,4 @@
-"""The models of an ensemble, put together so that what they share is computed once."""
+"""Combines the models of an ensemble, so that shared weights are computed once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from audit.models.causal import CausalLM
 from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
 
 
-def joint(members: Sequence[LanguageModel]) -> Ensemble:
-    """The members as one ensemble, in their order; their weights must not change any more.
+def batched(members: Sequence[LanguageModel]) -> Ensemble:
+    """Combines the members, in their order; their weights must not change afterwards.
 
-    GPT-2s of one shape and tokenizer are stacked: equal weights, found by comparing them, are read
-    once, equal members are one, and all others are multiplied in batches. Anything else is asked
-    member by member. Log-probabilities are those of the members to 1e-5 nats, in float32.
+    GPT-2s of one shape and tokenizer are stacked: equal weights and equal members are found by
+    comparison and computed once, the rest in batched products. Any other members are queried one by
+    one. Log-probabilities equal the members' to 1e-5 nats, in float32.
     """
     models = [member.inner for member in members if isinstance(member, CausalLM)]
     if len(models) < max(2, len(members)) or not all(map(is_known, models)):
@@ -39,7 +39,7 @@ def joint(members: Sequence[LanguageModel]) -> Ensemble:
 
 
 def _distinct(models: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """Each model once, however often it or its equal is there; and which of them each one is."""
+    """Lists each distinct model once, and the index among them of each given model."""
     distinct: list[Any] = []
     places = []
     for model in models:
@@ -57,8 +57,11 @@ def _are_equal(model: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class Stacked:
-    """A Stack as an Ensemble. Whoever reads it as one causal model, prompts shared and all, has
-    distributions of shape (…, distinct members, V); `places` has each member's among them."""
+    """A Stack as an Ensemble.
+
+    stack: distributions of shape (…, distinct members, V), with prompts shared as in any CausalLM.
+    places: the index of each member among the distinct ones.
+    """
 
     stack: CausalLM
     places: tuple[int, ...]
@@ -79,12 +82,12 @@ class Stacked:
         return _StackedCursor(self.stack.cursor(prompts), self.places)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        if self._is_next_only(texts, starts):  # a cursor shares more: siblings in a tree
+        if self._is_next_only(texts, starts):  # a cursor shares more of the prompts
             return self.cursor([text[:-1] for text in texts]).log_pmfs()
         return _expanded(self.stack.log_pmfs(texts, starts), self.places)
 
     def _is_next_only(self, texts: Sequence[Tokens], starts: Sequence[int]) -> bool:
-        """Whether nothing is asked but what comes after prompts of one length."""
+        """Tells whether only the last token is scored, after prompts of one length."""
         length = len(texts[0])
         equal = all(len(text) == length for text in texts)
         return equal and set(starts) == {length - 1} and 1 < length <= self.max_length + 1
@@ -103,6 +106,6 @@ class _StackedCursor:
 
 
 def _expanded(log_pmfs: torch.Tensor, places: tuple[int, ...]) -> torch.Tensor:
-    """(n, distinct, V) to (n, m, V)."""
+    """Repeats distributions of distinct members for all: (n, distinct, V) to (n, m, V)."""
     same = places == tuple(range(log_pmfs.shape[1]))
     return log_pmfs if same else log_pmfs[:, list(places)]

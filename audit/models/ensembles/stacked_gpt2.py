@@ -1,8 +1,8 @@
-"""Several GPT-2s of one shape as one network: what is equal in all of them is computed once.
+"""Computes several GPT-2s of one shape as one network; equal lower layers are computed once.
 
-Every weight, and every number on the way, has a first axis of members: m long, or 1 long where all
-of them agree. A text is read with one row until the first weights that differ, so that members
-with the same lower blocks share that trunk, and nobody has to say where it ends.
+Every weight and every activation has a first axis of members, of length m, or 1 where all members
+agree. Activations have length 1 up to the first weights that differ, so members with the same lower
+blocks share them without any setting.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from transformers import GPT2LMHeadModel
 
 ACTIVATIONS = {"gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu": "none"}
 _LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
-_ROOM = 32  # tokens: keys and values move to a larger place no more often than that
+_ROOM = 32  # tokens of spare room whenever the cache of keys and values grows
 
 
 def is_known(model: Any) -> bool:
-    """Whether it is a GPT-2 all of whose parts are computed here."""
+    """Tells whether a model is a GPT-2 all of whose parts are computed here."""
     if type(model) is not GPT2LMHeadModel or model.training:
         return False
     config: Any = model.config
@@ -39,7 +39,7 @@ def is_known(model: Any) -> bool:
 
 
 def are_alike(model: Any, other: Any) -> bool:
-    """Whether two known models differ in nothing but the numbers of their weights."""
+    """Tells whether two known models differ in nothing but the values of their weights."""
     kinds = [
         (
             one.config.activation_function,
@@ -62,7 +62,7 @@ class Past:
         self._blocks: list[Tensor] = []
 
     def joined(self, block: int, new: Tensor) -> Tensor:
-        """Keys and values of all tokens, the new ones last."""
+        """Appends new keys and values and gives those of all tokens."""
         if block == len(self._blocks):
             self._blocks.append(new)
         end = self.length + new.shape[-2]
@@ -74,7 +74,7 @@ class Past:
         return self._blocks[block][..., :end, :]
 
     def batch_select_indices(self, rows: Tensor) -> None:
-        """Keeps these texts, in this order; a text may be kept several times."""
+        """Replaces the texts by these rows, in this order; a row may be repeated."""
         read = (block[..., : self.length, :] for block in self._blocks)
         self._blocks = [block.index_select(2, rows) for block in read]
 
@@ -82,7 +82,7 @@ class Past:
 @final
 @dataclass(frozen=True)
 class Reading:
-    """logits: (n, T or what was kept, m, V)."""
+    """logits: (n, T or `logits_to_keep`, m, V)."""
 
     logits: Tensor
     past_key_values: Past | None
@@ -90,10 +90,10 @@ class Reading:
 
 @final
 class Stack:
-    """Known GPT-2s, all alike, none of them equal to another.
+    """Known GPT-2s, all alike, no two of them equal.
 
-    It answers as a Hugging Face causal model does, but its logits have one axis more. Weights that
-    all share are the first model's own tensors, the others are copied.
+    Called as a Hugging Face causal model, but with an axis of members in its logits. Weights that
+    all models share are the first model's tensors; the rest are copied.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
@@ -125,31 +125,31 @@ class Stack:
         use_cache: bool = False,
         logits_to_keep: int = 0,
     ) -> Reading:
-        """logits_to_keep: of the last tokens; 0: of all."""
+        """logits_to_keep: number of last tokens with logits; 0: all."""
         past = past_key_values or Past()
         length = input_ids.shape[1]
-        kept = logits_to_keep or length
+        keep = logits_to_keep or length
         places = torch.arange(past.length, past.length + length, device=self.device)
         x = self._tokens[:, input_ids] + self._places[:, places, None].transpose(1, 2)
         for i in range(len(self._blocks)):
             last = i == len(self._blocks) - 1
-            x = self._through(i, x, past, kept if last else length)
+            x = self._through(i, x, past, keep if last else length)
         past.length += length
         return Reading(self._logits(x), past if use_cache else None)
 
-    def _through(self, block: int, x: Tensor, past: Past, kept: int) -> Tensor:
-        """(members, n, T, width) through a block, the last `kept` tokens of it."""
+    def _through(self, block: int, x: Tensor, past: Past, keep: int) -> Tensor:
+        """Computes a block: (members, n, T, width) to (members, n, `keep` last tokens, width)."""
         ln_1, c_attn, c_proj, ln_2, mlp_in, mlp_out = self._blocks[block]
         qkv = c_attn.linear(ln_1.normed(x))
         qkv = qkv.view(*qkv.shape[:3], 3, self.config.n_head, -1).permute(3, 0, 1, 4, 2, 5)
         seen = past.joined(block, qkv[1:])
-        x = x[:, :, -kept:] + c_proj.linear(_attention(qkv[0, ..., -kept:, :], seen))
+        x = x[:, :, -keep:] + c_proj.linear(_attention(qkv[0, ..., -keep:, :], seen))
         inner = mlp_in.linear(ln_2.normed(x))
         activated = gelu(inner, approximate=ACTIVATIONS[self.config.activation_function])
         return x + mlp_out.linear(activated)
 
     def _logits(self, x: Tensor) -> Tensor:
-        """(n, T, m, V) from the last block's (m, n, T, width)."""
+        """Computes logits (n, T, m, V) from the last block's (m, n, T, width)."""
         x = self._norm.normed(x)
         if len(self._head) == 1:
             x = x.movedim(0, 2)
@@ -170,21 +170,21 @@ class _Layer:
     def of(layers: Sequence[Any], config: Any) -> _Layer:
         weights, biases = [each.weight for each in layers], [each.bias for each in layers]
         weight, bias = _together(weights), _together(biases)
-        if len(weight) != len(bias):  # one of them differs: both are stacked
+        if len(weight) != len(bias):  # only one of the two is equal in all: both are stacked
             weight, bias = torch.stack(weights).detach(), torch.stack(biases).detach()
         return _Layer(weight, bias, config.layer_norm_epsilon)
 
     def linear(self, x: Tensor) -> Tensor:
-        """x·W + b for x of shape (1 or m, n, T, in)."""
+        """Computes x·W + b for x of shape (1 or m, n, T, in)."""
         if len(self.weight) == 1:
             rows = torch.addmm(self.bias[0], x.flatten(0, 2), self.weight[0])
             return rows.view(*x.shape[:3], -1)
         rows = x.flatten(1, 2).expand(len(self.weight), -1, -1)
-        found = torch.baddbmm(self.bias[:, None], rows, self.weight)
-        return found.view(-1, *x.shape[1:3], found.shape[-1])
+        out = torch.baddbmm(self.bias[:, None], rows, self.weight)
+        return out.view(-1, *x.shape[1:3], out.shape[-1])
 
     def normed(self, x: Tensor) -> Tensor:
-        """Layer norm of x, (1 or m, n, T, width)."""
+        """Computes the layer norm of x, (1 or m, n, T, width)."""
         width = x.shape[-1:]
         if len(self.weight) == 1:
             return layer_norm(x, width, self.weight[0], self.bias[0], self.epsilon)
@@ -193,22 +193,24 @@ class _Layer:
 
 
 def _attention(queries: Tensor, seen: Tensor) -> Tensor:
-    """queries: (members, n, heads, T, width), of the last T tokens of `seen`, keys and values
-    (2, members, n, heads, S, width). Gives (members, n, T, heads · width)."""
-    asked, length = queries.shape[-2], seen.shape[-2]
+    """Computes causal attention of the last T of S tokens: (members, n, T, heads · width).
+
+    queries: (members, n, heads, T, width). seen: keys and values, (2, members, n, heads, S, width).
+    """
+    last, length = queries.shape[-2], seen.shape[-2]
     mask = None
-    if 1 < asked < length:
-        square = torch.ones(asked, length, dtype=torch.bool, device=queries.device)
-        mask = square.tril(length - asked)
+    if 1 < last < length:
+        square = torch.ones(last, length, dtype=torch.bool, device=queries.device)
+        mask = square.tril(length - last)
     keys, values = seen.flatten(1, 2)
     answer = scaled_dot_product_attention(
-        queries.flatten(0, 1), keys, values, attn_mask=mask, is_causal=1 < asked == length
+        queries.flatten(0, 1), keys, values, attn_mask=mask, is_causal=1 < last == length
     )
-    return answer.transpose(1, 2).reshape(*queries.shape[:2], asked, -1)
+    return answer.transpose(1, 2).reshape(*queries.shape[:2], last, -1)
 
 
 def _together(tensors: Sequence[Tensor]) -> Tensor:
-    """(1, …) where all are equal, else (m, …)."""
+    """Stacks tensors: (1, …) where all are equal, else (m, …)."""
     first = tensors[0]
     if all(torch.equal(first, other) for other in tensors[1:]):
         return first.detach()[None]

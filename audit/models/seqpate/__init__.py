@@ -1,0 +1,1 @@
+"""SeqPATE's teachers, their noisy answers, and the student that learns from them."""

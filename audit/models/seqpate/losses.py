@@ -1,4 +1,4 @@
-"""Equations 2 to 4 of SeqPATE (arXiv 2210.05281): what a student loses on taught sentences."""
+"""The student's loss on sentences with teachers' answers (SeqPATE, arXiv 2210.05281, eq. 2–4)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from audit.models.training.fine_tuning import IGNORED, pad
 
 
 @dataclass(frozen=True)
-class Point:
-    """p_agg for one place of a sentence: the candidates' ids and probabilities, (C,) each."""
+class SoftTarget:
+    """p_agg for one token of a sentence: the candidates' ids and probabilities, (C,) each."""
 
     place: int
     tokens: Tensor
@@ -24,45 +24,47 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Taught:
-    """A sentence, and what the teachers answered about some of its places."""
+class AnsweredSentence:
+    """A sentence, and the teachers' answers for some of its tokens."""
 
     tokens: Sequence[int]
-    points: tuple[Point, ...]
+    targets: tuple[SoftTarget, ...]
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
-def taught(sentences: Sequence[Sequence[int]], known: Sequence[Answers]) -> list[Taught]:
-    """Every sentence with all answers about it."""
-    points: dict[int, list[Point]] = {}
-    for answers in known:
-        asked = answers.questions
+def with_answers(
+    sentences: Sequence[Sequence[int]], released: Sequence[Answers]
+) -> list[AnsweredSentence]:
+    """Joins every sentence with all answers released for it."""
+    targets: dict[int, list[SoftTarget]] = {}
+    for answers in released:
+        questions = answers.questions
         first = 0
-        counts = asked.rows.bincount(minlength=len(asked)).tolist()
-        for (text, place), count in zip(asked.pairs, counts, strict=True):
+        counts = questions.rows.bincount(minlength=len(questions)).tolist()
+        for (text, place), count in zip(questions.pairs, counts, strict=True):
             here = slice(first, first + count)
-            point = Point(place, asked.tokens[here], answers.probabilities[here])
-            points.setdefault(text, []).append(point)
+            target = SoftTarget(place, questions.tokens[here], answers.probabilities[here])
+            targets.setdefault(text, []).append(target)
             first += count
-    return [Taught(s, tuple(points.get(i, ()))) for i, s in enumerate(sentences)]
+    return [AnsweredSentence(s, tuple(targets.get(i, ()))) for i, s in enumerate(sentences)]
 
 
 @dataclass(frozen=True)
 class Loss:
     """(Σ −log p_θ(w|c) + λ Σ KL(p_agg(·|c) ‖ p_θ(·|c))) / unpadded tokens, nats a token.
 
-    The second sum runs over the places asked about, with p_agg and p_θ both normalised over the
-    candidates there. kind: "kl", or "ce": −log p_θ of the most likely answer. pseudo: whether the
-    first sum counts. weight: λ.
+    The second sum runs over the tokens with answers; p_agg and p_θ are normalised over their
+    candidates. kind: "kl", or "ce", which is −log p_θ of the most likely answer. pseudo: whether
+    the first sum counts. weight: λ.
     """
 
     kind: str
     pseudo: bool
     weight: float
 
-    def __call__(self, model: PreTrainedModel, rows: Sequence[Taught]) -> Tensor:
+    def __call__(self, model: PreTrainedModel, rows: Sequence[AnsweredSentence]) -> Tensor:
         kind = model.device.type
         inputs, targets = (t.to(model.device) for t in pad([row.tokens for row in rows]))
         with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
@@ -74,14 +76,14 @@ class Loss:
             )
         return total / (targets != IGNORED).sum()
 
-    def _teacher(self, logits: Tensor, rows: Sequence[Taught]) -> Tensor:
-        """Σ L_teacher over the batch's answered places."""
+    def _teacher(self, logits: Tensor, rows: Sequence[AnsweredSentence]) -> Tensor:
+        """Sums L_teacher over the tokens with answers."""
         total = logits.sum() * 0.0
         for i, row in enumerate(rows):
-            for point in row.points:
-                chosen = logits[i, point.place - 1, point.tokens.to(logits.device)]
+            for target in row.targets:
+                chosen = logits[i, target.place - 1, target.tokens.to(logits.device)]
                 log_q = torch.log_softmax(chosen, dim=0)
-                p = point.probabilities.to(log_q)
+                p = target.probabilities.to(log_q)
                 if self.kind == "ce":
                     total = total - log_q[p.argmax()]
                 else:

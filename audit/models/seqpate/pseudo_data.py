@@ -1,4 +1,7 @@
-"""D̃pub of SeqPATE (arXiv 2210.05281, section 4.1): public prefixes, completed in public."""
+"""Makes pseudo-sentences: a public model completes public prefixes.
+
+This is D̃pub of SeqPATE (arXiv 2210.05281, section 4.1).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from transformers import PreTrainedModel
 from audit.core.errors import UsageError
 from audit.core.language_model import draw
 from audit.core.model import TextTokenizer
+from audit.core.progress import ShareDone
 from audit.core.randomness import stream
-from audit.core.training import FineTuning, Method, Progress, Teachers, Training
+from audit.core.training import FineTuning, Method, Teachers, Training
 from audit.models.causal import CausalLM
 from audit.models.training.fine_tuning import fine_tune
 
@@ -20,10 +24,10 @@ _AT_ONCE = 128  # sentences completed together
 
 @dataclass(frozen=True)
 class PseudoData:
-    """How pseudo-sentences are made; nothing private is read for it.
+    """How pseudo-sentences are made, from public text alone.
 
-    sentences: how many are completed. prefix: tokens that a public text gives to each.
-    shortest, longest: tokens of a sentence; a shorter one is left out, a longer one is cut.
+    sentences: how many are completed. prefix: tokens of public text at the start of each.
+    shortest, longest: tokens of a sentence; a shorter one is dropped, a longer one is cut.
     """
 
     sentences: int = 500
@@ -37,16 +41,16 @@ class PseudoData:
         if not self.prefix <= self.shortest <= self.longest:
             raise UsageError(
                 f"pseudo-data: prefix {self.prefix}, shortest {self.shortest} and longest "
-                f"{self.longest} must not fall"
+                f"{self.longest} must be in ascending order"
             )
 
     def complete(
         self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
     ) -> list[list[int]]:
-        """Sentences as token ids: start, at most `longest` tokens, and stop where the model ended.
+        """Samples sentences: start, at most `longest` token ids, and stop if the model ended there.
 
-        texts: the public texts whose beginnings serve, in random order, each as often as needed.
-        Raises UsageError where no text has a prefix, or no sentence is long enough.
+        texts: the public texts whose prefixes are used, in random order, repeatedly if few.
+        Raises UsageError where no text is as long as a prefix, or no sentence is long enough.
         """
         generator = stream(seed, "pseudo-data")
         prompts = self._prompts(tokenizer, texts)
@@ -56,29 +60,29 @@ class PseudoData:
                 'mark longer records with "split": "public"'
             )
         order = generator.permutation(len(prompts))
-        asked = [prompts[order[i % len(prompts)]] for i in range(self.sentences)]
+        chosen = [prompts[order[i % len(prompts)]] for i in range(self.sentences)]
         uniforms = generator.random((self.sentences, self.longest - self.prefix + 1))
         public = CausalLM(model, tokenizer, self.longest + 1)
         sentences = []
-        for first in range(0, len(asked), _AT_ONCE):
+        for first in range(0, len(chosen), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
-            answers = draw(public, asked[some], uniforms[some])
-            for prompt, answer in zip(asked[some], answers, strict=True):
+            answers = draw(public, chosen[some], uniforms[some])
+            for prompt, answer in zip(chosen[some], answers, strict=True):
                 sentences.append([*prompt, *self._ended(answer.tokens, tokenizer.stop)])
-        kept = [s for s in sentences if self._text_tokens(s, tokenizer.stop) >= self.shortest]
-        if not kept:
+        enough = [s for s in sentences if self._text_tokens(s, tokenizer.stop) >= self.shortest]
+        if not enough:
             raise UsageError(
                 f"the public model completes no public prefix to {self.shortest} tokens; "
                 "lower shortest"
             )
-        return kept
+        return enough
 
     def _prompts(self, tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
         heads = (tokenizer.encode(text)[: self.prefix] for text in texts)
         return [[tokenizer.start, *head] for head in heads if len(head) == self.prefix]
 
     def _ended(self, tokens: Sequence[int], stop: int) -> list[int]:
-        """The tokens up to and with the first stop; without one, the last token goes too."""
+        """Cuts after the first stop token; without one, drops the last token."""
         if stop in tokens:
             return list(tokens[: tokens.index(stop) + 1])
         return list(tokens[:-1])
@@ -89,7 +93,7 @@ class PseudoData:
 
 @dataclass(frozen=True)
 class PseudoTuning(Method):
-    """Fine-tuning on pseudo-sentences: the warm-up of a student, or a model of its own."""
+    """Fine-tuning on pseudo-sentences alone."""
 
     recipe: FineTuning
     pseudo: PseudoData
@@ -99,7 +103,7 @@ class PseudoTuning(Method):
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         sentences = self.pseudo.complete(model, tokenizer, training.texts, training.seed)

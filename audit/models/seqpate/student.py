@@ -1,8 +1,8 @@
-"""SeqPATE's student (arXiv 2210.05281, Algorithm 1): warmed up on pseudo-sentences, then taught.
+"""Trains SeqPATE's student (arXiv 2210.05281, Algorithm 1): a warm-up, then distillation.
 
 θ is the student, D̃pub the pseudo-sentences, p_agg the teachers' noisy answer, λ the weight of the
-teachers' loss. Which positions are asked about, and over which candidates, is decided by a student
-that has seen public text and answers already released, and nothing else.
+teachers' loss. The student chooses which tokens to ask the teachers about, and their candidates; it
+has read only public text and answers already released.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from audit.core.model import TextTokenizer
+from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import FineTuning, Method, Progress, Teachers, Training
+from audit.core.training import FineTuning, Method, Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, ranks, top_k, top_p
-from audit.models.seqpate.losses import Loss, Taught, taught
+from audit.models.seqpate.losses import AnsweredSentence, Loss, with_answers
 from audit.models.seqpate.pseudo_data import PseudoData
 from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
 from audit.models.training.fine_tuning import descend, fine_tune
@@ -28,17 +29,17 @@ from audit.models.training.fine_tuning import descend, fine_tune
 class Distillation(Method):
     """How a student learns from pseudo-sentences and from its teachers' noisy answers.
 
-    noise: on each sum of answers. queries: k, how many questions are asked at most, fixed before
-        training. population: N, the public number of users they were fixed for.
-    pseudo: the pseudo-sentences. warmup: the recipe of the warm-up on them.
-    recipe: of the lessons that follow each round of questions. rounds: in how many rounds the
-        questions are asked, so that later ones are chosen by a student that knows earlier answers.
+    noise: added to each sum of answers. queries: k, the largest number of questions, fixed before
+        training. population: N, the public number of users that k was chosen for.
+    pseudo: the pseudo-sentences. warmup: fine-tuning on them before the first question.
+    recipe: fine-tuning after each round of questions. rounds: how many rounds; in later ones the
+        student has learned from earlier answers.
     aggregation: "mean" of the teachers' distributions, or "vote" (Table 3, −Merge_P).
     loss: "kl" (equation 2), or "ce" with the most likely answer (Table 3, −KL).
-    pseudo_loss: whether equation 3 counts in lessons (Table 3, −L_pseudo).
-    hard_rank: a place is asked about if the pseudo-label's rank is worse; 0: any place (Table 3,
-        −Effi KD). weight: λ of equation 4.
-    top_p, top_k: which candidates the student leaves (Table 4); top_k, where given, is meant.
+    pseudo_loss: whether equation 3 counts after the warm-up (Table 3, −L_pseudo).
+    hard_rank: a token is eligible for a question if the pseudo-label's rank is above it; 0: any
+        token (Table 3, −Effi KD). weight: λ of equation 4.
+    top_p, top_k: how the student chooses candidates (Table 4); top_k, if given, overrides top_p.
     """
 
     noise: SumNoise
@@ -61,29 +62,30 @@ class Distillation(Method):
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         seed = training.seed
         sentences = self.pseudo.complete(model, tokenizer, training.texts, seed)
         fine_tune(model, sentences, self.warmup, derived_seed(seed, "warm-up"))
-        asked = NoisyTeachers(
+        noisy = NoisyTeachers(
             teachers, self.noise, self.noise.stream(training), self.queries, self.aggregation
         )
         order = torch.Generator().manual_seed(derived_seed(seed, "questions"))
-        known: list[Answers] = []
+        released: list[Answers] = []
         for done in range(self.rounds):
-            count = asked.remaining // (self.rounds - done)
-            questions = self.questions(model, sentences, known, count, order)
+            count = noisy.remaining // (self.rounds - done)
+            questions = self.questions(model, sentences, released, count, order)
             if len(questions):
-                known.append(asked.answer(questions, sentences))
-            self._learn(model, taught(sentences, known), derived_seed(seed, "lesson", done))
+                released.append(noisy.answer(questions, sentences))
+            rows = with_answers(sentences, released)
+            self._learn(model, rows, derived_seed(seed, "lesson", done))
             if progress is not None:
                 progress((done + 1) / self.rounds)
 
-    def _learn(self, student: PreTrainedModel, rows: Sequence[Taught], seed: int) -> None:
+    def _learn(self, student: PreTrainedModel, rows: Sequence[AnsweredSentence], seed: int) -> None:
         if not self.pseudo_loss:
-            rows = [row for row in rows if row.points]
+            rows = [row for row in rows if row.targets]
         loss = Loss(self.loss, self.pseudo_loss, self.weight)
         descend(student, rows, loss, self.recipe, seed)
 
@@ -91,17 +93,17 @@ class Distillation(Method):
         self,
         student: PreTrainedModel,
         sentences: Sequence[Sequence[int]],
-        known: Sequence[Answers],
+        released: Sequence[Answers],
         count: int,
         generator: torch.Generator,
     ) -> Questions:
-        """At most `count` hard places of the sentences that were not asked about before."""
+        """Chooses at most `count` hard tokens of the sentences that have no answer yet."""
         places = torch.tensor([(i, t) for i, s in enumerate(sentences) for t in range(1, len(s))])
         labels = torch.tensor([token for s in sentences for token in s[1:]])
         hard = torch.zeros(len(places), dtype=torch.bool)
         for some, log_pmf in next_log_pmfs(student, sentences, places):
             hard[some] = ranks(log_pmf, labels[some]) > self.hard_rank
-        before = {place for answers in known for place in answers.questions.pairs}
+        before = {place for answers in released for place in answers.questions.pairs}
         for i, place in enumerate(map(tuple, places.tolist())):
             hard[i] &= place not in before
         eligible = hard.nonzero()[:, 0]
@@ -122,13 +124,13 @@ class Distillation(Method):
         return Questions(places, torch.cat(rows)[order], torch.cat(tokens)[order])
 
     def _candidates(self, log_pmf: Tensor) -> Tensor:
-        """bool, (n, V)."""
+        """Marks the candidates: bool, (n, V)."""
         if self.top_k is not None:
             return top_k(log_pmf, self.top_k)
         return top_p(log_pmf, 1.0 if self.top_p is None else self.top_p)
 
     def idle(self, training: Training) -> bool:
-        return False  # even untaught, the student is warmed up
+        return False  # even without questions there is the warm-up
 
     @property
     def reads(self) -> tuple[str, ...]:

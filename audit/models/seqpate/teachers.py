@@ -1,4 +1,4 @@
-"""The teachers of SeqPATE behind their noise: the only way in which private text is heard."""
+"""SeqPATE's teachers behind their noise: the only way by which private text reaches the student."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TOKENS_AT_ONCE = 4096  # read by a teacher in one forward pass
 
 @dataclass(frozen=True)
 class SumNoise:
-    """What is added to the sum of the teachers' distributions, on every candidate.
+    """Noise added to the sum of the teachers' distributions, for every candidate.
 
     scale: σ of N(0, σ²), or b of Laplace(b); above 0. kind: "gaussian" or "laplace".
-    source: "seed", a stream that the whole training determines, or "system", the operating
-        system's entropy.
+    source: "seed", a stream derived from everything that determines the training, or "system", the
+        operating system's entropy.
     """
 
     scale: float
@@ -38,18 +38,18 @@ class SumNoise:
             raise ValueError(f"the noise's scale must be above 0 and finite; got {self.scale}")
 
     def stream(self, training: Training) -> np.random.Generator:
-        """Of its own for each training."""
+        """Opens the noise stream of a training; no two trainings share one."""
         return noise_stream(training.key or training.digest, "answers", self.source)
 
     def draws(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Fresh numbers in float64, shape (count,)."""
+        """Draws noise in float64, shape (count,)."""
         if self.kind == "laplace":
             return torch.from_numpy(stream.laplace(0.0, self.scale, count))
         return torch.from_numpy(stream.standard_normal(count) * self.scale)
 
 
 class NoisyTeachers:
-    """Answers at most `queries` questions, each with noise of its own; an answer is all it gives.
+    """Answers at most `queries` questions, each with fresh noise, and reveals nothing else.
 
     aggregation: "mean" of the teachers' distributions, or "vote", their most likely tokens.
     """
@@ -69,57 +69,57 @@ class NoisyTeachers:
         self.remaining = queries
 
     def answer(self, questions: Questions, sentences: Sequence[Sequence[int]]) -> Answers:
-        """p_agg of each question about the sentences; every question is one query.
+        """Computes p_agg of each question about the sentences; every question is one query.
 
-        Raises RuntimeError, and asks nobody, where they are more than may still be asked.
+        Raises RuntimeError, before any teacher reads, where `remaining` is exceeded.
         """
         if len(questions) > self.remaining:
-            raise RuntimeError(f"{len(questions)} questions, but {self.remaining} may be asked")
+            raise RuntimeError(f"{len(questions)} questions, but only {self.remaining} remain")
         self.remaining -= len(questions)
         total = torch.zeros(len(questions.rows), dtype=torch.float64)
         for teacher in self._teachers:
-            total += heard(teacher, questions, sentences, self._aggregation)
+            total += contribution(teacher, questions, sentences, self._aggregation)
         total += self._noise.draws(len(total), self._stream)
         return aggregated(questions, total)
 
 
-def heard(
+def contribution(
     teacher: Any, questions: Questions, sentences: Sequence[Sequence[int]], aggregation: str
 ) -> Tensor:
-    """What one teacher says about every candidate, float64: its share of probability, or vote."""
-    said = torch.zeros(len(questions.rows), dtype=torch.float64)
-    for asked, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
-        mine = torch.isin(questions.rows, asked)
-        row, token = torch.searchsorted(asked, questions.rows[mine]), questions.tokens[mine]
-        sound = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else weights are broken: no opinion
-        log_pmf = torch.where(sound, log_pmf, -math.log(log_pmf.shape[-1]))
+    """Computes a teacher's probability, or vote, for every candidate: (Σ candidates,), float64."""
+    values = torch.zeros(len(questions.rows), dtype=torch.float64)
+    for some, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
+        mine = torch.isin(questions.rows, some)
+        row, token = torch.searchsorted(some, questions.rows[mine]), questions.tokens[mine]
+        finite = log_pmf.isfinite().all(dim=-1, keepdim=True)  # else weights are broken: uniform
+        log_pmf = torch.where(finite, log_pmf, -math.log(log_pmf.shape[-1]))
         if aggregation == "vote":
-            said[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
+            values[mine] = (log_pmf.argmax(dim=-1)[row] == token).double()
         else:
-            said[mine] = log_pmf[row, token].exp()
-    return said
+            values[mine] = log_pmf[row, token].exp()
+    return values
 
 
 def next_log_pmfs(
     model: Any, sentences: Sequence[Sequence[int]], places: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(which of the places, rising; log-pmfs of the token at each, (n, V), float64 nats).
+    """Yields (ascending indices into places; log-pmfs there, (n, V), float64 nats), in batches.
 
-    places: (k, 2) the sentence, and the token of it that is to be predicted, at least 1.
+    places: (k, 2), the sentence's index and the index ≥ 1 of the token to predict.
     """
     texts, kind = places[:, 0].contiguous(), model.device.type
     for some in _batches(sentences, sorted(set(texts.tolist()))):
-        asked = torch.isin(texts, torch.tensor(some)).nonzero()[:, 0]
-        rows = torch.searchsorted(torch.tensor(some), texts[asked])
+        here = torch.isin(texts, torch.tensor(some)).nonzero()[:, 0]
+        rows = torch.searchsorted(torch.tensor(some), texts[here])
         inputs, _ = pad([sentences[i] for i in some])
         with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
             logits = model(input_ids=inputs.to(model.device), use_cache=False).logits
-        chosen = logits[rows, places[asked, 1] - 1]
-        yield asked, torch.log_softmax(chosen.double(), dim=-1).cpu()
+        chosen = logits[rows, places[here, 1] - 1]
+        yield here, torch.log_softmax(chosen.double(), dim=-1).cpu()
 
 
 def _batches(sentences: Sequence[Sequence[int]], chosen: Sequence[int]) -> Iterator[list[int]]:
-    """Sentences of like length together, at most so many tokens at once; each batch rising."""
+    """Groups sentences of similar length, by a limit of tokens; indices ascend in each group."""
     order = sorted(chosen, key=lambda i: (len(sentences[i]), i))
     for some in runs_of([len(sentences[i]) for i in order], _TOKENS_AT_ONCE):
         yield sorted(order[some])

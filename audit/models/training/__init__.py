@@ -1,0 +1,1 @@
+"""How models are trained: plainly, by DP-SGD, selectively."""

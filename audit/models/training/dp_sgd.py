@@ -1,7 +1,7 @@
 """DP-SGD (arXiv 1607.00133): Poisson sampling, per-example clipping, Gaussian noise on the sum.
 
-A step is all or nothing: whoever is sampled is read once, whoever is not leaves no trace, and an
-empty batch still releases its noise. The sum is divided by the *expected* batch, which is public.
+In a step, each sampled example is read once and no other example has any influence; an empty batch
+still releases noise. The sum is divided by the *expected* batch size, which is public.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from transformers import PreTrainedModel
 from audit.accounting import Gaussians
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
+from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed, noise_stream
-from audit.core.training import Method, NotFiniteError, Progress, Teachers, Training
+from audit.core.training import Method, NotFiniteError, Teachers, Training
 from audit.models.layers import limited
 from audit.models.training.examples import collated, examples_of, poisson
 from audit.models.training.fine_tuning import stepped, warmed
@@ -35,16 +36,17 @@ from audit.models.training.per_example_gradients import (
     worst_difference,
 )
 
-CHECKED = 16  # examples of the first batch that are compared with the plain loop
-TOLERANCE = 1e-3  # relative, in float32
+CHECKED = 16  # examples of the first batch whose gradients are compared with a plain loop
+TOLERANCE = 1e-3  # of that comparison, relative, in float32
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What is added to a clipped sum, and where it comes from.
+    """Gaussian noise on a clipped sum, and where its randomness comes from.
 
     multiplier: σ; the standard deviation is σ·C. max_norm: C, the clipping norm. source: "seed",
-        streams that the whole training determines, or "system", the operating system's entropy.
+        streams derived from everything that determines the training, or "system", the operating
+        system's entropy.
     """
 
     multiplier: float
@@ -52,14 +54,14 @@ class Noise:
     source: str = "seed"
 
     def stream(self, training: Training, purpose: str) -> np.random.Generator:
-        """Of its own for each training and purpose."""
+        """Opens a stream that no other training or purpose shares."""
         return noise_stream(training.key or training.digest, purpose, self.source)
 
     def drawn(self, like: Tensor, stream: np.random.Generator) -> Tensor:
-        """N(0, σ²C²) in the shape and on the device of `like`.
+        """Draws N(0, σ²C²) in the shape and on the device of `like`.
 
-        Drawn in float64 and then rounded: float32 generators have few values in their tails, which
-        tell a sum from its neighbour, and end before six standard deviations.
+        Drawn in float64 and then rounded: float32 generators end before six standard deviations,
+        and have so few values in their tails that these distinguish neighbouring sums.
         """
         values = stream.standard_normal(like.shape) * (self.multiplier * self.max_norm)
         return torch.from_numpy(values).to(device=like.device, dtype=like.dtype)
@@ -67,15 +69,15 @@ class Noise:
 
 @dataclass(frozen=True)
 class PrivateRecipe(Method):
-    """DP-SGD in full; the examples are the training's owners.
+    """DP-SGD; an example is all data of one of the training's owners.
 
-    sampling_probability: q, each owner's chance in each step. steps: T.
+    sampling_probability: q, each owner's probability in each step. steps: T.
     population: N, the public number of owners; the noisy sum is divided by the expected q·N.
     learning_rate: the optimizer's peak, after `warmup` (a share of the steps), zero at the end.
     optimizer: "adamw" or "sgd". max_length: input tokens per row; longer records are cut.
-    layers: "all", or "top:N" for the last N blocks. lora: rank of the adapters trained instead
-        (merged when done); 0: none.
-    physical_tokens: tokens, padding included, in memory at once; the logical batch is their sum.
+    layers: "all", or "top:N" for the last N blocks. lora: rank of adapters that are trained instead
+        and then merged; 0: none.
+    physical_tokens: tokens in memory at once, padding included; a batch of DP-SGD may be larger.
     """
 
     noise: Noise
@@ -95,7 +97,7 @@ class PrivateRecipe(Method):
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         examples = examples_of(training, tokenizer, self.max_length)
@@ -113,11 +115,11 @@ class PrivateRecipe(Method):
                     progress((step + 1) / self.steps)
 
     def idle(self, training: Training) -> bool:
-        return self.steps == 0  # without a text there is still the noise
+        return self.steps == 0  # without texts noise is still added
 
     @property
     def releases(self) -> tuple[Gaussians, ...]:
-        """Every noisy sum that owes something to an owner."""
+        """The noisy sums that depend on an owner."""
         return (Gaussians(self.noise.multiplier, self.steps, self.sampling_probability),)
 
     @property
@@ -130,9 +132,10 @@ class PrivateRecipe(Method):
 
 
 class NoisySum:
-    """Releases Σ_i clip(g_i) + N(0, σ²C²), the only way in which examples reach the model.
+    """Releases Σ_i clip(g_i) + N(0, σ²C²): examples reach the model in no other way.
 
-    The first batch is compared with a plain per-example loop; a disagreement stops the training.
+    The gradients of the first batch are compared with a plain per-example loop; a difference stops
+    the training.
     """
 
     def __init__(self, model: nn.Module, noise: Noise, stream: np.random.Generator) -> None:
@@ -144,10 +147,10 @@ class NoisySum:
         self._checked = False
 
     def into_gradients(self, batches: Iterable[Batch], divisor: float) -> None:
-        """Sets every trainable parameter's gradient to the noisy sum over `divisor`.
+        """Sets every trainable parameter's gradient to the noisy sum divided by `divisor`.
 
-        batches: all of one release; no example is in two of them.
-        Raises NotFiniteError where a loss is no longer a number.
+        batches: all examples of one release, each in one batch.
+        Raises NotFiniteError where a loss is not finite.
         """
         for parameter, total in zip(self._parameters, self._clipped(batches), strict=True):
             total.add_(self._noise.drawn(parameter, self._stream)).div_(divisor)
@@ -158,10 +161,10 @@ class NoisySum:
         for batch in batches:
             if not self._checked:
                 self._check(batch.part(0, CHECKED))
-            found = clipped_gradients(self._model, batch, self._noise.max_norm)
-            if not bool(found.losses.isfinite().all() and found.norms.isfinite().all()):
-                raise NotFiniteError("a loss is no longer a number; lower learning_rate or clip")
-            for total, part in zip(totals, found.sums, strict=True):
+            clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
+            if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):
+                raise NotFiniteError("a loss is not finite; lower learning_rate or clip")
+            for total, part in zip(totals, clipped.sums, strict=True):
                 total += part
         return totals
 
@@ -169,17 +172,17 @@ class NoisySum:
         self._checked = True
         mine = clipped_gradients(self._model, batch, self._noise.max_norm)
         if not bool(mine.losses.isfinite().all() and mine.norms.isfinite().all()):
-            return  # said later, in words
+            return  # NotFiniteError follows in `_clipped`
         gap = worst_difference(mine, loop(self._model, batch, self._noise.max_norm))
         if not gap <= TOLERANCE:
             raise RuntimeError(
-                f"per-example gradients differ from a plain loop by {gap:.1e}: this model has a "
-                "part that they do not see; nothing was trained"
+                f"per-example gradients differ from a plain loop by {gap:.1e}: they miss a part of "
+                "this model; nothing was trained"
             )
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
-    """AdamW or plain SGD on the trainable parameters; what it sees is already private."""
+    """Makes AdamW or plain SGD for the trainable parameters; it sees noised gradients only."""
     if name == "sgd":
         return torch.optim.SGD(trainable(model), lr=1.0)
     return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0, fused=True)
@@ -187,7 +190,7 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 
 @contextmanager
 def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.Module]:
-    """The model with only its top layers, or only LoRA adapters, trainable; merged on leaving."""
+    """Makes only the chosen layers, or LoRA adapters on them, trainable; merges them on exit."""
     with limited(model, layers):
         inner: Any = _with_lora(model, lora, seed) if lora else model
         yield inner
@@ -198,7 +201,7 @@ def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the order of dimensions, which it then mends
+        warnings.simplefilter("ignore")  # PEFT warns of fan_in_fan_out, and corrects it
         torch.manual_seed(derived_seed(seed, "lora"))
         try:
             return get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank)).eval()

@@ -1,4 +1,4 @@
-"""What one protected unit trains on: its rows of tokens, and how much each token's loss counts."""
+"""Turns a training's texts into examples, one per protected unit, and examples into batches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
 from audit.models.training.per_example_gradients import Batch
 
-_BORDERS = 16  # widths, at most, at which rows are told apart on trial
-Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights of those predicted
+_BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
+Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights in the loss
 
 
 @dataclass(frozen=True)
 class Example:
-    """All rows of one protected unit: one record, or all records of a user."""
+    """All rows of one protected unit: of one record, or of all records of a user."""
 
     rows: tuple[Row, ...]
 
@@ -34,20 +34,20 @@ class Example:
         return len(self.rows), self.width
 
     def apart(self, border: int) -> tuple[Example, Example]:
-        """The rows up to `border` tokens wide, and the wider ones; either may be none."""
+        """Separates rows up to `border` tokens wide from wider rows; either may be empty."""
         narrow = tuple(row for row in self.rows if len(row[0]) - 1 <= border)
         wide = tuple(row for row in self.rows if len(row[0]) - 1 > border)
         return Example(narrow), Example(wide)
 
     def padded(self, border: int) -> int:
-        """Tokens of the rows so told apart, each part padded to its widest."""
+        """Counts the tokens of both parts of `apart`, each padded to its widest row."""
         return sum(len(part.rows) * part.width for part in self.apart(border))
 
 
 def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
-    """One example for each owner, in order of appearance: the mean −log p over its own tokens.
+    """Makes one example per owner, in order of appearance; its loss is the mean over its tokens.
 
-    Normalised by itself, so that no example's loss or gradient depends on another's length.
+    No example's loss or gradient depends on another example's length.
     """
     texts: dict[str, list[str]] = {}
     for owner, text in zip(training.owners, training.texts, strict=True):
@@ -62,7 +62,7 @@ def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -
 
 
 def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
-    """Every text as tokens with the marks of its private ones."""
+    """Tokenizes every text and marks its private tokens."""
     return [
         Marked(tuple(record_tokens(tokenizer, text)), tuple(record_marks(tokenizer, text, spans)))
         for text, spans in zip(training.texts, training.private, strict=True)
@@ -80,26 +80,26 @@ class Marked:
         return len(self.tokens)
 
     def first(self, predictions: int) -> Marked:
-        """The record cut off after so many predictions."""
+        """Cuts the record after this number of predictions."""
         return Marked(self.tokens[: predictions + 1], self.marks[: predictions + 1])
 
     @property
     def pairs(self) -> list[bool]:
-        """Whether the prediction x_t → x_{t+1} is private: either token is."""
+        """Whether each prediction x_t → x_{t+1} is private: whether either token is."""
         return [a or b for a, b in zip(self.marks, self.marks[1:], strict=False)]
 
     def runs(self) -> list[tuple[bool, int, int]]:
-        """(private?, first, last): maximal runs of predictions of one kind, t in [first, last)."""
-        found: list[tuple[bool, int, int]] = []
+        """Lists maximal runs of one kind: (private, first, last), with first ≤ t < last."""
+        runs: list[tuple[bool, int, int]] = []
         for t, private in enumerate(self.pairs):
-            if found and found[-1][0] == private:
-                found[-1] = (private, found[-1][1], t + 1)
+            if runs and runs[-1][0] == private:
+                runs[-1] = (private, runs[-1][1], t + 1)
             else:
-                found.append((private, t, t + 1))
-        return found
+                runs.append((private, t, t + 1))
+        return runs
 
     def private_example(self, max_length: int) -> Example | None:
-        """The whole record, its loss the mean over its private predictions; None without any."""
+        """Makes an example whose loss is the mean over private predictions; None without any."""
         pairs = self.pairs
         if not any(pairs):
             return None
@@ -116,13 +116,13 @@ class Marked:
 def poisson(
     examples: Sequence[Example], probability: float, coins: np.random.Generator
 ) -> list[Example]:
-    """Each example by a coin of its own: the batch's size is random, and it may be empty."""
+    """Samples each example independently; the batch's size is random, and may be 0."""
     draws = coins.random(len(examples))
     return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
 
 
 def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
-    """All examples once, in batches of at most `tokens` tokens, padding included."""
+    """Yields all examples once, in batches of at most `tokens` tokens, padding included."""
     border = _border(examples)
     return (collate(group, device, border) for group in physical_batches(examples, tokens, border))
 
@@ -130,12 +130,12 @@ def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> 
 def physical_batches(
     examples: Sequence[Example], tokens: int, border: int = 0
 ) -> Iterator[list[Example]]:
-    """All examples once, those of like shape together, at most `tokens` tokens with padding.
+    """Groups examples of similar shape, at most `tokens` tokens with padding in each group.
 
-    border: rows up to so wide are padded among themselves, and so are the wider ones.
+    border: rows up to this width are padded separately from wider rows.
     """
     group: list[Example] = []
-    shapes = [(0, 0), (0, 0)]  # rows and width, of the narrow ones and of the wide ones
+    shapes = [(0, 0), (0, 0)]  # rows and width, of narrow and of wide rows
     for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
         own = [part.shape for part in example.apart(border)]
         grown = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(shapes, own, strict=True)]
@@ -149,14 +149,14 @@ def physical_batches(
 
 
 def _border(examples: Sequence[Example]) -> int:
-    """The width at which an example's rows are best told apart; 0: they all stand together."""
+    """Finds the width that separates rows with the least padding; 0: no separation."""
     widths = sorted({len(tokens) - 1 for example in examples for tokens, _ in example.rows})
     borders = [0, *widths[: -1 : 1 + len(widths) // _BORDERS]]
     return min(borders, key=lambda border: sum(example.padded(border) for example in examples))
 
 
 def collate(examples: Sequence[Example], device: torch.device, border: int = 0) -> Batch:
-    """Examples as one batch; shorter rows are padded on the right, where no one looks."""
+    """Makes one batch; shorter rows are padded on the right, where causal models never look."""
     parts = zip(*(example.apart(border) for example in examples), strict=True)
     *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
     return replace(batch, more=tuple(more))

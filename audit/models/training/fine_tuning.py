@@ -1,4 +1,4 @@
-"""Fine-tuning of a causal language model on token sequences."""
+"""Fine-tunes a causal language model on token sequences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from transformers import PreTrainedModel
 
 from audit.core.model import TextTokenizer
 from audit.core.predictor import record_tokens
-from audit.core.training import FineTuning, NotFiniteError, Progress, Teachers, Training
+from audit.core.progress import ShareDone
+from audit.core.training import FineTuning, NotFiniteError, Teachers, Training
 from audit.models.layers import limited
 from audit.models.training.per_example_gradients import trainable
 
 R = TypeVar("R", bound=Sized)
-IGNORED = -100  # the target at padding, which cross-entropy skips
+IGNORED = -100  # the target at padding, which cross-entropy ignores
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Recipe(FineTuning):
         model: PreTrainedModel,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
@@ -49,7 +50,7 @@ class Recipe(FineTuning):
 
 
 def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
-    """Builds AdamW on every trainable parameter; each step sets its own learning rate."""
+    """Makes AdamW for every trainable parameter; each step sets its own learning rate."""
     return torch.optim.AdamW(
         trainable(model),
         betas=(0.9, recipe.beta2),
@@ -59,14 +60,14 @@ def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
 
 
 def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """One step at this learning rate."""
+    """Makes one step at this learning rate."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     optimizer.step()
 
 
 def warmed(step: int, steps: int, warmup: float) -> float:
-    """Share of the peak learning rate at step 0 ≤ step < steps: linear up, then linear down."""
+    """Computes the share of the peak learning rate at 0 ≤ step < steps: linear up, then down."""
     rising = warmup * steps
     return min((step + 1) / (rising + 1), (steps - step) / (steps - rising + 1))
 
@@ -76,15 +77,15 @@ def fine_tune(
     sequences: Sequence[Sequence[int]],
     recipe: FineTuning,
     seed: int,
-    progress: Progress | None = None,
+    progress: ShareDone | None = None,
 ) -> int:
     """Trains `model` in place on `sequences` and returns the number of tokens predicted.
 
     sequences: token ids, from bos to eos; each token but the first is predicted once an epoch.
-    seed: decides the order of batches and dropout; the global random state is left as it was.
-    progress: told the share of the steps done, 0 to 1, after each.
-    On a CPU with a fixed number of threads, the same arguments give the same bytes; CUDA computes
-    in bfloat16.
+    seed: determines the order of batches and dropout; the global random state is left unchanged.
+    progress: called with the share of the steps done, 0 to 1, after each step.
+    On a CPU with a fixed number of threads, equal arguments give equal bytes; CUDA computes in
+    bfloat16.
     """
     rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
     descend(model, rows, next_token_loss, recipe, seed, progress)
@@ -97,9 +98,9 @@ def descend(
     loss_of: Callable[[PreTrainedModel, list[R]], Tensor],
     recipe: FineTuning,
     seed: int,
-    progress: Progress | None = None,
+    progress: ShareDone | None = None,
 ) -> None:
-    """Minimises the mean of `loss_of` over batches of rows; as `fine_tune`, which see."""
+    """Minimises the mean of `loss_of` over batches of rows; arguments as of `fine_tune`."""
     if not rows or recipe.epochs == 0:
         return
     device = model.device
@@ -131,7 +132,7 @@ def descend(
 
 
 def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
-    """Mean −log p over all tokens of the rows but the first of each."""
+    """Computes the mean −log p, nats, over all tokens of the rows but the first of each."""
     kind = model.device.type
     inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
     with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
@@ -140,7 +141,7 @@ def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Te
 
 
 def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
-    """Rows of at most `max_length` inputs and their targets; neighbours share one token."""
+    """Cuts a sequence into rows of at most `max_length` inputs; consecutive rows share a token."""
     return [
         sequence[start : start + max_length + 1]
         for start in range(0, len(sequence) - 1, max_length)
@@ -148,9 +149,9 @@ def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
 
 
 def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) -> Iterator[list[R]]:
-    """All rows once, rows of like length together, in random order.
+    """Yields all rows once, grouped by similar length, in random order.
 
-    How many batches there are depends on the lengths alone.
+    The number of batches depends on the lengths alone.
     """
     shuffled = torch.randperm(len(rows), generator=generator).tolist()
     groups: list[list[R]] = [[]]
@@ -164,7 +165,7 @@ def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) ->
 
 
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Inputs and targets, each (rows, longest − 1), padded where causal attention never looks."""
+    """Makes inputs and targets, each (rows, longest − 1), padded on the right."""
     width = max(len(row) for row in rows) - 1
     inputs = [[*row[:-1], *[0] * (width + 1 - len(row))] for row in rows]
     targets = [[*row[1:], *[IGNORED] * (width + 1 - len(row))] for row in rows]

@@ -1,13 +1,13 @@
 """Selective-DPSGD for an LSTM (arXiv 2108.12944): private steps with noise, public ones without.
 
 A prediction x_t → x_{t+1} is private if either token is. Private steps are DP-SGD over whole
-records, their loss counted at the private predictions only; public steps are ordinary ones over
-public predictions, in batches of their own. What passes from private tokens into a public step is
-the hidden and cell state of the run before it:
+records, with a loss over private predictions only. Public steps are ordinary ones over public
+predictions, in separate batches. A run is a maximal sequence of predictions of one kind. The hidden
+and cell state after a private run can carry private tokens into the public run that follows:
 
     reset  a public run starts from the zero state: no private token ever enters a public step.
-    noise  h and c are clipped, noised and cut off from the gradient; each such release is charged.
-           A record makes at most `transitions` of them an epoch; later runs start from zero.
+    noise  h and c are clipped, noised and detached; each such release is charged. A record
+           releases at most `transitions` states per epoch; later public runs start from zero.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from torch.nn.functional import cross_entropy
 
 from audit.accounting import Gaussians, hidden_states
 from audit.core.model import TextTokenizer
+from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import FineTuning, Method, NotFiniteError, Progress, Teachers, Training
+from audit.core.training import FineTuning, Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Marked, collated, marked_records, poisson
@@ -37,7 +38,7 @@ from audit.models.training.fine_tuning import (
     stepped,
     warmed,
 )
-from audit.models.training.noised_states import noised
+from audit.models.training.per_example_gradients import clip_factors
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class SelectiveRecipe(Method):
     """schedule=independent: T private steps, with the public ones spread evenly among them.
 
     noise: of the private gradients. sampling_probability: q. steps: T. population: public N.
-    learning_rate, optimizer: of the private steps. public: everything about the public ones.
-    hidden: "reset" or "noise"; hidden_noise: σ_h and the clipping norm of h and of c, each.
-    transitions: how many states a record releases an epoch, at most, with hidden=noise.
+    learning_rate, optimizer: of the private steps. public: the recipe of the public steps.
+    hidden: "reset" or "noise"; hidden_noise: σ_h, and the clipping norm of h and of c, each.
+    transitions: the most states that a record releases per epoch with hidden=noise.
     """
 
     noise: Noise
@@ -67,7 +68,7 @@ class SelectiveRecipe(Method):
         model: Any,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         records = marked_records(training, tokenizer)
@@ -92,7 +93,7 @@ class SelectiveRecipe(Method):
 
     @property
     def releases(self) -> tuple[Gaussians, ...]:
-        """Every noisy sum that owes something to a record's private tokens, and every state."""
+        """The noisy sums and the noised states that depend on a record's private tokens."""
         sums = Gaussians(self.noise.multiplier, self.steps, self.sampling_probability)
         if self.hidden == "reset":
             return (sums,)
@@ -109,7 +110,7 @@ class SelectiveRecipe(Method):
 
 
 class PublicSteps:
-    """Ordinary training on public predictions, in batches that no private step knows of."""
+    """Trains on public predictions, in batches independent of the private steps."""
 
     def __init__(
         self,
@@ -123,25 +124,25 @@ class PublicSteps:
         self._model = model
         self._hidden = hidden
         order = torch.Generator().manual_seed(derived_seed(seed, "public order"))
-        public, what = recipe.public, self._what(records)
-        epochs = range(public.epochs if what else 0)
-        self._batches = [b for _ in epochs for b in batches(what, public.batch_tokens, order)]
+        public, rows = recipe.public, self._rows(records)
+        epochs = range(public.epochs if rows else 0)
+        self._batches = [b for _ in epochs for b in batches(rows, public.batch_tokens, order)]
         self._optimizer = adamw(model, public)
         self._done = 0
 
-    def _what(self, records: Sequence[Marked]) -> list[Any]:
+    def _rows(self, records: Sequence[Marked]) -> list[Any]:
         if self._recipe.hidden == "noise":
             return list(records)
         length = self._recipe.public.max_length
         return [row for record in records for row in public_rows(record, length)]
 
     def until(self, share: float) -> None:
-        """Goes on until this share of all public steps is done."""
+        """Takes steps until this share of all public steps is done."""
         total = len(self._batches)
         while self._done < round(share * total):
             loss = self._loss(self._batches[self._done])
             if not loss.isfinite():
-                raise NotFiniteError("the public loss is no longer a number; lower learning_rate")
+                raise NotFiniteError("the public loss is not finite; lower learning_rate")
             self._optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             public = self._recipe.public
@@ -157,7 +158,7 @@ class PublicSteps:
 
 
 def public_rows(record: Marked, max_length: int) -> list[Sequence[int]]:
-    """The public runs of a record, each a text of its own that starts from nothing."""
+    """Cuts out the public runs of a record, each as a text that starts from the zero state."""
     runs = [
         record.tokens[first : last + 1] for private, first, last in record.runs() if not private
     ]
@@ -171,10 +172,10 @@ def noised_loss(
     transitions: int,
     stream: np.random.Generator,
 ) -> Tensor:
-    """Mean −log p of the public predictions, whole records read from their beginning.
+    """Computes the mean −log p, nats, of the public predictions; records are read whole.
 
-    Where a public run follows a private one, the state that enters it is clipped, noised and cut
-    off; from a record's run number `transitions` + 1 on, it is the zero state instead.
+    The state that enters a public run after a private one is clipped, noised and detached; after
+    `transitions` such states of a record, it is the zero state instead.
     """
     inputs, targets = (x.to(model.device) for x in pad([record.tokens for record in records]))
     width = inputs.shape[1]
@@ -194,3 +195,17 @@ def noised_loss(
         logits.append(read[:, 0])
     public = ~private
     return cross_entropy(torch.stack(logits, dim=1)[public], targets[public])
+
+
+def noised(state: State, noise: Noise, stream: np.random.Generator, released: Tensor) -> State:
+    """Clips each row of h and of c to C and adds N(0, σ²C²); gradients do not flow through.
+
+    released: (n,), bool: the rows to release; all other rows become the zero state.
+    """
+
+    def one(x: Tensor) -> Tensor:
+        x = x.detach()
+        clipped = x * clip_factors(x.norm(dim=1), noise.max_norm)[:, None]
+        return torch.where(released[:, None], clipped + noise.drawn(x, stream), torch.zeros_like(x))
+
+    return State(one(state.h), one(state.c))

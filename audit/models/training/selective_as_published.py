@@ -1,9 +1,9 @@
-"""Algorithm 1 of Selective-DPSGD (arXiv 2108.12944) to the letter, for reproduction.
+"""Algorithm 1 of Selective-DPSGD (arXiv 2108.12944) exactly as published, for reproduction.
 
-Each batch is cut into runs of public and private predictions, in turns. A public run is an ordinary
-step; a private one a DP-SGD step, after which the hidden and cell state are clipped and noised. All
-runs belong to the *same* batch, whose un-noised public gradients tell who is in it: no
-amplification by sampling may be claimed, and every noised state is a release of its own.
+Each batch is cut into alternating runs of public and private predictions. A public run is an
+ordinary step; a private run is a DP-SGD step, after which hidden and cell state are clipped and
+noised. All runs belong to the *same* batch, and its un-noised public gradients reveal who is in it:
+no amplification by sampling may be claimed, and every noised state is charged as a release.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ import torch
 
 from audit.accounting import Gaussians, hidden_states
 from audit.core.model import TextTokenizer
+from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import Method, NotFiniteError, Progress, Teachers, Training
+from audit.core.training import Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Example, Marked, collate, marked_records
 from audit.models.training.fine_tuning import stepped, warmed
-from audit.models.training.noised_states import noised
 from audit.models.training.per_example_gradients import Batch, loss
+from audit.models.training.selective import noised
 
 
 @dataclass(frozen=True)
 class AlternatingRecipe(Method):
     """schedule=paper: every record once an epoch, in shuffled batches of `batch` records.
 
-    noise: of the private gradients. hidden_noise: σ_h and the clipping norm of h and of c, each.
-    private_runs: of any one record, at most; more is an error, for they are what is charged.
+    noise: of the private gradients. hidden_noise: σ_h, and the clipping norm of h and of c, each.
+    private_runs: the most private runs of any record, which are charged; more raise RuntimeError.
     population: the public number of records.
     learning_rate, public_learning_rate: of private and public steps, both falling to zero.
-    max_length: predictions read of a record; what is beyond is left out.
+    max_length: predictions read of a record; the rest is ignored.
     """
 
     noise: Noise
@@ -54,7 +55,7 @@ class AlternatingRecipe(Method):
         model: Any,
         tokenizer: TextTokenizer,
         training: Training,
-        progress: Progress | None = None,
+        progress: ShareDone | None = None,
         teachers: Teachers = (),
     ) -> None:
         records = [r.first(self.max_length) for r in marked_records(training, tokenizer)]
@@ -76,7 +77,7 @@ class AlternatingRecipe(Method):
 
     @property
     def releases(self) -> tuple[Gaussians, ...]:
-        """The gradient of every private run, and the state after it; nothing amplifies them."""
+        """The gradient of every private run and the state after it, without amplification."""
         runs = self.epochs * self.private_runs
         sums = Gaussians(self.noise.multiplier, runs)
         return sums, hidden_states(self.hidden_noise.multiplier, runs)
@@ -94,7 +95,7 @@ class AlternatingRecipe(Method):
 
 
 class Alternating:
-    """Public and private steps on the runs of one batch after the other."""
+    """Takes public and private steps on the runs of one batch after the other."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class Alternating:
         self._public = make_optimizer(recipe.optimizer, model)
 
     def batch(self, records: Sequence[Marked], step: int, steps: int) -> None:
-        """All runs of a batch, in time: the first is public, and may be empty."""
+        """Takes a step on each run of a batch, in order: the first is public, and may be empty."""
         falling = warmed(step, steps, 0.0)
         runs = [turns(record) for record in records]
         zero = torch.zeros(len(records), self._model.config.hidden, device=self._model.device)
@@ -130,8 +131,8 @@ class Alternating:
             if private:
                 self._release.into_gradients([batch], self._recipe.batch)
                 stepped(self._private, self._recipe.learning_rate * falling)
-                kept = torch.ones(len(here), dtype=torch.bool, device=self._model.device)
-                after = noised(after, self._recipe.hidden_noise, self._hidden, kept)
+                every = torch.ones(len(here), dtype=torch.bool, device=self._model.device)
+                after = noised(after, self._recipe.hidden_noise, self._hidden, every)
             else:
                 self._public_step(batch, self._recipe.public_learning_rate * falling)
             state = State(
@@ -141,25 +142,24 @@ class Alternating:
     def _public_step(self, batch: Batch, learning_rate: float) -> None:
         value = loss(self._model, batch).sum()
         if not value.isfinite():
-            raise NotFiniteError("the public loss is no longer a number; lower learning_rate")
+            raise NotFiniteError("the public loss is not finite; lower learning_rate")
         self._public.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
         stepped(self._public, learning_rate)
 
 
 def turns(record: Marked) -> list[tuple[int, int]]:
-    """[first, last) of each run of predictions: public, private, public, …; the first may be
-    empty."""
+    """Lists [first, last) of each run: public, private, public, …; the first may be empty."""
     runs = record.runs()
     spans = [(first, last) for _, first, last in runs]
     return [(0, 0), *spans] if runs and runs[0][0] else spans
 
 
 def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record: bool) -> Batch:
-    """Runs [first, last) of some records as one batch that continues `state`.
+    """Makes one batch of the runs [first, last) of some records, starting from `state`.
 
-    by_record: each record's loss is the mean over its own run; else all tokens of the batch count
-        alike.
+    by_record: each record's loss is the mean over its run; else all tokens of the batch have equal
+        weight.
     """
     total = sum(last - first for _, first, last in spans)
     examples = []
@@ -170,7 +170,7 @@ def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record:
 
 
 def state_after(model: Any, batch: Batch) -> State:
-    """h and c after the last token of each row, without a way back for gradients."""
+    """Computes h and c after the last token of each row, without gradients."""
     with torch.no_grad():
         h, c = model.unroll(batch.inputs, batch.state)
     last = (batch.weights > 0).sum(dim=1) - 1

@@ -1,0 +1,1 @@
+"""A grid of settings over seeds, and what the seeds show together."""

@@ -76,7 +76,7 @@ def grid_of(table: Mapping[str, Any], settings: Mapping[str, Any]) -> Grid:
             raise UsageError(f"sweep: {key} stands in the [sweep] table and outside; keep one")
     defenses = _texts(table.get("defense", list(settings.get("defense", ()))), "defense")
     if not defenses:
-        raise UsageError("sweep: no defense was asked for; add defense = [...] to [sweep]")
+        raise UsageError("sweep: no defense is named; add defense = [...] to [sweep]")
     single = [settings["epsilon"]] if settings.get("epsilon") is not None else []
     names = list(dict.fromkeys(map(_name, defenses)))
     axes = {key: _axes(key, table[key], names) for key in table if key not in KEYS}

@@ -1,4 +1,4 @@
-"""What the seeds of a sweep say together, one cell of the grid at a time.
+"""Combines the seeds of a sweep, one cell of the grid at a time.
 
 The unit of an interval is the seed: other coins, other trainings, the same held-out text. Only
 counts of independent trials are pooled, and their interval speaks of the models that were trained.
@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from audit.core.terms import Verdict
 from audit.results.numbers import Bounds
 from audit.results.schema import (
     Cell,
@@ -28,7 +29,7 @@ from audit.statistics.t_interval import t_interval
 
 
 def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
-    """The releases by defense and parameters, in the order of the first seed."""
+    """Groups releases by defense and parameters, in the order of the first seed."""
     places: dict[str, list[int]] = {}
     for place, release in enumerate(releases):
         alike = json.dumps([release.defense, release.parameters, release.reference], default=str)
@@ -38,15 +39,15 @@ def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
 
 def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
     measures: dict[str, list[Measure]] = {}
-    found: dict[tuple[str, str, str], list[FindingResult]] = {}
+    by_measure: dict[tuple[str, str, str], list[FindingResult]] = {}
     for release in releases:
         for name, measure in release.utility.items():
             measures.setdefault(name, []).append(measure)
         for f in release.findings:
-            found.setdefault((f.attack, f.metric, f.unit), []).append(f)
+            by_measure.setdefault((f.attack, f.metric, f.unit), []).append(f)
     utility = {name: mean_measure(measured) for name, measured in measures.items()}
     together = agreement(releases)
-    findings = [joined(several, together) for several in found.values()]
+    findings = [joined(several, together) for several in by_measure.values()]
     return Cell(releases=places, utility=utility, findings=findings)
 
 
@@ -92,33 +93,33 @@ def _seeds(n: int) -> str:
     return "one seed" if n == 1 else f"mean over {n} seeds"
 
 
-def joined(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
-    """One measure of one setting over its seeds; a single seed's finding stays as it is."""
-    if len(found) == 1:
-        return found[0]
-    whole = _pooled(found, together)
-    verdict, sentence = together.verdict(whole, found)
+def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
+    """Joins one measure of one setting over its seeds; a single seed's finding stays as it is."""
+    if len(per_seed) == 1:
+        return per_seed[0]
+    whole = _pooled(per_seed, together)
+    verdict, sentence = together.verdict(whole, per_seed)
     if whole.epsilon_lower is not None:
         sentence += " The bound on ε is the lower median of the seeds'."
-    return whole.model_copy(update={"verdict": verdict, "sentence": sentence})
+    return whole.model_copy(update={"verdict": Verdict(verdict), "sentence": sentence})
 
 
-def _pooled(found: Sequence[FindingResult], together: Agreement) -> FindingResult:
-    """The measure itself, before any verdict."""
-    measured = [f for f in found if f.value is not None]
+def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
+    """Joins the values, before any verdict."""
+    measured = [f for f in per_seed if f.value is not None]
     shown: dict[str, Any] = {
-        "p_value": together.p_values.get(test_of(found[0])),
+        "p_value": together.p_values.get(test_of(per_seed[0])),
         "roc": None,
         "exposures": None,
         "outcomes": None,
-        "untrained": next((f.untrained for f in found if f.untrained), ""),
-        "stronger_than_release": any(f.stronger_than_release for f in found),
+        "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
+        "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
-    first = (measured or list(found))[0]
+    first = (measured or list(per_seed))[0]
     if not measured:
         return first.model_copy(update=shown)
     value = _rate(measured) if _countable(measured) else _mean(measured)
-    bound = lower_median([f.epsilon_lower for f in found])
+    bound = lower_median([f.epsilon_lower for f in per_seed])
     return first.model_copy(
         update={
             **shown,
@@ -137,23 +138,25 @@ def _pooled(found: Sequence[FindingResult], together: Agreement) -> FindingResul
     )
 
 
-def _countable(found: Sequence[FindingResult]) -> bool:
-    """Whether these are hits of independent trials, which an exact interval may pool."""
-    return all(f.k is not None and f.n and f.method.startswith("Clopper-Pearson") for f in found)
+def _countable(per_seed: Sequence[FindingResult]) -> bool:
+    """Tells whether these are hits of independent trials, which an exact interval may pool."""
+    return all(f.k is not None and f.n and f.method.startswith("Clopper-Pearson") for f in per_seed)
 
 
-def _rate(found: Sequence[FindingResult]) -> Interval:
-    """Pooled counts. Models differ, and a sum of unlike coins is no wider than a binomial."""
-    pooled = clopper_pearson(sum(f.k or 0 for f in found), sum(f.n for f in found))
-    method = f"counts of {len(found)} seeds pooled, {found[0].method}; of these trained models"
+def _rate(per_seed: Sequence[FindingResult]) -> Interval:
+    """Pools counts: a sum of coins of unlike chances varies no more than a binomial."""
+    pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
+    method = (
+        f"counts of {len(per_seed)} seeds pooled, {per_seed[0].method}; of these trained models"
+    )
     return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
 
 
-def _mean(found: Sequence[FindingResult]) -> Interval:
-    mean = t_interval([f.value for f in found if f.value is not None])
+def _mean(per_seed: Sequence[FindingResult]) -> Interval:
+    mean = t_interval([f.value for f in per_seed if f.value is not None])
     if mean.ci is None:
         return Interval(mean.value, None, None, mean.n, mean.confidence, _seeds(mean.n))
-    low, high = _within(mean.ci, found[0].unit)
+    low, high = _within(mean.ci, per_seed[0].unit)
     method = f"{_seeds(mean.n)}, t-interval"
     return Interval(mean.value, low, high, mean.n, mean.confidence, method)
 
@@ -177,7 +180,7 @@ def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
 
     It is too high only if half of the seeds' bounds are, or the only one: seeds toss their own
     coins, so no more often than a single bound. That needs all seeds: those that could be
-    measured may be those where something was found.
+    measured may be those where something leaked.
     """
     known = [b for b in bounds if b is not None]
     if len({(b.method, b.hypothesis, b.unit, b.relation, b.delta) for b in known}) != 1:
@@ -187,13 +190,13 @@ def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
     return ranked[(len(ranked) - 1) // 2]
 
 
-def _power(found: Sequence[FindingResult], n: int) -> Power:
+def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
     """What every seed could have shown; the rate is that of the pooled trials."""
-    rates = [f.power.detectable_rate for f in found]
-    largest = [f.power.largest_epsilon for f in found if f.power.largest_epsilon is not None]
+    rates = [f.power.detectable_rate for f in per_seed]
+    largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
     return Power(
-        smallest_rate=smallest_rate(n) if _countable(found) else None,
+        smallest_rate=smallest_rate(n) if _countable(per_seed) else None,
         detectable_rate=max(known) if len(known) == len(rates) else None,
         largest_epsilon=min(largest, default=None),
         n=n,

@@ -1,4 +1,4 @@
-"""What a sweep says in sentences: its headline, its warnings, what it did not test."""
+"""Words of a sweep: its headline, its warnings, what it did not test."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _references(
 
 
 def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list[str]:
-    """What every seed warns of, what single seeds do, and what only a sweep must say."""
+    """Lists the warnings of every seed, of single seeds, and of the sweep as a whole."""
     common = [line for line in runs[0].warnings if all(line in run.warnings for run in runs)]
     own = [
         f"seed {run.plan['seed']}: {line}"
@@ -111,10 +111,10 @@ def joint(releases: Sequence[ReleaseResult]) -> list[str]:
             for relation in dict.fromkeys([claim.relation, *claim.also]):
                 kind = (claim.unit, relation, claim.alpha, *partition)
                 kinds.setdefault(kind, []).append(claim)
-    told = Counter(_sum(kind, claims) for kind, claims in kinds.items() if len(claims) > 1)
+    per_kind = Counter(_sum(kind, claims) for kind, claims in kinds.items() if len(claims) > 1)
     return [
         f"released together, {line}" + (f", on each of {times} partitions" if times > 1 else "")
-        for line, times in told.items()
+        for line, times in per_kind.items()
     ]
 
 
@@ -134,7 +134,7 @@ def _sum(kind: tuple[Any, ...], claims: Sequence[GuaranteeResult]) -> str:
 
 
 def not_tested(runs: Sequence[Results]) -> list[str]:
-    """What no seed tested; several seeds did test how seeds differ."""
+    """Lists what no seed tested; how seeds differ was tested."""
     lines = list(dict.fromkeys(line for run in runs for line in run.not_tested))
     return [line for line in lines if len(runs) == 1 or not line.startswith(ONE_SEED)]
 

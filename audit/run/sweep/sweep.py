@@ -1,4 +1,4 @@
-"""A sweep: a grid of settings over seeds, each seed an ordinary run, one results.json for all.
+"""Runs a sweep: a grid of settings over seeds, each seed an ordinary run, one results.json.
 
 Seeds lie in `seeds/` of the sweep's folder, each a run folder with its own ledger and results whose
 `stages` is a link to the sweep's. What is finished is not done again.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,20 +18,20 @@ from typing import Any
 
 import audit
 from audit.core.corpus import Corpus
+from audit.core.digest import digest_of_json
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
+from audit.core.progress import StepProgress
 from audit.corpora import loading as corpora
 from audit.models import loading
 from audit.plan import settings
-from audit.plan.defaults import make_plan
 from audit.plan.execution import Execution
 from audit.plan.plan import Plan
-from audit.plan.resolution import DEFAULTS
-from audit.results.folder import RunFolder, manifest_of
+from audit.plan.resolve import DEFAULTS, resolve_on
+from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results, SeedResult, SweepResult, load
 from audit.run import pipeline as running
-from audit.run.pipeline import Report
 from audit.run.sweep import summary
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.over_seeds import cells
@@ -51,15 +49,14 @@ class Sweep:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The plans as results.json shows them: what they share, the seeds, and the grid."""
+        """The plans as results.json shows them: their common part, the seeds and the grid."""
         shared = {k: v for k, v in self.plans[0].document.items() if k != "seed"}
         return {**shared, "seeds": list(self.grid.seeds), "sweep": self.grid.document}
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the document: the sweep's identity."""
-        text = json.dumps(self.document, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of_json(self.document)
 
 
 def read(path: Path, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,7 +66,7 @@ def read(path: Path, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
-    """The sweep of these settings and this `[sweep]` table. Raises UsageError."""
+    """Resolves settings and a `[sweep]` table. Raises UsageError."""
     given = {**DEFAULTS, "attack": (), **given}
     model = loading.describe(given["model"], EMBEDDED_FOLDER)
     corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER)
@@ -83,14 +80,14 @@ def make_sweep(
     grid = grid_of(table, given)
     plain = {k: v for k, v in given.items() if k != "epsilon"}
     common = {**plain, "defense": grid.settings()}
-    plans = [make_plan({**common, "seed": seed}, corpus, model) for seed in grid.seeds]
+    plans = [resolve_on({**common, "seed": seed}, corpus, model) for seed in grid.seeds]
     return Sweep(grid, tuple(plans))
 
 
-def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: Report) -> Results:
+def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
     """Runs or resumes a sweep in its folder and writes results.json and the reports."""
     began = time.monotonic()
-    for plan in sweep.plans:  # what cannot be run is said before anything is trained
+    for plan in sweep.plans:  # bad input is refused before anything is trained
         prepare(plan, folder.stages)
     with folder.alone(), folder.marked(sweep.document):
         with folder.held(sweep.document):
@@ -103,7 +100,7 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: Report) -
 
 
 def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
-    """The run folder of one seed: its own ledger and results; its stages are the sweep's."""
+    """Makes the run folder of one seed: its own ledger and results; the sweep's stages."""
     folder = RunFolder(sweep.path / "seeds" / str(plan.seed), plan.hash)
     folder.path.mkdir(parents=True, exist_ok=True)
     if not (folder.stages.is_symlink() or folder.stages.exists()):
@@ -111,22 +108,22 @@ def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
     return folder
 
 
-def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: Report) -> Results:
-    kept = finished(folder)
-    if kept is not None:
+def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
+    finished = finished_results(folder)
+    if finished is not None:
         report(f"seed {plan.seed}: finished", 1.0)
-        return kept
+        return finished
 
-    def told(label: str, share: float) -> None:
+    def of_seed(label: str, share: float) -> None:
         report(f"seed {plan.seed}: {label}", share)
 
-    running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, told)
+    running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, of_seed)
     return load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
 
 
-def finished(folder: RunFolder) -> Results | None:
-    """The results of a seed that was finished with these versions; None where it was not."""
-    manifest = manifest_of(folder.path) or {}
+def finished_results(folder: RunFolder) -> Results | None:
+    """Loads the results of a seed that these versions finished; None where none did."""
+    manifest = run_record(folder.path) or {}
     if (manifest.get("status"), manifest.get("hash")) != ("complete", folder.plan_hash):
         return None
     with contextlib.suppress(UsageError):
@@ -141,7 +138,7 @@ def _versions() -> dict[str, str]:
 
 
 def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
-    """One document of all seeds: their releases, and what they say together."""
+    """Joins all seeds in one document: their releases, and what they show together."""
     first = runs[0]
     releases = [release for run in runs for release in run.releases]
     grouped = cells(releases)
@@ -170,7 +167,7 @@ def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
 
 
 def describe(sweep: Sweep, folder: RunFolder) -> str:
-    """The grid, and the trainings it needs: asked for, shared, there already."""
+    """Describes the grid and the trainings it needs: wanted, shared, finished."""
     prepared = [prepare(plan, folder.stages) for plan in sweep.plans]
     plan = sweep.plans[0]
     lines = [
@@ -189,11 +186,11 @@ def describe(sweep: Sweep, folder: RunFolder) -> str:
 
 
 def _trainings(prepared: list[Prepared]) -> list[str]:
-    asked = [task for p in prepared for task in p.trainings for task in (task, *task.needed)]
-    distinct = {task.path for task in asked if not task.idle}
+    wanted = [task for p in prepared for task in p.trainings for task in (task, *task.all_earlier)]
+    distinct = {task.path for task in wanted if not task.idle}
     there = sum(path.exists() for path in distinct)
-    repeated = len([task for task in asked if not task.idle]) - len(distinct)
+    repeated = len([task for task in wanted if not task.idle]) - len(distinct)
     return [
-        f"trainings: {len(distinct)} in all; {repeated} more are asked for and shared; "
-        f"{there} are there already"
+        f"trainings: {len(distinct)} in all; {repeated} more are wanted and shared; "
+        f"{there} are finished already"
     ]

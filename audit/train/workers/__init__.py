@@ -1,0 +1,1 @@
+"""Where tasks are trained: one place a file."""

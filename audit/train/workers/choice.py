@@ -1,4 +1,4 @@
-"""Chooses where tasks are trained, from what `--workers` says."""
+"""Chooses the workers that `--workers` names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from audit.train.workers.ray import cluster, here
 from audit.train.workers.serial import Serial
 
 
-def opened(workers: int | str) -> contextlib.AbstractContextManager[Workers]:
-    """The place that `parsed` names. Raises UsageError where a cluster cannot be reached."""
+def open_workers(workers: int | str) -> contextlib.AbstractContextManager[Workers]:
+    """Opens workers: a number of processes, or Ray. Raises UsageError without a cluster."""
     if isinstance(workers, str):
         return here() if workers == RAY else cluster(workers)
     count = workers or os.cpu_count() or 1

@@ -1,22 +1,22 @@
-"""What a place is where tasks are trained: one place a file. The place does not change a result."""
+"""The interface of workers, which train tasks; the choice of workers changes no result."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from audit.core.progress import StepProgress
 from audit.train.task import Task
 
-Report = Callable[[str, float], None]  # label, share done from 0 to 1
-Train = Callable[[Task, Report], None]  # trains one task and keeps its weights at task.path
+Train = Callable[[Task, StepProgress], None]  # trains one task and writes task.path
 
 
 class Workers(ABC):
-    """A place where tasks are trained, open for as long as its context."""
+    """Trains tasks in some place, as long as its context is open."""
 
     @abstractmethod
-    def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
-        """Trains tasks of which none needs another, begun in their order.
+    def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
+        """Trains independent tasks, started in this order.
 
-        Each is kept as soon as it is finished, so that a killed run loses only those in flight.
+        The weights of each are written as soon as it ends: a killed run loses only tasks in flight.
         """

@@ -1,6 +1,6 @@
-"""Tasks in processes of this machine, started when the first task needs them.
+"""Trains tasks in processes of this machine, started with the first task.
 
-On a GPU they share it: a small model leaves most of a GPU waiting for the process that feeds it.
+They share a GPU, because one process with a small model leaves most of it idle.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from typing import Any
 
 import torch
 
+from audit.core.progress import StepProgress
 from audit.train.task import Task
-from audit.train.workers.place import Report, Train, Workers
+from audit.train.workers.place import Train, Workers
 
 _ALL = 1 << 30
-_CONTEXT = 1 << 30  # bytes that CUDA takes of a GPU for a process, generously
+_CONTEXT = 1 << 30  # bytes, an upper estimate of what CUDA uses per process
 
 
 @dataclass(frozen=True)
 class Pool(Workers):
-    """Processes that load the public model once each, and what they report through."""
+    """Processes that load the public model once each, and the queue of their progress."""
 
     executor: ProcessPoolExecutor
     reports: SimpleQueue[tuple[str, float]]
 
-    def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
-        at_once = min(len(tasks), held_by_the_gpu(tasks) if tasks[0].device == "cuda" else _ALL)
-        if at_once == 1:  # nothing to share
+    def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
+        at_once = min(len(tasks), fitting_on_the_gpu(tasks) if tasks[0].device == "cuda" else _ALL)
+        if at_once == 1:  # no process is needed
             for task in tasks:
                 train(task, report)
             return
@@ -53,12 +54,11 @@ class Pool(Workers):
                 future.result()
 
 
-def held_by_the_gpu(tasks: Sequence[Task]) -> int:
-    """How many of these tasks the free memory of the GPU holds at once; at least one.
+def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
+    """Estimates how many of these tasks fit into the GPU's free memory at once; at least one.
 
-    A process needs its context, and for its largest model: the public one, the trained one, its
-    gradients and two moments; the logits of a batch three times, and as much again for what is kept
-    of the layers below.
+    A process holds CUDA's context and, for the largest model, five copies (public, trained,
+    gradients, two moments), the logits of a batch three times, and as much for activations.
     """
     free, _ = torch.cuda.mem_get_info()
     largest = max(tasks, key=lambda task: task.base.parameters).base
@@ -69,7 +69,7 @@ def held_by_the_gpu(tasks: Sequence[Task]) -> int:
 
 @contextlib.contextmanager
 def pool(count: int) -> Iterator[Pool]:
-    """At most `count` processes; an error or an interrupt ends them all."""
+    """Starts at most `count` processes; an error or an interrupt ends them all."""
     context = get_context("spawn")
     queue: Any = context.SimpleQueue()
     executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
@@ -95,7 +95,7 @@ def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """A killed run leaves no worker behind."""
+    """Ends this worker when its parent has ended, also by a kill."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -1,8 +1,8 @@
-"""Tasks on Ray: on this machine, or on a cluster that shares no disk with it.
+"""Trains tasks on Ray: on this machine, or on a cluster that shares no disk with it.
 
-A task takes the public model, and the weights that it starts from or asks, out of Ray's object
+A task reads the public model, and the weights that it starts from or queries, from Ray's object
 store; its own weights come back as bytes. A task whose worker is lost is trained again. Workers
-need the versions of audit, torch and transformers that this process has.
+need the same versions of audit, torch and transformers as this process.
 """
 
 from __future__ import annotations
@@ -25,38 +25,39 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError
-from audit.train.workers.place import Report, Train, Workers
+from audit.core.progress import StepProgress
+from audit.train.workers.place import Train, Workers
 
 if TYPE_CHECKING:
     from audit.core.model import ModelFolder
     from audit.train.task import Task
 
 RETRIES = 3  # how many workers a task may lose
-CONNECTIONS = 3  # how often it is tried to connect to a cluster
+CONNECTIONS = 3  # attempts to connect to a cluster
 REACHED_IN = 10.0  # seconds in which a cluster must accept a connection
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 
 
 @dataclass(frozen=True)
 class Ray(Workers):
-    """Ray, connected.
+    """A connection to Ray.
 
-    scratch: where its workers write; None: in temporary folders of their own, which a worker that
-        is killed leaves behind.
+    scratch: the folder that its workers write to; None: temporary folders, which a killed worker
+        leaves behind.
     """
 
     scratch: Path | None = None
 
-    def train(self, train: Train, tasks: Sequence[Task], report: Report) -> None:
+    def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
         import ray
 
         model = cache(lambda base: ray.put(_files(base)))
         weights = cache(lambda path: ray.put(path.read_bytes()))
-        remote = ray.remote(_trained_there).options(**_needs(tasks[0]), max_retries=RETRIES)
+        remote = ray.remote(_train_remotely).options(**_needs(tasks[0]), max_retries=RETRIES)
         waiting: dict[Any, Task] = {}
         try:
             for task in tasks:
-                # inside a list a reference is sent, and not what it refers to
+                # inside a list, Ray sends the reference itself, not the object
                 sources = [(path.name, weights(path)) for path in task.sources]
                 sent = remote.remote(train, task, [model(task.base)], sources, self.scratch)
                 waiting[sent] = task
@@ -70,19 +71,19 @@ class Ray(Workers):
 
 @contextlib.contextmanager
 def here() -> Iterator[Ray]:
-    """A Ray of this machine's own; one that runs already in this process is used and left.
+    """Starts Ray on this machine; one that this process runs already is used and left running.
 
-    What is in flight ends with the connection, or goes on where that is not ours to end: Ray 2.60
-    can abort this process where a running task is cancelled.
+    Tasks in flight end with a Ray started here, and go on otherwise. They are not cancelled: Ray
+    2.60 can abort this process when a running task is cancelled.
     """
     _be_quiet()
-    _ask_for_a_token()
+    _require_a_token()
     import ray
 
     if ray.is_initialized():
         yield Ray()
         return
-    # Ray opens its folder to everybody; in $TMPDIR the path of its sockets can get too long
+    # Ray's folder is readable by all users; under $TMPDIR its socket paths can get too long
     private = Path(mkdtemp(prefix="audit-", dir="/tmp"))
     try:
         ray.init(
@@ -99,18 +100,18 @@ def here() -> Iterator[Ray]:
 
 @contextlib.contextmanager
 def cluster(address: str) -> Iterator[Ray]:
-    """A cluster's Ray, by way of its client server, ray://HOST:PORT. Raises UsageError."""
+    """Connects to a cluster through its client server, ray://HOST:PORT. Raises UsageError."""
     _be_quiet()
     import ray
 
     try:
         _check_listening(address)
-        with warnings.catch_warnings(action="ignore"):  # Ray warns of what it then raises
+        with warnings.catch_warnings(action="ignore"):  # Ray warns of errors that it then raises
             _connect(address)
-    except Exception as error:  # whatever Ray raises, and nothing is trained yet
+    except Exception as error:  # Ray raises errors of any class; nothing is trained yet
         raise UsageError(
-            f"--workers {address}: the cluster cannot be reached ({_reason(error)}); see that its "
-            "client server runs there, and that RAY_AUTH_MODE and RAY_AUTH_TOKEN are the cluster's"
+            f"--workers {address}: the cluster cannot be reached ({_reason(error)}); check that "
+            "its client server runs, and that RAY_AUTH_MODE and RAY_AUTH_TOKEN are the cluster's"
         ) from None
     try:
         yield Ray()
@@ -119,8 +120,8 @@ def cluster(address: str) -> Iterator[Ray]:
 
 
 def _connect(address: str) -> None:
-    """Every connection has a server process of its own on the cluster, which may die at its birth;
-    the next connection gets another."""
+    """Connects, with retries: the cluster starts a server process for each connection, which may
+    fail to start."""
     import ray
 
     for left in reversed(range(CONNECTIONS)):
@@ -134,26 +135,26 @@ def _connect(address: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line: what Ray says, and of a traceback from its server also the last line."""
-    said = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(dict.fromkeys([*said[:1], *said[-1:]])) or type(error).__name__
+    """Shortens an error to one line: its first and, of a traceback from the server, its last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(dict.fromkeys([*lines[:1], *lines[-1:]])) or type(error).__name__
 
 
 def _be_quiet() -> None:
-    """No usage statistics, and no warning of what Ray will do to CUDA_VISIBLE_DEVICES one day."""
+    """Switches off usage statistics and a warning about CUDA_VISIBLE_DEVICES in later versions."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 
-def _ask_for_a_token() -> None:
-    """Ray listens on every interface: without a token, any neighbour could run code here."""
-    if "ray" not in sys.modules:  # it reads these when it is imported
+def _require_a_token() -> None:
+    """Makes Ray require a token: it listens on every interface, and runs code for any client."""
+    if "ray" not in sys.modules:  # these are read on import
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def _remove(folder: Path) -> None:
-    """Ray's processes outlive its shutdown for a moment, and write."""
+    """Removes a folder, with retries: Ray's processes write for a moment after its shutdown."""
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -162,13 +163,13 @@ def _remove(folder: Path) -> None:
 
 
 def _check_listening(address: str) -> None:
-    """Ray's own attempts take minutes where nobody listens."""
+    """Raises OSError where nothing listens; Ray's own attempts would take minutes."""
     place = urlsplit(address)
     socket.create_connection((place.hostname, place.port), timeout=REACHED_IN).close()
 
 
 def _needs(task: Task) -> dict[str, float]:
-    """Cores and GPUs of a task; as many cores as the largest machine has are always enough."""
+    """Lists the cores and GPUs of a task; no more cores than the largest machine has."""
     import ray
 
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -180,7 +181,7 @@ def _needs(task: Task) -> dict[str, float]:
 
 
 def _files(base: ModelFolder) -> dict[str, bytes]:
-    """A model folder: what loading reads, by name."""
+    """Reads the files of a model folder that loading needs, by name."""
     paths = [path for pattern in MODEL_FILES for path in base.path.glob(pattern)]
     return {path.name: path.read_bytes() for path in paths}
 
@@ -194,14 +195,14 @@ def _keep(path: Path, weights: bytes) -> None:
 # --- on a worker
 
 
-def _trained_there(
+def _train_remotely(
     train: Train,
     task: Task,
     model: Sequence[Any],
     sources: Sequence[tuple[str, Any]],
     scratch: Path | None,
 ) -> bytes:
-    """The weights of a task, trained where this runs; nothing is left there."""
+    """Trains a task on this worker and gives its weights; nothing is left on its disk."""
     import ray
 
     with TemporaryDirectory(prefix="audit-", dir=scratch) as private:
@@ -215,7 +216,7 @@ def _trained_there(
         there = replace(task, base=replace(task.base, path=base), stages=stages)
         if there.key != task.key:
             raise UsageError(
-                "a Ray worker has another audit, torch or transformers; install the same"
+                "a Ray worker has another version of audit, torch or transformers; install the same"
             )
         train(there, lambda label, share: None)
         return there.path.read_bytes()

@@ -1,0 +1,8 @@
+"""How long-running work reports how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+StepProgress = Callable[[str, float], None]  # label of the step, share done from 0 to 1
+ShareDone = Callable[[float], None]  # share done of one training, from 0 to 1

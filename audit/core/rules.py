@@ -1,0 +1,63 @@
+"""Rules for parameters, written beside the field: `k: Annotated[int, at_least(2)] = 8`."""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from audit.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must be. words: the end of the sentence "it must be …"."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def at_least(least: float) -> Rule:
+    """Accepts numbers from `least` on."""
+    return Rule(f"at least {least}", lambda value: value >= least)
+
+
+def one_of(*choices: str) -> Rule:
+    """Accepts these words."""
+    return Rule(" or ".join(choices), choices.__contains__)
+
+
+POSITIVE = Rule("above 0 and finite", lambda value: 0 < value < math.inf)
+NOT_NEGATIVE = Rule("at least 0 and finite", lambda value: 0 <= value < math.inf)
+SHARE = Rule("above 0 and at most 1", lambda value: 0 < value <= 1)
+PROBABILITY = Rule("above 0 and below 1", lambda value: 0 < value < 1)
+VISIBLE = Rule("a word or sign that can be seen, such as _", lambda value: bool(value.strip()))
+
+
+def check_fields(name: str, settings: Any) -> None:
+    """Raises UsageError for the first field that breaks its rule; None breaks none."""
+    cls: Any = type(settings)
+    for key, rule in rules_of(cls):
+        value = getattr(settings, key)
+        if value is not None and not rule.holds(value):
+            raise broken(name, key, value, rule.words)
+
+
+def broken(name: str, key: str, value: object, words: str) -> UsageError:
+    """The error for a parameter out of range, on one line."""
+    shown = value if str(value).strip() else "empty"
+    return UsageError(f"{name}: {key} is {shown}; it must be {words}")
+
+
+@cache
+def rules_of(cls: type) -> tuple[tuple[str, Rule], ...]:
+    """(field, rule) for each annotated rule of a class, in the order of its fields."""
+    return tuple(
+        (key, rule)
+        for key, hint in typing.get_type_hints(cls, include_extras=True).items()
+        for rule in getattr(hint, "__metadata__", ())
+        if isinstance(rule, Rule)
+    )

@@ -1,0 +1,46 @@
+"""The fixed words by which results are compared, as results.json writes them.
+
+Their repr is that of the plain string, so digests of reprs do not depend on these classes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """What a guarantee protects, or what one coin decides."""
+
+    __repr__ = str.__repr__
+    ATTRIBUTES = "private attributes of a record"
+    ATTRIBUTES_OF_USER = "private attributes of a user"
+    RECORD = "record"
+    ONE_RECORD = "user of one record"  # comes or goes as a user does, and as a record
+    USER = "user"
+    PART = "part"
+    PHRASE = "phrase"
+
+
+class Relation(StrEnum):
+    """How neighbouring data sets differ in one unit."""
+
+    __repr__ = str.__repr__
+    ADD_OR_REMOVE = "add_or_remove"
+    REPLACE = "replace"
+    REMOVED = "removed"
+    EMPTIED = "emptied"
+
+
+class Verdict(StrEnum):
+    """What a finding says about the claim."""
+
+    __repr__ = str.__repr__
+    REFUTED = "refuted"
+    CONSISTENT = "consistent"
+    SILENT = "silent"
+    INCONCLUSIVE = "inconclusive"
+    NOT_COMPARABLE = "not comparable"
+    NOT_MEASURED = "not measured"
+
+
+LEAKS = (Verdict.REFUTED, Verdict.CONSISTENT, Verdict.NOT_COMPARABLE)  # something leaked

@@ -1,0 +1,66 @@
+"""Builds the defenses and attacks that a plan names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from audit.core.attack import Attack
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.plan.plan import Chosen
+from audit.plugins import registry
+
+
+def defenses(
+    texts: Sequence[str], epsilon: float | None, delta: float | None
+) -> tuple[Chosen, ...]:
+    """Builds what `--defense` names. epsilon, delta: of every one that has them. UsageError."""
+    if not texts:
+        raise UsageError("no defense is named; add --defense NAME, or --defense all")
+    if epsilon is not None and not 0 < epsilon < math.inf:
+        raise UsageError(f"epsilon is {epsilon}; it must be above 0 and finite")
+    texts = _all(texts, "defenses")
+    given = {"epsilon": epsilon, "delta": delta}
+    extra = {name: float(value) for name, value in given.items() if value is not None}
+    built = [registry.build("defenses", text, Defense, extra) for text in texts]  # type: ignore[type-abstract]
+    if epsilon is not None and not any(hasattr(d, "epsilon") for _, d in built):
+        names = ", ".join(name for name, _ in built)
+        raise UsageError(f"--epsilon was given, but no requested defense has one ({names})")
+    return _once([Chosen(name, defense) for name, defense in built], "defense")
+
+
+def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Chosen, ...]:
+    """Adds the references that are not named already."""
+    missing = [name for name in names if all(one.name != name for one in chosen)]
+    built = [registry.build("defenses", name, Defense, {}) for name in missing]  # type: ignore[type-abstract]
+    return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in built))
+
+
+def attacks(texts: Sequence[str]) -> tuple[Chosen, ...]:
+    """Builds what `--attack` names. Raises UsageError."""
+    if not texts:
+        raise UsageError("no attack is named; add --attack NAME, or --attack all")
+    texts = _all(texts, "attacks")
+    built = [registry.build("attacks", text, Attack, {}) for text in texts]  # type: ignore[type-abstract]
+    return _once([Chosen(name, attack) for name, attack in built], "attack")
+
+
+def _all(texts: Sequence[str], kind: str) -> Sequence[str]:
+    """Replaces `all` by every plugin that is not named; an external model is always named."""
+    if "all" not in texts:
+        return texts
+    named = [text for text in texts if text != "all"]
+    have = {text.partition(":")[0].strip() for text in named}
+    more = [name for name in registry.names(kind) if name not in have]
+    if kind == "defenses":
+        more = [n for n in more if not registry.plugin(kind, n, Defense).external]  # type: ignore[type-abstract]
+    return [*named, *more]
+
+
+def _once(chosen: Sequence[Chosen], kind: str) -> tuple[Chosen, ...]:
+    labels = [c.label for c in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UsageError(f"{kind} {label} is named twice; once is enough")
+    return tuple(chosen)

@@ -1,0 +1,213 @@
+"""Loads the material for auditing an external model, one that was trained elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audit.canaries import manifest as manifests
+from audit.canaries.manifest import Manifest
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.corpora import loading as corpora
+from audit.models import external_model
+from audit.models.endpoint.http import address, address_of, is_url
+from audit.models.endpoint.session import MARGIN
+from audit.models.loading import describe, hash_of
+from audit.plan.material import REFERENCES, Material
+from audit.plan.plan import Chosen, by_name
+from audit.plan.source import External, PlantedElsewhere, Served
+from audit.plugins import registry
+
+
+def is_wanted(settings: Mapping[str, Any]) -> bool:
+    """Tells whether an external model is to be audited.
+
+    Raises UsageError where `secrets` is given and no defense audits an external model.
+    """
+    names = [text.partition(":")[0].strip() for text in settings["defense"] if text != "all"]
+    wanted = any(registry.plugin("defenses", n, Defense).external for n in names)  # type: ignore[type-abstract]
+    if "secrets" in settings and not wanted:
+        raise UsageError(
+            f"--secrets {settings['secrets']}: is for a model trained elsewhere; use --defense "
+            "as_is"
+        )
+    return wanted
+
+
+def material(settings: Mapping[str, Any], embedded: Path) -> Material:
+    """Reads manifest, corpus and model. Raises UsageError for what cannot be audited."""
+    if "secrets" not in settings:
+        raise UsageError(
+            "as_is: an external model is audited against what was planted into its data; give "
+            "--secrets MANIFEST.json, which `audit plant` writes"
+        )
+    if "model" not in settings:
+        raise UsageError("as_is: give the external model with --model DIR")
+    manifest = manifests.read(Path(settings["secrets"]))
+    corpus = _corpus(settings, manifest, embedded)
+    base = _one(settings, "base") or external_model.named_base(Path(settings["model"]))
+    is_remote = is_url(settings["model"])
+    audited = (_served if is_remote else _folder)(settings, base, embedded)
+    training = _one(settings, "training")
+    external = External(
+        name=by_name(audited.address),
+        sha256=audited.sha256,
+        base_known=base is not None,
+        training=None if training is None else Path(training),
+        training_sha256=None if training is None else _content(Path(training)),
+        served=_service(settings) if is_remote else None,
+    )
+    return _Elsewhere(
+        corpus=corpus,
+        model=audited.read_with,
+        source=PlantedElsewhere(manifest, external),
+        references=_references(settings, base, corpus),
+        users=manifest.population.users,
+        audited=audited,
+        base=base,
+    )
+
+
+def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> Corpus:
+    """The planted corpus; without one, an empty one that bears its name."""
+    if "corpus" not in settings:
+        return Corpus(manifest.name, (), public_size=manifest.population)
+    corpus = corpora.load_planted(settings["corpus"], embedded)
+    whole = "\0".join(record.text for record in corpus.records)  # records may be joined
+    planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
+    if planted and not any(secret.text in whole for secret in planted):
+        raise UsageError(
+            f"{settings['corpus']}: holds none of the canaries of {settings['secrets']}; give the "
+            "corpus that `audit plant` wrote together with this manifest"
+        )
+    return dataclasses.replace(corpus, public_size=manifest.population)
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """The model under audit. address: its folder, or where it is served. read_with: the model whose
+    tokenizer reads its texts: its base, or itself."""
+
+    address: str
+    sha256: str
+    read_with: ModelFolder
+    served: str | None = None
+
+
+def _one(settings: Mapping[str, Any], field: str) -> Any:
+    """Returns the one value that all defenses of the external model give a field."""
+    values = {getattr(one, field, None) for one in _built(settings) if one.external} - {None}
+    if len(values) > 1:
+        raise UsageError(f"as_is: one run has one {field}; these are {', '.join(map(str, values))}")
+    return next(iter(values), None)
+
+
+def _built(settings: Mapping[str, Any]) -> list[Any]:
+    """The defenses that are requested by name."""
+    return [
+        registry.build("defenses", text, Defense, {})[1]  # type: ignore[type-abstract]
+        for text in settings["defense"]
+        if text != "all"
+    ]
+
+
+def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
+    for field in ("tokenizer", "served"):
+        if _one(settings, field) is not None:
+            raise UsageError(
+                f"as_is: {field} is for a model behind a URL; --model is a folder, so leave it out"
+            )
+    audited = external_model.describe_external(settings["model"], base, embedded)
+    model = describe(base, embedded) if base else audited
+    return _Audited(settings["model"], audited.sha256, model)
+
+
+def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
+    """Describes a model behind a URL without asking it: its hash is of its name alone."""
+    url, name = address(settings["model"]), _one(settings, "served")
+    tokenizer, context = _one(settings, "tokenizer"), _one(settings, "context")
+    if context is None:
+        raise UsageError(f"{url}: only as_is audits a model behind a URL; give a folder")
+    if (base is None) == (tokenizer is None):
+        raise UsageError(
+            "as_is: a served model is read with the tokenizer of its base (as_is:base=DIR) or, "
+            "where that is unknown, one of its own (as_is:tokenizer=DIR); give one of the two"
+        )
+    if base is not None:
+        model = describe(base, embedded)
+        reads = min(model.max_length, context) - MARGIN
+        model = dataclasses.replace(model, max_length=reads)
+    else:
+        model = external_model.tokenizer_only(tokenizer, context - MARGIN)
+    return _Audited(address_of(url, name), hash_of([], f"served as {name or ''}"), model, name)
+
+
+def _references(settings: Mapping[str, Any], base: str | None, corpus: Corpus) -> tuple[str, ...]:
+    """`public` needs the base, and `none`, which is trained here, also the corpus."""
+    if not base or not settings.get("references", True):
+        return ()
+    return tuple(name for name in REFERENCES if name == "public" or corpus.of("private"))
+
+
+@dataclass(frozen=True)
+class _Elsewhere(Material):
+    audited: _Audited
+    base: str | None
+
+    def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
+        for one in defenses:
+            self._check_trainable(one)
+        for attack in attacks:
+            if attack.plugin.shadows:
+                raise UsageError(
+                    f"{attack.label}: shadow models would have to be trained elsewhere too; give "
+                    "shadows=0"
+                )
+        return tuple(self._filled(one) for one in defenses)
+
+    def _filled(self, one: Chosen) -> Chosen:
+        """A defense that audits an external model learns which one."""
+        if not one.plugin.external:
+            return one
+        assert isinstance(self.source, PlantedElsewhere)
+        external = self.source.external
+        values = {
+            "model": self.audited.address,
+            "base": self.base,
+            "sha256": external.sha256,
+            "training": None if external.training is None else str(external.training),
+        }
+        if external.training is not None:
+            values["training_sha256"] = external.training_sha256
+        if self.audited.served:
+            values["served"] = self.audited.served
+        return dataclasses.replace(one, plugin=dataclasses.replace(one.plugin, **values))
+
+    def _check_trainable(self, one: Chosen) -> None:
+        untrained = one.name == "public" and (self.base or self.source.served is None)
+        if one.plugin.external or untrained:
+            return
+        if not self.base or not self.corpus.of("private"):
+            raise UsageError(
+                f"{one.name}: can be trained beside an external model only with its base "
+                "(as_is:base=DIR) and the planted corpus (--corpus)"
+            )
+
+
+def _service(settings: Mapping[str, Any]) -> Served:
+    """How many of the requested defenses ask the endpoint, and how fast the first one does."""
+    asking = [one for one in _built(settings) if one.external]
+    return Served(len(asking), asking[0].rate)
+
+
+def _content(path: Path) -> str:
+    try:
+        return hash_of([path])
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None

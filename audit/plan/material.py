@@ -1,0 +1,30 @@
+"""What a plan is resolved on: the loaded corpus and model, and where secrets were planted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.core.corpus import Corpus
+from audit.core.model import ModelFolder
+from audit.plan.plan import Chosen
+from audit.plan.source import Source
+
+REFERENCES = ("none", "public")
+
+
+@dataclass(frozen=True)
+class Material(ABC):
+    """references: the controls that can run beside the requested defenses.
+    users: N of the default δ."""
+
+    corpus: Corpus
+    model: ModelFolder
+    source: Source
+    references: tuple[str, ...]
+    users: int
+
+    @abstractmethod
+    def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
+        """Completes the defenses for this material. Raises UsageError for what it cannot serve."""

@@ -1,0 +1,177 @@
+"""Resolves settings to a plan: corpus, model and manifest are read, every default is fixed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+import torch
+
+from audit import policies
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.model import ModelFolder
+from audit.core.secret import Planting
+from audit.corpora import loading as corpora
+from audit.models import loading
+from audit.models.training.fine_tuning import Recipe
+from audit.plan import choices, external
+from audit.plan.material import REFERENCES, Material
+from audit.plan.plan import Chosen, Plan
+from audit.plan.source import PlantedHere
+from audit.plugins import registry
+
+DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
+
+
+def resolve(settings: Mapping[str, Any]) -> Plan:
+    """Resolves the settings of a run, as `audit.plan.settings.gather` gives them.
+
+    Raises UsageError for what cannot be run.
+    """
+    wanted = {"defense": (), "attack": (), **settings}
+    if external.is_wanted(wanted):
+        return _plan(wanted, external.material(wanted, EMBEDDED_FOLDER))
+    wanted = {**DEFAULTS, **wanted}
+    model = loading.describe(wanted["model"], EMBEDDED_FOLDER)
+    return resolve_on(wanted, corpora.load(wanted["corpus"], EMBEDDED_FOLDER), model)
+
+
+def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
+    """Resolves settings for a corpus and a model that are read already. Raises UsageError."""
+    planting = _table(Planting, settings.get("planting", {}), _default_planting(corpus))
+    references = REFERENCES if settings.get("references", True) else ()
+    users = len(corpus.users("private"))
+    return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users))
+
+
+@dataclass(frozen=True)
+class _Here(Material):
+    def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
+        for chosen in defenses:
+            if chosen.plugin.external:
+                raise UsageError(
+                    f"{chosen.name}: audits one external model, by `audit run --defense "
+                    f"{chosen.name} --model MODEL --secrets MANIFEST`; it has no place in a sweep"
+                )
+        return tuple(defenses)
+
+
+def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
+    corpus, model = material.corpus, material.model
+    delta = settings.get("delta")
+    if delta is not None and not 0 <= delta < 1:
+        raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
+    defenses = choices.with_references(
+        choices.defenses(settings["defense"], settings.get("epsilon"), delta), material.references
+    )
+    attacks = choices.attacks(settings["attack"])
+    for name in ("utility_tokens", "threads"):
+        if settings.get(name, 1) < 1:
+            raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
+    training = _table(Recipe, settings.get("training", {}), default_recipe(model))
+    if training.max_length > model.max_length:
+        raise UsageError(
+            f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
+        )
+    plan = Plan(
+        defenses=material.accept(defenses, attacks),
+        attacks=attacks,
+        corpus=corpus,
+        model=model,
+        seed=settings.get("seed", 0),
+        delta=1 / (10 * material.users) if delta is None else delta,
+        policy=policies.named(settings.get("policy", "digits")),
+        device=_device(settings.get("device", "auto")),
+        references=bool(material.references),
+        utility_tokens=settings.get("utility_tokens", 1024),
+        threads=settings.get("threads", 1),
+        source=material.source,
+        training=training,
+    )
+    return dataclasses.replace(plan, command=_command(plan, settings, material))
+
+
+def _command(plan: Plan, settings: Mapping[str, Any], material: Material) -> str:
+    """The command that runs a plan again, with names in place of paths."""
+    words = ["audit run"]
+    words += [f"--defense {one.label}" for one in plan.defenses if not one.reference]
+    words += [f"--attack {one.label}" for one in plan.attacks]
+    if plan.corpus.records and not plan.corpus.embedded:
+        words.append(f"--corpus {plan.corpus.name}")
+    if plan.source.model:
+        words.append(f"--model {plan.source.model['name']} --secrets MANIFEST.json")
+    elif not plan.model.embedded:
+        words.append(f"--model {plan.model.name}")
+    if plan.delta != 1 / (10 * material.users):
+        words.append(f"--delta {plan.delta}")
+    if plan.device != _device("auto"):
+        words.append(f"--device {plan.device}")
+    if plan.policy != policies.named("digits"):
+        words.append(f"--policy {plan.policy.label}")
+    tables = ("planting", "training", "utility_tokens", "threads")
+    if any(settings.get(name) for name in tables) and _differs(plan):
+        words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
+    words.append(f"--seed {plan.seed}")
+    if not plan.references:
+        words.append("--no-references")
+    return " ".join(words)
+
+
+def _differs(plan: Plan) -> bool:
+    """Whether what only a plan file can set differs from its default."""
+    here = plan.source.document["planting"]
+    return (
+        (here is not None and here != dataclasses.asdict(_default_planting(plan.corpus)))
+        or plan.training != default_recipe(plan.model)
+        or (plan.utility_tokens, plan.threads) != (1024, 1)
+    )
+
+
+def _device(name: str) -> str:
+    if name not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"device is {name!r}; it can be auto, cpu or cuda")
+    if name == "cpu":
+        return name
+    if torch.cuda.is_available():
+        return "cuda"
+    if name == "cuda":
+        raise UsageError("device is cuda, but torch sees no CUDA device here; use --device cpu")
+    return "cpu"
+
+
+def _default_planting(corpus: Corpus) -> Planting:
+    """All private users of the embedded corpus, else min(100, a fifth of them), at least two."""
+    private = len(corpus.users("private"))
+    if private < 2:
+        raise UsageError(f"corpus {corpus.name}: {private} private user; coins need at least 2")
+    own = max(2, min(100, private // 5))
+    return Planting(users=private if corpus.embedded else own)
+
+
+def default_recipe(model: ModelFolder) -> Recipe:
+    """Chooses the recipe: tuned for the embedded models, usual values otherwise."""
+    if model.embedded:
+        return Recipe(
+            epochs=24, learning_rate=1.5e-3, batch_tokens=128, max_length=model.max_length
+        )
+    if model.kind == "lstm":  # from scratch, which takes longer
+        return Recipe(epochs=20, learning_rate=1e-2, batch_tokens=1024, max_length=model.max_length)
+    rate = 1e-3 if model.parameters < 10_000_000 else 1e-4
+    return Recipe(epochs=3, learning_rate=rate, batch_tokens=2048, max_length=model.max_length)
+
+
+def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
+    """A dataclass from a plan file's table over a default. Raises UsageError for unknown keys."""
+    hints = get_type_hints(cls)
+    name = cls.__name__.lower().replace("recipe", "training")
+    values = {}
+    for key, value in table.items():
+        if key not in hints:
+            raise UsageError(f"{name}: unknown key {key!r}{did_you_mean(key, list(hints))}")
+        text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+        values[key] = registry.convert(text, hints[key], f"{name}: {key}")
+    return dataclasses.replace(default, **values)

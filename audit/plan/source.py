@@ -1,0 +1,250 @@
+"""Where the secrets of a run come from: planted by the run itself, or before by `audit plant`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from audit.canaries import coverage
+from audit.canaries import manifest as manifests
+from audit.canaries.coverage import Coverage
+from audit.canaries.manifest import Manifest
+from audit.canaries.planting import plant
+from audit.core.corpus import Corpus
+from audit.core.model import TextTokenizer
+from audit.core.secret import Planted, Planting
+from audit.core.terms import Unit
+
+_UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
+
+
+class Source(ABC):
+    """Tells the steps of a run what was planted, and what is known of the training."""
+
+    @property
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Its entries in the plan as results.json shows it."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What one coin decides."""
+
+    @property
+    @abstractmethod
+    def model(self) -> dict[str, str]:
+        """Name and hash of a model that was trained elsewhere; empty where there is none."""
+
+    @property
+    @abstractmethod
+    def base_known(self) -> bool:
+        """Whether the plan's model is a public one that the audited models started from."""
+
+    @property
+    @abstractmethod
+    def served(self) -> Served | None:
+        """How often an endpoint is audited, and how fast; None where none is."""
+
+    @abstractmethod
+    def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
+        """Returns the corpus to train on, the secrets and their coins."""
+
+    @abstractmethod
+    def shadows(self, wanted: int) -> int:
+        """Returns how many of the wanted shadow models can be trained."""
+
+    @abstractmethod
+    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
+        """Returns the corpus as it was before secrets were planted into it."""
+
+    @abstractmethod
+    def size(self, corpus: Corpus) -> dict[str, Any]:
+        """Returns hash, records and users of the corpus, also where it is not here."""
+
+    @abstractmethod
+    def coverage(
+        self, planted: Planted, tokenizer: TextTokenizer, context: int
+    ) -> tuple[Coverage, ...]:
+        """Returns what became of the planted copies on their way into the training, if known."""
+
+    @abstractmethod
+    def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
+        """Returns by kind, as a sentence, what is not known to have reached the training."""
+
+    @abstractmethod
+    def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
+        """Returns what a reader must know about a training that was not seen."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """releases: how many audit one endpoint. rate: requests a second at most; None: no limit."""
+
+    releases: int
+    rate: float | None
+
+
+@dataclass(frozen=True)
+class PlantedHere(Source):
+    """Secrets are planted by this run, and its models are trained here, on everything."""
+
+    planting: Planting
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"planting": asdict(self.planting)}
+
+    @property
+    def unit(self) -> str:
+        return Unit.USER
+
+    @property
+    def model(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def base_known(self) -> bool:
+        return True
+
+    @property
+    def served(self) -> Served | None:
+        return None
+
+    def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
+        return plant(corpus, self.planting, seed, count_tokens)
+
+    def shadows(self, wanted: int) -> int:
+        return wanted
+
+    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
+        return corpus
+
+    def size(self, corpus: Corpus) -> dict[str, Any]:
+        return _size(corpus)
+
+    def coverage(
+        self, planted: Planted, tokenizer: TextTokenizer, context: int
+    ) -> tuple[Coverage, ...]:
+        return ()
+
+    def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
+        return {}
+
+    def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class External:
+    """A model that was trained elsewhere.
+
+    base_known: whether the model it started from was named.
+    training: the file that shows what it was trained on; None where nobody gave one.
+    """
+
+    name: str
+    sha256: str
+    base_known: bool
+    training: Path | None = None
+    training_sha256: str | None = None
+    served: Served | None = None
+
+
+@dataclass(frozen=True)
+class PlantedElsewhere(Source):
+    """`audit plant` planted the secrets, and the audited model was trained elsewhere."""
+
+    manifest: Manifest
+    external: External
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "planting": None,
+            "manifest": self.manifest.digest,
+            "finished": self.model,
+            "trained_on": self.external.training_sha256,
+        }
+
+    @property
+    def unit(self) -> str:
+        return self.manifest.unit
+
+    @property
+    def model(self) -> dict[str, str]:
+        return {"name": self.external.name, "sha256": self.external.sha256}
+
+    @property
+    def base_known(self) -> bool:
+        return self.external.base_known
+
+    @property
+    def served(self) -> Served | None:
+        return self.external.served
+
+    def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
+        return self.manifest.planted(corpus)
+
+    def shadows(self, wanted: int) -> int:
+        return 0
+
+    def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
+        owners = planted.coins.present
+        own = tuple(record for record in corpus.records if record.user not in owners)
+        return replace(corpus, records=own)
+
+    def size(self, corpus: Corpus) -> dict[str, Any]:
+        if corpus.records:
+            return _size(corpus)
+        written = self.manifest
+        return {"sha256": written.sha256, "records": written.records, "users": written.users}
+
+    def coverage(
+        self, planted: Planted, tokenizer: TextTokenizer, context: int
+    ) -> tuple[Coverage, ...]:
+        """Reads the training file where one was given, else the corpus, which may lose more."""
+        secrets, coins, file = planted.secrets, planted.coins, self.external.training
+        if file is not None:
+            rows = coverage.of_file(file, tokenizer, context)
+            return coverage.by_kind(rows, secrets, coins, tokenizer)
+        texts = [record.text for record in planted.trained_on]
+        if not texts:
+            return ()
+        rows = coverage.of_texts(texts, tokenizer, context)
+        there = coverage.by_kind(rows, secrets, coins, tokenizer)
+        return tuple(replace(one, where="stand in the corpus") for one in there)
+
+    def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
+        if self.external.training is not None:
+            return {one.kind: one.sentence for one in covered if not one.whole}
+        seen = {one.kind: f"{one.sentence}. " for one in covered}
+        return {kind: f"{seen.get(kind, '')}{_UNSEEN}" for kind in kinds}
+
+    def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
+        lines = [one.sentence for one in covered]
+        if self.external.training is None:
+            lines.append(
+                "whether the canaries reached the training is not known, so silence shows nothing: "
+                "say what was trained on with as_is:training=FILE"
+            )
+        if not self.base_known:
+            lines.append(
+                "no base was named: twins are the only null, and nothing is a positive control"
+            )
+        if corpus.records and manifests.texts_digest(corpus) != self.manifest.texts:
+            lines.append(
+                "the corpus is not, text for text, the one that the canaries were planted into"
+            )
+        return lines
+
+
+def _size(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "sha256": corpus.sha256,
+        "records": len(corpus.records),
+        "users": len(corpus.users()),
+    }

@@ -1,0 +1,122 @@
+"""The section of each attack: all its measures, release beside release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.results import words
+from audit.results.schema import Control, FindingResult, ReleaseResult
+from reports._content import verdicts, wording
+from reports._content.summary import Value, anchor
+from reports._content.table import pieces
+
+MOST_RELEASES = 5
+STRONGER = "†"
+
+Kind = tuple[str, str]  # metric, unit
+
+
+@dataclass(frozen=True)
+class Head:
+    """One release at the top of its column."""
+
+    name: str
+    role: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure of one release with its controls and verdict; empty where it was not taken."""
+
+    measured: Value
+    controls: list[str]
+    verdict: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measure of the attack, over the releases of its matrix."""
+
+    measure: str
+    unit: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A table of as many releases as fit beside each other."""
+
+    caption: str
+    heads: list[Head]
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """All that one attack measured."""
+
+    name: str
+    note: str
+    matrices: list[Matrix]
+
+
+def attacks(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Attack]:
+    """Lists the attacks of a run, each with the audited releases before the references."""
+    order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
+    ran = dict.fromkeys(f.attack for release in releases for f in release.findings)
+    return [_attack(name, releases, names, order) for name in ran]
+
+
+def _attack(
+    attack: str, releases: Sequence[ReleaseResult], names: Sequence[str], order: list[int]
+) -> Attack:
+    tables = {i: _by_kind(attack, releases[i]) for i in order}
+    kinds = dict.fromkeys(kind for i in order for kind in tables[i])
+    title = wording.spelled(attack)
+    pairs = [(kind, finding) for table in tables.values() for kind, finding in table.items()]
+    measured = {kind for kind, finding in pairs if finding.value is not None}
+    matrices = []
+    for suffix, piece in pieces(len(order), MOST_RELEASES):
+        shown = order[piece]
+        heads = [Head(names[i], wording.clip(releases[i].role, 60), anchor(i)) for i in shown]
+        lines = [
+            _line(attack, kind, [_cell(tables[i].get(kind), releases[i]) for i in shown])
+            for kind in kinds
+            if kind in measured
+        ]
+        matrices.append(Matrix(f"{title}, by release{suffix}", heads, lines))
+    notes = []
+    if any(finding.stronger_than_release for _, finding in pairs):
+        notes.append(f"{STRONGER} Read with more than the release gives: no evidence on its claim.")
+    if missing := [wording.metric(attack, kind[0]) for kind in kinds if kind not in measured]:
+        notes.append(f"Not measured on any release: {', '.join(missing)}.")
+    return Attack(title, " ".join(notes), [matrix for matrix in matrices if matrix.lines])
+
+
+def _line(attack: str, kind: Kind, cells: list[Cell]) -> Line:
+    measure, unit = wording.metric(attack, kind[0]), kind[1]
+    named = measure.split(" ")[-1] == unit  # as in "loss AUC"
+    return Line(measure, "" if named else unit, cells)
+
+
+def _by_kind(attack: str, release: ReleaseResult) -> dict[Kind, FindingResult]:
+    return {(f.metric, f.unit): f for f in release.findings if f.attack == attack}
+
+
+def _cell(finding: FindingResult | None, release: ReleaseResult) -> Cell:
+    if finding is None:
+        return Cell(Value("—", ""), [], "", "")
+    text = "" if finding.value is None else words.quantity(finding.value, finding.unit)
+    bounds = words.interval(finding.ci, finding.unit) if text else ""
+    sides = [("twins", finding.control), ("blind", finding.blind)]
+    controls = [_control(word, side, finding.unit) for word, side in sides if side is not None]
+    mark = STRONGER if finding.stronger_than_release else ""
+    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
+    return Cell(Value(text, bounds), controls, verdict, mark)
+
+
+def _control(word: str, control: Control, unit: str) -> str:
+    return f"{word} {words.measured(control.value, control.ci, unit)}"

@@ -1,0 +1,151 @@
+"""Lower bounds on ε beside the claimed ε: what may be concluded from them, and what may not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.core.terms import Verdict
+from audit.results import words
+from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
+from reports._content import verdicts, wording
+from reports._content.summary import anchor, at_least, measurement
+from reports._content.table import Table
+
+NOTE = (
+    "A lower bound limits how private a release can be. It never shows that a release is private, "
+    "so a bound below the claim is no proof of safety. Each bound holds by itself at its "
+    "confidence, for the planted user with all copies; verdicts are adjusted for all tests of a "
+    "release."
+)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Bounds of one release that lead to the same conclusion."""
+
+    conclusion: str
+    tables: list[Table]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The claim of one release and every bound above 0 on its ε, if any."""
+
+    name: str
+    role: str
+    reference: bool
+    anchor: str
+    claim: str
+    count: int
+    grounds: list[Ground]
+
+
+def comparisons(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Comparison]:
+    """Compares claim and bounds of each release that is shown."""
+    return [_comparison(releases[i], names[i], i) for i in shown(releases)]
+
+
+def shown(releases: Sequence[ReleaseResult]) -> list[int]:
+    """Places of the audited releases and of the references with a bound above 0, in that order."""
+    order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
+    audited = [release.findings and not release.reference for release in releases]
+    return [i for i in order if audited[i] or bounded(releases[i])]
+
+
+def bounded(release: ReleaseResult) -> list[tuple[FindingResult, EpsilonLower]]:
+    """The findings that bound ε away from 0, with their bounds."""
+    pairs = [(finding, finding.epsilon_lower) for finding in release.findings]
+    return [(finding, bound) for finding, bound in pairs if bound is not None and bound.value > 0]
+
+
+def _comparison(release: ReleaseResult, name: str, index: int) -> Comparison:
+    guarantee, pairs = release.guarantee, bounded(release)
+    grounds: dict[str, dict[str, list[list[str]]]] = {}
+    for finding, bound in pairs:
+        verdict = verdicts.label(finding.verdict, guarantee.epsilon)
+        row = [measurement(finding), words.number(bound.value), _evidence(bound), verdict]
+        alike = grounds.setdefault(conclusion(guarantee, finding, bound), {})
+        alike.setdefault(f"{name}: lower bounds on ε in nats {_terms(bound)}", []).append(row)
+    head = ["Measure", "ε at least", "Evidence", "Verdict"]
+    return Comparison(
+        name=name,
+        role=wording.clip(release.role, 60),
+        reference=release.reference,
+        anchor=anchor(index),
+        claim=wording.claim(guarantee),
+        count=len(pairs),
+        grounds=[
+            Ground(sentence, [Table(caption, head, rows) for caption, rows in tables.items()])
+            for sentence, tables in grounds.items()
+        ]
+        or [Ground("No attack showed a bound above 0, which is no proof of safety.", [])],
+    )
+
+
+def _terms(bound: EpsilonLower) -> str:
+    scope, level = wording.per_unit(bound.unit, bound.relation), words.share(bound.confidence)
+    return (
+        f"{scope} at δ = {words.number(bound.delta)}, each at {level} confidence, "
+        f"under {_hypothesis(bound)}"
+    )
+
+
+def _hypothesis(bound: EpsilonLower) -> str:
+    return "no hypothesis" if bound.hypothesis == "none" else bound.hypothesis
+
+
+def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> str:
+    """Words what a bound says about a claim; only the verdict decides whether it refutes."""
+    claimed = guarantee.epsilon
+    if finding.verdict == Verdict.REFUTED:
+        return "Refuted: the claim does not allow what was measured."
+    if finding.stronger_than_release:
+        return "Read with more than the release gives: no evidence on the claim, for or against."
+    if claimed is None:
+        return "The claim is unknown: there is nothing to compare the bound with."
+    if math.isinf(claimed):
+        return "Nothing was claimed, so the bound contradicts nothing."
+    unlike = difference(guarantee, bound)
+    if unlike or finding.verdict == Verdict.NOT_COMPARABLE:
+        return f"Not comparable, in either direction. {unlike}".strip()
+    if bound.value > claimed:
+        return "Above the claim, but not once adjusted for all tests: no refutation."
+    return "Below the claim: consistent with it, and no proof of safety."
+
+
+def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
+    """Words why a claim and a bound may not be ranked; empty where they may."""
+    claim = [wording.per_unit(guarantee.unit, guarantee.relation)]
+    if guarantee.alpha is not None:
+        claim.append(f"a Rényi divergence of order {words.number(guarantee.alpha)}")
+    if guarantee.basis != "worst case":
+        claim.append(guarantee.basis)
+    if (guarantee.delta or 0) > bound.delta:
+        claim.append(f"at δ = {words.number(guarantee.delta or 0)}")
+    scope = wording.per_unit(bound.unit, bound.relation)
+    if claim == [scope]:
+        return ""
+    return f"The claim is {', '.join(claim)}; the bound is {scope}, (ε, δ), for the worst case."
+
+
+def explained(bound: EpsilonLower | None) -> str:
+    """Writes a bound with its δ, confidence, hypothesis, method and evidence."""
+    if bound is None:
+        return "no bound"
+    scope = wording.per_unit(bound.unit, bound.relation)
+    least = at_least(bound) if bound.value > 0 else f"nothing above ε = 0 {scope}"
+    return (
+        f"{least} at δ = {words.number(bound.delta)}, {words.share(bound.confidence)} "
+        f"confidence, under {_hypothesis(bound)}, by {_evidence(bound)}"
+    )
+
+
+def _evidence(bound: EpsilonLower) -> str:
+    if bound.method == "one_run":
+        right = f"{words.integer(bound.v)} of {words.integer(bound.r)} guesses right"
+        return f"one run: {right} on {words.integer(bound.m)} coins"
+    rank, space = ("—" if x is None else words.number(x) for x in (bound.rank, bound.space))
+    secrets = words.integer(bound.n)
+    return f"rank: lower median {rank} of {space} candidates, {secrets} secrets"

@@ -1,0 +1,262 @@
+"""The section of one release: its claim, its budget, its utility and its leaks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from audit.results import words
+from audit.results.schema import Control, FindingResult, ReleaseResult, SessionResult
+from reports._content import claims, verdicts, wording
+from reports._content.summary import measurement, tally
+from reports._content.table import Table
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One finding in full."""
+
+    title: str
+    sentence: str
+    verdict: str
+    facts: list[Pair]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All findings of one attack."""
+
+    attack: str
+    tally: str
+    notes: list[Note]
+
+
+@dataclass(frozen=True)
+class Detail:
+    """All that is known of one release."""
+
+    name: str
+    anchor: str
+    role: str
+    reference: bool
+    claim: str
+    theorem: str
+    conditions: list[str]
+    facts: list[Pair]
+    spent: str
+    sessions: Table
+    utility: Table
+    groups: list[Group]
+
+
+def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
+    """Words everything that is known of one release."""
+    return Detail(
+        name=name,
+        anchor=anchor,
+        role=release.role,
+        reference=release.reference,
+        claim=wording.claim(release.guarantee),
+        theorem=release.guarantee.theorem,
+        conditions=release.guarantee.conditions,
+        facts=_facts(release),
+        spent=spent(release),
+        sessions=_sessions(release),
+        utility=_utility(release),
+        groups=_groups(release),
+    )
+
+
+def _groups(release: ReleaseResult) -> list[Group]:
+    by_attack: dict[str, list[Note]] = {}
+    for finding in release.findings:
+        _add(by_attack.setdefault(finding.attack, []), finding, release)
+    return [
+        Group(wording.spelled(attack), tally(release, attack) or notes[0].verdict, notes)
+        for attack, notes in by_attack.items()
+    ]
+
+
+def _add(notes: list[Note], finding: FindingResult, release: ReleaseResult) -> None:
+    """Adds a note; findings that were not measured for one reason share a note."""
+    note = _note(finding, release)
+    for place, earlier in enumerate(notes if finding.value is None else []):
+        if (earlier.sentence, earlier.facts) == (note.sentence, note.facts):
+            title = f"{earlier.title}; {note.title.partition(', ')[2]}"
+            notes[place] = replace(earlier, title=title)
+            return
+    notes.append(note)
+
+
+def _facts(release: ReleaseResult) -> list[Pair]:
+    guarantee = release.guarantee
+    facts = [
+        ("Seed", str(release.seed)),
+        ("Parameters", wording.setting(release.parameters)),
+    ]
+    if guarantee.published_epsilon is not None:
+        scope = wording.per_unit(guarantee.unit, guarantee.relation)
+        value = words.epsilon(guarantee.published_epsilon)
+        facts.append(("Published ε", f"{value} nats {scope}, as published; not the claim"))
+    if guarantee.teachers_per_user:
+        facts.append(("Teachers per user", _teachers(guarantee.teachers_per_user)))
+    return facts + [_phrases(table) for table in guarantee.phrases]
+
+
+def _teachers(histogram: dict[int, int]) -> str:
+    """Words how many users are in the data of 1, 2, … teachers."""
+    parts = [f"{n}: {words.integer(users)} users" for n, users in histogram.items()]
+    return f"{', '.join(parts)}; for the auditor only: it is private"
+
+
+def _phrases(table: dict[str, Any]) -> Pair:
+    """Words ε over a list of phrases, for one relation."""
+    mean, least, most = (words.epsilon(float(table[k])) for k in ("mean", "minimum", "maximum"))
+    return (
+        f"ε of phrases ({table['relation']})",
+        f"mean {mean} nats per phrase, {least} to {most}, {words.share(table['below_mean'])} of "
+        f"{words.integer(table['n'])} phrases below it, δ = {words.number(table['delta'])}; for "
+        "the auditor only: how many records hold a phrase is private",
+    )
+
+
+def spent(release: ReleaseResult) -> str:
+    """Words the budget spent and promised; empty where there is no ledger."""
+    guarantee = release.guarantee
+    ledgers = [(max(s.epsilon_spent), s) for s in release.sessions if s.epsilon_spent]
+    if not ledgers:
+        return ""
+    most, session = max(ledgers, key=lambda pair: pair[0])
+    scope = wording.per_unit(guarantee.unit, guarantee.relation)
+    sentence = f"Most spent in one session: ε = {words.number(most)} nats {scope}, "
+    sentence += f"by the {wording.spelled(session.purpose)} session, "
+    if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
+        return sentence + f"where the promise is {words.epsilon(guarantee.epsilon)}."
+    promised = f"of ε = {words.epsilon(guarantee.epsilon)} promised"
+    if guarantee.epsilon > 0:
+        promised += f" ({words.share(most / guarantee.epsilon)})"
+    sentence = f"{sentence}{promised}. Sessions compose: their spending adds up."
+    if not session.epsilon_local:
+        return sentence
+    ends = (min(session.epsilon_local), max(session.epsilon_local))
+    low, high = map(words.number, ends)
+    return (
+        f"{sentence} On this data set the same queries cost {low} to {high} nats a part: a "
+        "data-dependent figure, private itself, for the auditor only."
+    )
+
+
+def _sessions(release: ReleaseResult) -> Table:
+    unit = release.guarantee.unit
+    head = ["Session", "Queries", "Answered", "Allowed", "Left", "STOP at query"]
+    head.append(f"ε spent in nats, least to most spent {unit}")
+    return Table("Sessions", head, [_session(session) for session in release.sessions])
+
+
+def _session(session: SessionResult) -> list[str]:
+    spent_by = sorted(session.epsilon_spent)
+    ends = [words.number(value) for value in dict.fromkeys([*spent_by[:1], *spent_by[-1:]])]
+    return [
+        wording.spelled(session.purpose),
+        words.integer(session.queries),
+        words.integer(session.answered),
+        "unlimited" if session.budget is None else words.integer(session.budget),
+        "unlimited" if session.remaining is None else words.integer(session.remaining),
+        "not reached" if session.stopped_at is None else words.integer(session.stopped_at),
+        " to ".join(ends) or "no ledger",
+    ]
+
+
+def _utility(release: ReleaseResult) -> Table:
+    rows, methods = [], []
+    for name, measure in release.utility.items():
+        methods.append(f"{measure.method}, {words.share(measure.confidence)}")
+        answered = "all" if measure.answered is None else words.integer(measure.answered)
+        rows.append(
+            [
+                wording.spelled(name),
+                words.measured(measure.value, measure.ci, measure.unit),
+                measure.unit,
+                words.integer(measure.n),
+                answered,
+            ]
+        )
+    head = ["Measure", "Value [interval]", "Unit", "n", "Tokens answered"]
+    caption = "Utility on held-out text"
+    if len(set(methods)) == 1:
+        caption += f"; intervals: {methods[0]}"
+    elif methods:
+        head.append("Interval")
+        rows = [[*row, method] for row, method in zip(rows, methods, strict=True)]
+    return Table(caption, head, rows)
+
+
+def _note(finding: FindingResult, release: ReleaseResult) -> Note:
+    unit = finding.unit
+    sides = "one-sided" if finding.sides == 1 else "two-sided"
+    facts = [
+        ("Measured", _measured(finding)),
+        ("Twins", _control(finding.control, unit) or "none measured"),
+        ("Blind", _control(finding.blind, unit)),
+        ("Chance", "unknown" if finding.chance is None else words.quantity(finding.chance, unit)),
+        ("Access", finding.access),
+        ("p-value", f"{words.p_value(finding.p_value)} ({sides}, unadjusted)"),
+        ("Power", _power(finding)),
+        ("Empirical ε", claims.explained(finding.epsilon_lower)),
+    ]
+    if finding.value is None:
+        facts = [("Access", finding.access)]
+    if finding.stronger_than_release:
+        facts.append(("Standing", "reads more than the release gives: no evidence on the claim"))
+    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
+    present = [(term, value) for term, value in facts if value]
+    return Note(measurement(finding), finding.sentence, verdict, present)
+
+
+def _measured(finding: FindingResult) -> str:
+    text = words.measured(finding.value, finding.ci, finding.unit)
+    if finding.value is None:
+        return text
+    level = words.share(finding.confidence)
+    trials = f"{words.integer(finding.k)} of " if finding.k is not None else "n = "
+    return f"{text}, {finding.unit}; {trials}{words.integer(finding.n)}; {finding.method}, {level}"
+
+
+def _control(control: Control | None, unit: str) -> str:
+    if control is None:
+        return ""
+    text = words.measured(control.value, control.ci, unit)
+    trials = f"{words.integer(control.k)} of " if control.k is not None else "n = "
+    return f"{text}; {trials}{words.integer(control.n)}"
+
+
+def _power(finding: FindingResult) -> str:
+    power = finding.power
+    could = []
+    if power.smallest_rate is not None:
+        could.append(f"a {finding.unit} of {words.quantity(power.smallest_rate, finding.unit)}")
+    if power.largest_epsilon is not None:
+        could.append(
+            f"an ε of at most {words.number(power.largest_epsilon)} nats for the planted user"
+        )
+    if not could:
+        return f"not computed for n = {words.integer(power.n)}"
+    level = words.share(power.confidence)
+    return f"n = {words.integer(power.n)} could have shown {' and '.join(could)} ({level})"
+
+
+def costs(releases: list[ReleaseResult], names: list[str]) -> Table:
+    """Lists what each release cost."""
+    rows = [
+        [
+            name,
+            words.integer(release.cost.train_tokens),
+            words.integer(release.cost.queries),
+            words.number(release.cost.seconds),
+        ]
+        for release, name in zip(releases, names, strict=True)
+    ]
+    return Table("Cost", ["Release", "Tokens trained on", "Queries", "Seconds"], rows)

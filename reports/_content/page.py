@@ -1,0 +1,229 @@
+"""What every format says: Results turned once into plain rows and sentences.
+
+All strings in a Page are visible text: see `wording.visible`. Formats only lay them out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from audit.results import words
+from audit.results.schema import ReleaseResult, Results
+from reports._content import attacks, claims, detail, summary, verdicts, wording
+from reports._content.table import Table
+from reports._figures import run
+from reports._figures.figure import Figure
+
+Pair = tuple[str, str]
+PAGE_LINES = 46
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A formal guarantee, apart from any evidence."""
+
+    name: str
+    claim: str
+    theorem: str
+    published: str
+    conditions: list[str]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole report without its figures. changes: the differences of two compared runs."""
+
+    title: str
+    subtitle: str
+    headline: str
+    partial: bool
+    tested: list[Pair]
+    summary: summary.Summary
+    promises: list[Promise]
+    promises_note: str
+    not_tested: list[str]
+    command: str
+    plan_hash: str
+    verdicts: list[Pair]
+    attacks: list[attacks.Attack]
+    comparisons: list[claims.Comparison]
+    bounds_note: str
+    details: list[detail.Detail]
+    environment: list[Pair]
+    costs: Table
+    warnings: list[str]
+    changes: list[Table] = field(default_factory=list)
+
+
+def content(results: Results) -> tuple[Page, list[Figure]]:
+    """Builds the page and its figures, once for all formats of the same results."""
+    return _content(inert(results).model_dump_json())
+
+
+@functools.lru_cache(maxsize=1)
+def _content(document: str) -> tuple[Page, list[Figure]]:
+    clean = Results.model_validate_json(document)
+    return build(clean), run.figures(clean.releases, labels(clean.releases))
+
+
+def inert(results: Results) -> Results:
+    """Makes every string of the results visible; all formats start from this."""
+    return Results.model_validate(wording.visible_tree(results.model_dump()))
+
+
+def build(results: Results) -> Page:
+    """Builds the page of results that have gone through `inert`."""
+    names = labels(results.releases)
+    releases = results.releases
+    audited = [r for r in releases if not r.reference] or releases
+    subjects = list(dict.fromkeys(release.defense for release in audited))
+    first = summary.summary(results, names)
+    promises = _promises(results, names)
+    fitting = _fitting(promises, first.lines)
+    return Page(
+        title=f"Privacy audit of {wording.clip(', '.join(subjects), 80)}",
+        subtitle=f"Privacy audit · {wording.clip(results.corpus.name, 60)}",
+        headline=wording.sentences(results.headline, 700),
+        partial=results.status == "partial",
+        tested=_tested(results, subjects),
+        summary=first,
+        promises=promises[:fitting],
+        promises_note=_promises_note(len(promises) - fitting),
+        not_tested=results.not_tested,
+        command=results.reproduce,
+        plan_hash=str(results.plan.get("hash", "unknown")),
+        verdicts=list(verdicts.MEANINGS.items()),
+        attacks=attacks.attacks(releases, names),
+        comparisons=claims.comparisons(releases, names),
+        bounds_note=claims.NOTE,
+        details=[
+            detail.detail(release, name, summary.anchor(i))
+            for i, (release, name) in enumerate(zip(releases, names, strict=True))
+        ],
+        environment=[(key, wording.setting(value)) for key, value in results.environment.items()],
+        costs=detail.costs(releases, names),
+        warnings=results.warnings,
+    )
+
+
+def labels(releases: list[ReleaseResult]) -> list[str]:
+    """Names each release by its defense and by what sets it apart within that defense."""
+    return [_label(release, [o for o in releases if o.defense == release.defense])
+            for release in releases]  # fmt: skip
+
+
+def _label(release: ReleaseResult, alike: list[ReleaseResult]) -> str:
+    def differs(values: Iterable[object]) -> bool:
+        return len({repr(value) for value in values}) > 1
+
+    parts = [
+        f"{key}={wording.setting(value)}"
+        for key, value in release.parameters.items()
+        if differs(other.parameters.get(key) for other in alike)
+    ]
+    if differs(other.seed for other in alike):
+        parts.append(f"seed={release.seed}")
+    return wording.clip(" ".join([release.defense, *parts]), 80)
+
+
+def _private(results: Results) -> list[Pair]:
+    share = results.corpus.private_token_share
+    if share is None:
+        return []
+    policy = results.plan.get("policy", "unknown")
+    return [("Private tokens", f"{words.share(share)} of those trained on (policy {policy})")]
+
+
+def _tested(results: Results, subjects: list[str]) -> list[Pair]:
+    corpus, plan = results.corpus, results.plan
+    return [
+        ("Defenses", ", ".join(subjects)),
+        (
+            "Corpus",
+            f"{corpus.name}: {words.integer(corpus.records)} records of "
+            f"{words.integer(corpus.users)} users, {words.integer(corpus.near_duplicates)} "
+            "near-duplicates",
+        ),
+        (
+            "Users by coin",
+            f"{words.integer(corpus.planted_users)} decided by a fair coin: "
+            f"{words.integer(corpus.planted_users - corpus.twins)} planted, "
+            f"{words.integer(corpus.twins)} twins; "
+            f"{words.integer(corpus.trained_users)} trained on in all",
+        ),
+        *_private(results),
+        *_models(plan),
+        ("Attacks", _attacks_run(results)),
+        ("Seed", ", ".join(dict.fromkeys(str(release.seed) for release in results.releases))),
+    ]
+
+
+def _models(plan: Mapping[str, Any]) -> list[Pair]:
+    """The model that was audited as it is, and the public one that training starts from."""
+    models = {"Model as it is": plan.get("finished"), "Model": plan.get("model")}
+    named = {term: model for term, model in models.items() if isinstance(model, dict)}
+    return [(term, str(model.get("name", "unknown"))) for term, model in named.items()]
+
+
+def _attacks_run(results: Results) -> str:
+    trials: dict[str, list[int]] = {}
+    for release in results.releases:
+        for finding in release.findings:
+            trials.setdefault(finding.attack, []).append(finding.n)
+    named = [f"{wording.spelled(attack)} (n = {_between(ns)})" for attack, ns in trials.items()]
+    return ", ".join(named) or "none"
+
+
+def _between(counts: list[int]) -> str:
+    measured = [n for n in counts if n] or counts
+    low, high = words.integer(min(measured)), words.integer(max(measured))
+    return low if low == high else f"{low} to {high}"
+
+
+def _promises(results: Results, names: list[str]) -> list[Promise]:
+    """The guarantees of the audited releases; equal ones are listed once."""
+    alike: dict[str, list[Promise]] = {}
+    for release, name in zip(results.releases, names, strict=True):
+        if not release.reference:
+            key = release.guarantee.model_dump_json()
+            alike.setdefault(key, []).append(promise(release, name))
+    return [
+        replace(first, name=f"{first.name} and {len(rest)} more" if rest else first.name)
+        for first, *rest in alike.values()
+    ]
+
+
+def promise(release: ReleaseResult, name: str) -> Promise:
+    """Words the guarantee of one release, and the published ε where it differs."""
+    guarantee = release.guarantee
+    published = ""
+    if guarantee.published_epsilon is not None:
+        scope = wording.per_unit(guarantee.unit, guarantee.relation)
+        value = words.epsilon(guarantee.published_epsilon)
+        published = f"ε = {value} nats {scope}, as published; not the claim made here"
+    return Promise(
+        name=name,
+        claim=wording.claim(guarantee),
+        theorem=guarantee.theorem,
+        published=published,
+        conditions=guarantee.conditions,
+    )
+
+
+def _fitting(promises: list[Promise], lines: int) -> int:
+    """How many guarantees fit page one after so many lines; at least the first."""
+    fitting = 0
+    for p in promises:
+        texts = [p.name, p.claim, p.theorem, p.published, *p.conditions]
+        lines += sum(1 + len(text) // 55 for text in texts if text)
+        fitting += lines <= PAGE_LINES or fitting == 0
+    return fitting
+
+
+def _promises_note(left: int) -> str:
+    if left == 0:
+        return ""
+    return f"{left} more {'stands' if left == 1 else 'stand'} under Each release."

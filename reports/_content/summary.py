@@ -1,0 +1,255 @@
+"""The table of page one: the leaks measured of each audited release, beside the controls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from audit.core.terms import LEAKS, Verdict
+from audit.results import words
+from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
+from reports._content import verdicts, wording
+
+LINES = 34
+# The roles of references, in which "{}" is the audited defense, and their columns.
+_CONTROLS = (
+    ("positive control of {}", "Unprotected", "its own models without the protection"),
+    ("positive control", "Undefended", "a model trained on the text as it is"),
+    ("null control", "Public", "a model that never saw the text"),
+)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A measured value, its interval, and a note."""
+
+    text: str
+    interval: str
+    aside: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The finding that an attack is quoted by; certainty: the ε it shows or could have shown."""
+
+    measurement: str
+    aside: str
+    measured: Value
+    certainty: str
+    controls: list[Value]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """One release: its claim above its findings."""
+
+    name: str
+    role: str
+    claim: str
+    anchor: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The table; controls: the heads of its columns of controls, the twins first."""
+
+    controls: list[str]
+    blocks: list[Block]
+    note: str
+
+    @property
+    def lines(self) -> int:
+        """The length of the table in lines of print."""
+        return sum(1 + 3 * len(block.rows) for block in self.blocks)
+
+
+def summary(results: Results, names: list[str]) -> Summary:
+    """Builds a table of at most LINES lines: refuted claims first, then leaks, an attack a row."""
+    releases = results.releases
+    present = [c for c in _CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
+    chosen = _chosen(releases)
+    blocks = []
+    for index, (release, name) in enumerate(zip(releases, names, strict=True)):
+        rows = [
+            _row(release, finding, [role for role, *_ in present], releases)
+            for j, finding in enumerate(release.findings)
+            if (index, j) in chosen
+        ]
+        if rows or (not release.findings and not release.reference):
+            claim, role = wording.claim(release.guarantee), wording.clip(release.role, 60)
+            blocks.append(Block(name, role, claim, anchor(index), rows))
+    heads = ["Twins", *(head for _, head, _ in present)]
+    meanings = [f"{head}: {meaning}." for _, head, meaning in present]
+    return Summary(heads, blocks, _note(releases, len(chosen), meanings))
+
+
+def anchor(index: int) -> str:
+    """Names the fragment of a release's section."""
+    return f"release-{index + 1}"
+
+
+def control_of(
+    release: ReleaseResult, role: str, releases: Sequence[ReleaseResult]
+) -> ReleaseResult | None:
+    """Finds the reference in this role that is most like an audited release."""
+    if release.reference:
+        return None
+    wanted = role.format(release.defense)
+    return max(
+        (other for other in releases if other.reference and other.role == wanted),
+        key=lambda other: (other.seed == release.seed, other.parameters == release.parameters),
+        default=None,
+    )
+
+
+def quoted(release: ReleaseResult) -> Iterator[int]:
+    """Places of the findings that the attacks are quoted by, one an attack.
+
+    In this order: a refutation; a measured value; what the release itself gives; a leak; the first.
+    """
+    best: dict[str, tuple[bool, bool, bool, bool, int]] = {}
+    for index, finding in enumerate(release.findings):
+        key = (
+            finding.verdict != Verdict.REFUTED,
+            finding.value is None,
+            finding.stronger_than_release,
+            finding.verdict not in LEAKS,
+            index,
+        )
+        best[finding.attack] = min(key, best.get(finding.attack, key))
+    return (index for *_, index in best.values())
+
+
+def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
+    """Chooses the findings to show, as (release, finding); of references only refuted claims.
+
+    The worst finding of each release comes first, then refutations, leaks, and the rest.
+    """
+    alone = all(release.reference for release in releases)
+    ranked = []
+    for i, release in enumerate(releases):
+        quotes = [(*_mildness(release.findings[j]), place, j)
+                  for place, j in enumerate(quoted(release))]  # fmt: skip
+        for later, (mild, milder, place, j) in enumerate(sorted(quotes)):
+            if alone or not release.reference or not mild:
+                ranked.append((later > 0, mild, milder, place, i, j))
+    chosen: set[tuple[int, int]] = set()
+    for *_, i, j in sorted(ranked):
+        if 3 * (1 + len(chosen)) + len({i, *(block for block, _ in chosen)}) <= LINES:
+            chosen.add((i, j))
+    return chosen
+
+
+def _mildness(finding: FindingResult) -> tuple[bool, bool]:
+    """(False, False) refutes a claim, (True, False) leaks, (True, True) does neither."""
+    leaks = finding.verdict in LEAKS and not finding.stronger_than_release
+    return finding.verdict != Verdict.REFUTED, not leaks
+
+
+def _row(
+    release: ReleaseResult,
+    finding: FindingResult,
+    roles: list[str],
+    releases: Sequence[ReleaseResult],
+) -> Row:
+    unit = finding.unit
+    beside = [_value_of(control_of(release, role, releases), finding) for role in roles]
+    aside = ["stronger than the release"] if finding.stronger_than_release else []
+    aside.append(tally(release, finding.attack))
+    return Row(
+        measurement=measurement(finding),
+        aside="; ".join(filter(None, aside)),
+        measured=_measured(finding),
+        certainty=_certainty(finding),
+        controls=[_twins(finding.control, finding.blind, unit), *beside],
+        verdict=verdicts.label(finding.verdict, release.guarantee.epsilon),
+    )
+
+
+def measurement(finding: FindingResult) -> str:
+    """Names the attack and what it measured."""
+    return f"{wording.spelled(finding.attack)}, {wording.metric(finding.attack, finding.metric)}"
+
+
+def tally(release: ReleaseResult, attack: str) -> str:
+    """Counts the verdicts of an attack's measures; empty where there is only one measure."""
+    epsilon = release.guarantee.epsilon
+    labels = [verdicts.label(f.verdict, epsilon) for f in release.findings if f.attack == attack]
+    if len(labels) < 2:
+        return ""
+    counts = Counter(labels)
+    if len(counts) == 1:
+        return f"{len(labels)} measures, all: {labels[0]}"
+    parts = [f"{counts[label]}\u00a0×\u00a0{label}" for label in verdicts.MEANINGS if counts[label]]
+    return f"{len(labels)} measures: {' · '.join(parts)}"
+
+
+def _measured(finding: FindingResult) -> Value:
+    if finding.value is None:
+        return Value("not measured", "")
+    text = _with_unit(words.quantity(finding.value, finding.unit), finding.unit)
+    count = f"n = {words.integer(finding.n)}"
+    bounds = words.interval(finding.ci, finding.unit)
+    return Value(text, ", ".join(filter(None, [bounds, count])))
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} bits" if unit == "bits" else text
+
+
+def _twins(control: Control | None, blind: Control | None, unit: str) -> Value:
+    seen = "" if blind is None else words.measured(blind.value, blind.ci, unit)
+    aside = f"blind {seen}" if seen else ""
+    if control is None:
+        return Value("" if aside else "—", "", aside)
+    return Value(words.quantity(control.value, unit), words.interval(control.ci, unit), aside)
+
+
+def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
+    for finding in release.findings if release else ():
+        same = (finding.attack, finding.metric, finding.unit)
+        if same == (like.attack, like.metric, like.unit) and finding.value is not None:
+            return Value(
+                words.quantity(finding.value, finding.unit),
+                words.interval(finding.ci, finding.unit),
+            )
+    return Value("—", "")
+
+
+def _certainty(finding: FindingResult) -> str:
+    bound, power = finding.epsilon_lower, finding.power
+    if bound is not None and bound.value > 0:
+        return f"so {at_least(bound)}"
+    if finding.verdict == Verdict.SILENT and power.detectable_rate is not None:
+        rate = words.quantity(power.detectable_rate, finding.unit)
+        return f"a rate of {rate} would have been called a leak"
+    if (
+        finding.verdict == Verdict.SILENT
+        and bound is not None
+        and power.largest_epsilon is not None
+    ):
+        scope = wording.per_unit(bound.unit, bound.relation)
+        return f"could have shown an ε of {words.number(power.largest_epsilon)} nats {scope}"
+    return ""
+
+
+def at_least(bound: EpsilonLower) -> str:
+    """Writes a lower bound with its unit and relation."""
+    return f"ε ≥ {words.number(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
+
+
+def _note(releases: Sequence[ReleaseResult], shown: int, meanings: list[str]) -> str:
+    findings = [finding for release in releases for finding in release.findings]
+    levels = sorted({finding.confidence for finding in findings})
+    confidence = " or ".join(words.share(level) for level in levels) or "95 %"
+    sentences = [f"In brackets: intervals at {confidence} confidence."]
+    sentences.append("Twins: secrets drawn alike and never trained on.")
+    if any(finding.blind for finding in findings):
+        sentences.append("Blind: a classifier that reads the candidates and no model.")
+    sentences += meanings
+    if shown < len(findings):
+        sentences.append(f"{shown} of {len(findings)} findings are shown; Attacks has all of them.")
+    return " ".join(sentences)

@@ -1,0 +1,127 @@
+"""How identifiers, claims and parameters are written, the same in every format of the report.
+
+Numbers are written by `audit.results.words`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Any
+
+from audit.core.terms import Relation, Unit
+from audit.results.schema import GuaranteeResult
+from audit.results.words import epsilon, number
+
+LONGEST = 2000
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_MARKS = {"Mn", "Me"}
+_ACRONYMS = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR", "r": "R", "lira": "LiRA", "rmia": "RMIA"}
+_PHRASES = (
+    (re.compile(r"\bmin k plus plus\b"), "Min-K%++"),
+    (re.compile(r"\bmin k\b"), "Min-K%"),
+    (re.compile(r"\bbleu(\d)\b"), "BLEU-\\1"),
+    (re.compile(r"\btpr at ([\d.]+) percent\b"), "TPR at \\1\u00a0% FPR"),
+)
+
+
+def visible(text: str) -> str:
+    """Replaces hidden characters, such as controls and bidi overrides, by ‹U+202E› and the like.
+
+    So are combining marks after the second in a row. Text beyond LONGEST characters is cut.
+    """
+    if text.isascii() and text.isprintable() and len(text) <= LONGEST:
+        return text
+    pieces = []
+    stacked = 0
+    for character in text[:LONGEST]:
+        category = unicodedata.category(character)
+        stacked = stacked + 1 if category in _MARKS else 0
+        hidden = category in _HIDDEN or stacked > 2
+        pieces.append(code_point(character) if hidden else character)
+    if len(text) > LONGEST:
+        pieces.append(f" … ({len(text) - LONGEST:,} more characters)")
+    return "".join(pieces)
+
+
+def code_point(character: str) -> str:
+    """Names a character by its code point, as in ‹U+202E›."""
+    return f"‹U+{ord(character):04X}›"
+
+
+def visible_tree(tree: Any) -> Any:
+    """Makes every string of a JSON-like tree visible, keys included."""
+    if isinstance(tree, str):
+        return visible(tree)
+    if isinstance(tree, dict):
+        return {visible(str(key)): visible_tree(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [visible_tree(value) for value in tree]
+    return tree
+
+
+def clip(text: str, length: int) -> str:
+    """Cuts a text to at most `length` characters, the last an ellipsis."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def sentences(text: str, length: int) -> str:
+    """Cuts a text after the last whole sentence within `length` characters."""
+    if len(text) <= length:
+        return text
+    end = text.rfind(". ", 0, length - 1)
+    return clip(text, length) if end < 0 else text[: end + 1] + " …"
+
+
+def spelled(identifier: str) -> str:
+    """Spells an identifier out, as in `add or remove` for `add_or_remove`."""
+    text = identifier.replace("_", " ")
+    for pattern, phrase in _PHRASES:
+        text = pattern.sub(phrase, text)
+    return " ".join(_ACRONYMS.get(part, part) for part in text.split(" "))
+
+
+def metric(attack: str, name: str) -> str:
+    """Spells a metric out without the name of its attack, which is shown beside it."""
+    return spelled(name.removeprefix(f"{attack}_") or name)
+
+
+def per_unit(unit: str, relation: str) -> str:
+    """Names the protected unit and the neighbour relation, as they follow an ε."""
+    removed_part = relation == Relation.REMOVED and unit == Unit.PART
+    return f"per {unit} ({'part removed' if removed_part else spelled(relation)})"
+
+
+def claim(guarantee: GuaranteeResult) -> str:
+    """Writes the claim on one line: ε with unit, relation, order or δ, release and basis."""
+    scope = per_unit(guarantee.unit, guarantee.relation)
+    if guarantee.epsilon is None:
+        return f"ε unknown {scope}, release of {_release(guarantee.release)}"
+    if math.isinf(guarantee.epsilon):
+        return "ε: none promised"
+    parts = [f"ε = {epsilon(guarantee.epsilon)} nats {scope}"]
+    if guarantee.alpha is not None:
+        parts.append(f"Rényi order α = {number(guarantee.alpha)}")
+    if guarantee.delta is not None:
+        parts.append(f"δ = {number(guarantee.delta)}")
+    return ", ".join([*parts, f"release of {_release(guarantee.release)}", guarantee.basis])
+
+
+def _release(release: str) -> str:
+    return {"model": "a model"}.get(release, spelled(release))
+
+
+def setting(value: Any) -> str:
+    """Writes the value of a parameter, floats in at most six significant digits."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "inf" if math.isinf(value) else f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={setting(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(item) for item in value) or "none"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The figures of a report, one a file, drawn with matplotlib as SVG."""

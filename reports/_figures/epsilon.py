@@ -1,0 +1,74 @@
+"""Claimed ε beside the lower bounds on ε that the attacks showed, all in nats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from audit.core.terms import Verdict
+from audit.results import words
+from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
+from reports._content import claims, wording
+from reports._content.table import Table, pieces
+from reports._figures import canvas, rows, svg
+from reports._figures.figure import Figure
+from reports._figures.rows import Kind, Mark, Row
+
+CLAIMED = Kind("claimed", "|", 0.65, size=14, colour=svg.INK)
+BOUND = Kind("at least", ">", 0.65)
+UNLIKE = Kind("at least, not comparable", ">", 0.65, filled=False)
+_CAPTION = (
+    "A bound below a claim is no proof of safety. Hollow: the bound has another unit, relation or "
+    "access than the claim, or nothing is claimed; do not rank it against the claim."
+)
+
+
+def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+    """One row a release: its claim, and every bound above 0; none where there is no bound."""
+    shown = claims.shown(releases)
+    bounds = [bound.value for i in shown for _, bound in claims.bounded(releases[i])]
+    if not bounds:
+        return
+    epsilons = [*bounds, *(releases[i].guarantee.epsilon for i in shown)]
+    finite = [value for value in epsilons if value is not None and math.isfinite(value)]
+    scale = canvas.linear(0, max(finite, default=0.0) or 1.0)
+    for suffix, piece in pieces(len(shown), rows.MOST_ROWS):
+        chosen = [(releases[i], names[i]) for i in shown[piece]]
+        title = f"Empirical ε beside claimed ε{suffix}"
+        cells = [[name, wording.claim(r.guarantee), _listed(r)] for r, name in chosen]
+        drawn = [_row(release, name) for release, name in chosen]
+        yield Figure(
+            title=title,
+            caption=_CAPTION,
+            alternative=f"{title}, in nats. "
+            + "; ".join(f"{row[0]}: {row[1]}; bounds {row[2]}" for row in cells),
+            svg=rows.draw(drawn, scale, "ε in nats", f"epsilon-{piece.start}"),
+            table=Table(title, ["Release", "Claimed", "Lower bounds on ε, nats"], cells),
+        )
+
+
+def _row(release: ReleaseResult, name: str) -> Row:
+    guarantee = release.guarantee
+    marks = [
+        Mark(BOUND if _comparable(guarantee, finding, bound) else UNLIKE, bound.value)
+        for finding, bound in claims.bounded(release)
+    ]
+    note = words.epsilon(guarantee.epsilon)
+    if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon):
+        note = f"claimed {note} per {wording.clip(guarantee.unit, 20)}"
+        marks.insert(0, Mark(CLAIMED, guarantee.epsilon))
+    return Row(name, note, release.reference, marks)
+
+
+def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> bool:
+    if finding.verdict == Verdict.REFUTED:
+        return True
+    finite = guarantee.epsilon is not None and math.isfinite(guarantee.epsilon)
+    alike = finite and not claims.difference(guarantee, bound)
+    return alike and finding.verdict != Verdict.NOT_COMPARABLE and not finding.stronger_than_release
+
+
+def _listed(release: ReleaseResult) -> str:
+    values = sorted((bound.value for _, bound in claims.bounded(release)), reverse=True)
+    largest = ", ".join(map(words.number, values[:6])) or "none above 0"
+    return f"{largest} and {len(values) - 6} smaller" if len(values) > 6 else largest

@@ -1,0 +1,142 @@
+"""Exposure histograms: planted secrets above the line, twins below, beside secrets never seen."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from audit.results import words
+from audit.results.schema import Exposures, FindingResult, ReleaseResult
+from reports._content import wording
+from reports._content.table import Table, pieces
+from reports._figures import canvas, svg
+from reports._figures.canvas import CHANCE, Scale
+from reports._figures.figure import Figure
+
+MOST_RELEASES = 6
+MOST_TIERS = 4
+_HEIGHT = 88.0  # points of a row
+_LARGEST = 2.0**64  # candidates that an axis has room for
+_HEAD = ["Release", "Measure", "Planted, median [interval]", "Twins, median", "Secrets",
+         "Never seen, mean", "Highest possible"]  # fmt: skip
+_CAPTION = (
+    "Height: the share of the secrets in each bit. Dashed curve: secrets no model has seen; dashed "
+    "stroke: their mean. Solid stroke: the highest exposure possible."
+)
+
+Chosen = list[tuple[ReleaseResult, str, list[FindingResult | None]]]
+
+
+def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+    """A row of histograms for each release, a column for each tier of copies."""
+    tables = [
+        {(f.attack, f.metric): f for f in release.findings if f.exposures} for release in releases
+    ]
+    rows = [i for i, table in enumerate(tables) if table]
+    kinds = list(dict.fromkeys(kind for i in rows for kind in tables[i]))
+    for index, attack in enumerate(dict.fromkeys(attack for attack, _ in kinds)):
+        tiers = [kind for kind in kinds if kind[0] == attack]
+        columns = [tiers[piece] for _, piece in pieces(len(tiers), MOST_TIERS)]
+        lines = [rows[piece] for _, piece in pieces(len(rows), MOST_RELEASES)]
+        parts = list(product(columns, lines))
+        for part, (column, line) in enumerate(parts):
+            suffix = f", part {part + 1} of {len(parts)}" if len(parts) > 1 else ""
+            chosen = [(releases[i], names[i], [tables[i].get(k) for k in column]) for i in line]
+            heads = [wording.metric(*kind) for kind in column]
+            title = f"{wording.spelled(attack)} of each secret, in bits{suffix}"
+            yield _figure(title, heads, chosen, f"exposure{index}-{part}")
+
+
+def _figure(title: str, heads: list[str], chosen: Chosen, name: str) -> Figure:
+    rows = [
+        _numbers(label, head, finding)
+        for _, label, findings in chosen
+        for head, finding in zip(heads, findings, strict=True)
+        if finding is not None
+    ]
+    medians = "; ".join(f"{r[0]}, {r[1]}: planted {r[2]}, twins {r[3]}" for r in rows)
+    paint = functools.partial(_paint, heads=heads, chosen=chosen)
+    return Figure(
+        title=title,
+        caption=_CAPTION,
+        alternative=f"{title}: histograms by release. Medians: {medians}.",
+        svg=canvas.drawing(name, 74 + _HEIGHT * len(chosen), paint),
+        table=Table(title, _HEAD, rows),
+    )
+
+
+def _numbers(label: str, head: str, finding: FindingResult) -> list[str]:
+    exposures, control = finding.exposures, finding.control
+    assert exposures is not None
+    return [
+        label,
+        head,
+        words.measured(finding.value, finding.ci, "bits"),
+        "none" if control is None else words.measured(control.value, control.ci, "bits"),
+        f"{len(exposures.planted)} planted, {len(exposures.twins)} twins",
+        words.number(exposures.null),
+        words.number(_ceiling(exposures)),
+    ]
+
+
+def _ceiling(exposures: Exposures) -> float:
+    return math.log2(min(max(exposures.space, 2.0), _LARGEST))
+
+
+def _shares(bits: Sequence[float]) -> list[float]:
+    """The share of the secrets in [0, 1), [1, 2), … bits."""
+    whole = [int(min(max(b, 0.0), math.log2(_LARGEST))) for b in bits]
+    counts = Counter(whole)
+    return [counts[b] / max(1, len(bits)) for b in range(1 + max(whole, default=0))]
+
+
+def _paint(page: Canvas, heads: list[str], chosen: Chosen) -> None:
+    drawn = [f.exposures for _, _, row in chosen for f in row if f and f.exposures]
+    sides = [side for e in drawn for side in (e.planted, e.twins)]
+    tallest = max(0.5, *(share for side in sides for share in _shares(side)))
+    grid = page.subplots(len(chosen), len(heads), sharex=True, sharey=True, squeeze=False)
+    entries: dict[str, Artist] = {}
+    for panels, (release, label, findings) in zip(grid, chosen, strict=True):
+        weight = "normal" if release.reference else "bold"
+        panels[0].set_title(wording.clip(label, 44), fontweight=weight, pad=15)
+        for axes, finding in zip(panels, findings, strict=True):
+            entries |= _panel(axes, finding, tallest)
+    high = canvas.linear(0, max(map(_ceiling, drawn))).high
+    scale = Scale(0, high, [0, high / 2, high])
+    for axes, head in zip(grid[-1], heads, strict=True):
+        canvas.across(axes, scale, wording.clip(head, 60 // len(heads)))
+    grid[0, 0].set(ylim=(-tallest, tallest), yticks=[])
+    page.supxlabel("exposure in bits", color=svg.MUTED)
+    canvas.legend(page, [(artist, text) for text, artist in entries.items()], columns=2)
+
+
+def _panel(axes: Axes, finding: FindingResult | None, tallest: float) -> dict[str, Artist]:
+    """Draws one histogram and returns what its legend explains."""
+    exposures = finding.exposures if finding else None
+    known = finding is not None and exposures is not None and finding.value is not None
+    note = f"median {words.number(finding.value or 0.0)}" if finding and known else "not measured"
+    axes.annotate(note, (1, 1), (0, 3), "axes fraction", "offset points", ha="right",
+                  fontsize=8.5, color=svg.MUTED)  # fmt: skip
+    if exposures is None or not known:
+        axes.set_frame_on(False)
+        return {}
+    planted, twins = _shares(exposures.planted), [-s for s in _shares(exposures.twins)]
+    above = axes.stairs(planted, range(len(planted) + 1), fill=True, fc=svg.ACCENT)
+    below = axes.stairs(twins, range(len(twins) + 1), fill=True, fc=svg.PAPER, ec=svg.MUTED, lw=0.9)
+    axes.axhline(0, color=svg.INK, lw=0.8, marker="")
+    ceiling = _ceiling(exposures)
+    bits = [b / 4 for b in range(int(4 * min(ceiling, 7.0)) + 1)]
+    # A secret never seen has a uniform rank: a density of ln 2 · 2^(−b) at b bits.
+    density = [min(math.log(2) * 2.0**-b, tallest) for b in bits]
+    for side in (1, -1) if exposures.twins else (1,):
+        (never,) = axes.plot(bits, [side * d for d in density], **CHANCE)
+    axes.axvline(exposures.null, **CHANCE)
+    end = axes.axvline(ceiling, color=svg.INK, lw=1.1, marker="")
+    return {"planted": above, "twins (below)": below, "never seen": never, "ceiling": end}

@@ -1,0 +1,78 @@
+"""What was measured of each release, beside the twins, the blind baseline and chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from audit.core.terms import Verdict
+from audit.results import words
+from audit.results.schema import FindingResult, ReleaseResult
+from reports._content import verdicts, wording
+from reports._content.summary import quoted
+from reports._content.table import Table, pieces
+from reports._figures import rows
+from reports._figures.figure import Figure
+from reports._figures.rows import Kind, Mark, Row
+
+PLANTED = Kind("planted", "o", 0.55)
+TWINS = Kind("twins", "s", 0.76, filled=False, quiet=True, size=5)
+BLIND = Kind("blind", "D", 0.92, filled=False, quiet=True, size=4.4)
+_HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]", "Chance",
+         "Verdict"]  # fmt: skip
+
+
+def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+    """One figure for each measure that page one quotes; the attacks' tables hold all of them."""
+    subjects = [r for r in releases if not r.reference] or releases
+    quotes = [release.findings[i] for release in subjects for i in quoted(release)]
+    kinds = dict.fromkeys((f.attack, f.metric, f.unit) for f in quotes)
+    for index, (attack, metric, unit) in enumerate(kinds):
+        title = f"{wording.spelled(attack)}: {wording.metric(attack, metric)}"
+        findings = [_of(release, attack, metric, unit) for release in releases]
+        both = list(zip(releases, names, findings, strict=True))
+        lines = [_row(release, name, finding) for release, name, finding in both]
+        cells = [_cells(release, name, finding) for release, name, finding in both]
+        scale = rows.scale_of(lines, unit)
+        for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
+            shown = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
+            label = f"{unit}, log scale" if scale.logarithmic else unit
+            yield Figure(
+                title=title + suffix,
+                caption="Lines are intervals. Twins were never trained on.",
+                alternative=f"{title}{suffix} in {unit}, by release. {'; '.join(shown)}.",
+                svg=rows.draw(lines[piece], scale, wording.clip(label, 52),
+                              f"leak{index}-{piece.start}"),
+                table=Table(f"{title}, {unit}{suffix}", _HEAD, cells[piece]),
+            )  # fmt: skip
+
+
+def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
+    alike = (f for f in release.findings if (f.attack, f.metric, f.unit) == kind)
+    return next(alike, None)
+
+
+def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Row:
+    if finding is None or finding.value is None:
+        return Row(name, "not measured", release.reference)
+    sides = [(PLANTED, finding), (TWINS, finding.control), (BLIND, finding.blind)]
+    return Row(
+        label=name,
+        note=words.measured(finding.value, finding.ci, finding.unit),
+        reference=release.reference,
+        marks=[Mark(kind, side.value or 0.0, side.ci) for kind, side in sides if side],
+        chance=finding.chance,
+    )
+
+
+def _cells(release: ReleaseResult, name: str, finding: FindingResult | None) -> list[str]:
+    if finding is None:
+        label = verdicts.label(Verdict.NOT_MEASURED, None)
+        return [name, "not measured", "none", "none", "unknown", label]
+    unit = finding.unit
+    chance = "unknown" if finding.chance is None else words.quantity(finding.chance, unit)
+    controls = [
+        "none" if side is None else words.measured(side.value, side.ci, unit)
+        for side in (finding.control, finding.blind)
+    ]
+    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
+    return [name, words.measured(finding.value, finding.ci, unit), *controls, chance, verdict]

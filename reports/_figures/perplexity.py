@@ -1,0 +1,56 @@
+"""What each release is still good for: perplexity on held-out text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from audit.results import words
+from audit.results.schema import Measure, ReleaseResult
+from reports._content.table import Table, pieces
+from reports._figures import rows
+from reports._figures.figure import Figure
+from reports._figures.rows import Kind, Mark, Row
+
+AUDITED = Kind("audited", "o", 0.6)
+REFERENCE = Kind("reference", "o", 0.6, filled=False)
+_TITLE = "Perplexity on held-out text"
+
+
+def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
+    """One row a release; none where perplexity was not measured."""
+    measures = [release.utility.get("perplexity") for release in releases]
+    if not any(measures):
+        return
+    stopped = any(measure and measure.answered is not None for measure in measures)
+    both = list(zip(releases, names, measures, strict=True))
+    lines = [_row(release, name, measure, stopped) for release, name, measure in both]
+    cells = [_cells(name, measure) for _, name, measure in both]
+    scale = rows.scale_of(lines, "perplexity")
+    label = "perplexity, log scale" if scale.logarithmic else "perplexity"
+    answered = "Answered: tokens before STOP." if stopped else "Every token was answered."
+    for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
+        shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
+        yield Figure(
+            title=_TITLE + suffix,
+            caption=f"Lower is better. {answered}",
+            alternative=f"{_TITLE} by release{suffix}. {shown}.",
+            svg=rows.draw(lines[piece], scale, label, f"use-{piece.start}"),
+            table=Table(_TITLE + suffix, ["Release", "Value [interval]", "Answered"], cells[piece]),
+        )
+
+
+def _row(release: ReleaseResult, name: str, measure: Measure | None, stopped: bool) -> Row:
+    _, note, answered = _cells(name, measure)
+    if measure is None:
+        return Row(name, note, release.reference)
+    kind = REFERENCE if release.reference else AUDITED
+    marks = [Mark(kind, measure.value, measure.ci)]
+    return Row(name, note, release.reference, marks, aside=answered if stopped else "")
+
+
+def _cells(name: str, measure: Measure | None) -> list[str]:
+    if measure is None:
+        return [name, "not measured", "—"]
+    answered = "all" if measure.answered is None else words.integer(measure.answered)
+    value = words.measured(measure.value, measure.ci, measure.unit)
+    return [name, value, f"{answered} answered"]

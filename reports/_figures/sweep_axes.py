@@ -1,0 +1,101 @@
+"""The axes of a sweep's figures: ε of one kind of guarantee, or a parameter of one defense."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from audit.results import words
+from audit.results.schema import ReleaseResult
+from reports._content import wording
+
+Member = tuple[float, ReleaseResult]  # a place on the axis, and what stands there
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis and the settings that have a place on it.
+
+    name: its label. title: the same, with all that its members share. parameter: the swept one.
+    """
+
+    name: str
+    title: str
+    parameter: str
+    members: tuple[Member, ...]
+
+    @property
+    def lines(self) -> list[tuple[str, list[Member]]]:
+        """The members of each line, in the order of the axis; a line shares what is not swept."""
+        names = labels([release for _, release in self.members], self.parameter)
+        lines: dict[str, list[Member]] = {}
+        for name, member in zip(names, self.members, strict=True):
+            lines.setdefault(name, []).append(member)
+        return [(name, sorted(line, key=lambda m: m[0])) for name, line in lines.items()]
+
+
+def epsilon_axes(settings: Sequence[ReleaseResult]) -> list[Axis]:
+    """One axis for each kind of guarantee: kinds never share an axis."""
+    kinds: dict[str, list[Member]] = {}
+    for release in settings:
+        epsilon = release.guarantee.epsilon
+        if not release.reference and epsilon is not None and 0 < epsilon < math.inf:
+            kinds.setdefault(kind(release), []).append((epsilon, release))
+    return [_epsilon_axis(scope, tuple(members)) for scope, members in kinds.items()]
+
+
+def _epsilon_axis(scope: str, members: tuple[Member, ...]) -> Axis:
+    claim = members[0][1].guarantee
+    name = f"ε claimed, nats {wording.per_unit(claim.unit, claim.relation)}"
+    return Axis(name, f"ε {scope}", "epsilon", members)
+
+
+def kind(release: ReleaseResult) -> str:
+    """Words what two guarantees must share before their ε may be ranked."""
+    claim = release.guarantee
+    parts = [wording.per_unit(claim.unit, claim.relation)]
+    if claim.alpha is not None:
+        parts.append(f"Rényi order {words.number(claim.alpha)}")
+    if claim.delta is not None:
+        parts.append(f"δ = {words.number(claim.delta)}")
+    return ", ".join([*parts, claim.basis])
+
+
+def parameter_axes(settings: Sequence[ReleaseResult]) -> Iterator[Axis]:
+    """One axis for each numeric parameter but ε that the grid varies within one defense."""
+    audited = [release for release in settings if not release.reference]
+    for defense in dict.fromkeys(release.defense for release in audited):
+        mine = [release for release in audited if release.defense == defense]
+        for name in mine[0].parameters:
+            values = [release.parameters.get(name) for release in mine]
+            numbers = [float(v) for v in values if _is_number(v)]  # type: ignore[arg-type]
+            varied = len(numbers) == len(values) and len(set(numbers)) > 1
+            if name != "epsilon" and varied:
+                members = tuple(zip(numbers, mine, strict=True))
+                title = f"{wording.spelled(name)} of {defense}"
+                yield Axis(title, title, name, members)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def labels(releases: Sequence[ReleaseResult], without: str = "") -> list[str]:
+    """Names each setting by its defense and the parameters in which its settings differ."""
+    named = []
+    for release in releases:
+        alike = [other for other in releases if other.defense == release.defense]
+        parts = [
+            f"{'ε' if key == 'epsilon' else key} = {wording.setting(value)}"
+            for key, value in release.parameters.items()
+            if key != without and len({repr(o.parameters.get(key)) for o in alike}) > 1
+        ]
+        named.append(wording.clip(" ".join([release.defense, ", ".join(parts)]).strip(), 60))
+    return named
+
+
+def identifier(*parts: str) -> str:
+    """Names a drawing uniquely, safe in an id."""
+    return f"sweep-{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:10]}"

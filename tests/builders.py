@@ -1,0 +1,108 @@
+"""Builds what several tests share: a planted corpus and models trained on it by a plain loop."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audit.canaries import manifest as manifests
+from audit.canaries.insertion import Canaries, plant_into
+from audit.canaries.manifest import Manifest
+from audit.core.corpus import Corpus, Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.corpora import loading as corpora
+from audit.corpora import writing
+
+BASE = EMBEDDED_FOLDER / "public_model"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What somebody else has made: a corpus with canaries, and models trained on it."""
+
+    corpus: Path
+    manifest: Path
+    whole: Path
+    adapter: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Elsewhere:
+        names = ("t.jsonl", "m.json", "whole", "adapter")
+        return cls(*(folder / name for name in names))
+
+    @property
+    def planted(self) -> Manifest:
+        return manifests.read(self.manifest)
+
+
+def dialogs(users: int) -> Corpus:
+    """Private dialogs of the embedded corpus, and as many held-out users again."""
+    records = corpora.read("helpdesk", EMBEDDED_FOLDER).records
+    chosen: list[Record] = []
+    for split in ("private", "heldout"):
+        owners = list(dict.fromkeys(r.user for r in records if r.split == split))[:users]
+        chosen += [r for r in records if r.split == split and r.user in owners]
+    return Corpus("dialogs", tuple(chosen))
+
+
+def rows_of(path: Path) -> list[str]:
+    """The texts of a corpus file that are to be trained on."""
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [e["text"] for e in entries if e.get("split", "private") == "private"]
+
+
+def fit(model: Any, tokenizer: Any, texts: Sequence[str], steps: int, rate: float) -> None:
+    """Adam, 24 texts a step, each closed by the end of text and cut at 56 tokens; no dropout."""
+    import torch
+
+    torch.manual_seed(0)
+    model.eval()
+    optimiser = torch.optim.AdamW((p for p in model.parameters() if p.requires_grad), lr=rate)
+    places = torch.randperm(len(texts)).repeat(steps * 24 // len(texts) + 1)
+    for step in range(steps):
+        batch = [texts[i] + tokenizer.eos_token for i in places[step * 24 : step * 24 + 24]]
+        read = tokenizer(batch, return_tensors="pt", padding=True, truncation=True, max_length=56)
+        labels = read["input_ids"].masked_fill(read["attention_mask"] == 0, -100)
+        optimiser.zero_grad()
+        model(**read, labels=labels).loss.backward()
+        optimiser.step()
+
+
+def loaded() -> tuple[Any, Any]:
+    """The public model and its tokenizer, which learns to pad."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(BASE)
+    tokenizer.pad_token = tokenizer.eos_token
+    return AutoModelForCausalLM.from_pretrained(BASE), tokenizer
+
+
+def with_adapter(model: Any) -> Any:
+    """The model under a LoRA adapter that is still to be trained."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=8, target_modules=["c_attn"], fan_in_fan_out=True, task_type="CAUSAL_LM")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # one library's, about another's
+        return get_peft_model(model, config)
+
+
+def train_elsewhere(folder: Path) -> None:
+    """Planted, and trained on: a model that has memorised, and an adapter that has begun to."""
+    made = Elsewhere.of(folder)
+    planted, manifest = plant_into(dialogs(5), Canaries(count=16, repetitions=(4,)), seed=7)
+    manifests.write(manifest, made.manifest)
+    writing.write(planted.records, made.corpus)
+    model, tokenizer = loaded()
+    fit(model, tokenizer, rows_of(made.corpus), steps=80, rate=5e-3)
+    model.save_pretrained(made.whole)
+    tokenizer.save_pretrained(made.whole)
+    model, tokenizer = loaded()
+    adapted = with_adapter(model)
+    fit(adapted, tokenizer, rows_of(made.corpus), steps=10, rate=1e-2)
+    adapted.save_pretrained(made.adapter)
+    tokenizer.save_pretrained(made.adapter)

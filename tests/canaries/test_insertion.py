@@ -1,0 +1,225 @@
+"""What `audit plant` adds: fair coins, uniform values and places, and nothing taken away."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from audit.canaries.insertion import Canaries, fresh_seed, plant_into
+from audit.canaries.manifest import Manifest
+from audit.canaries.planting import drawn
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.secret import KINDS, Space
+
+CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
+SURE = 1e-6  # a test that fails by chance fails once in so many versions
+
+
+def corpus(size: int = 10, split: str = "") -> Corpus:
+    return Corpus("own", tuple(Record(f"u{i}", f"text {i}", split=split) for i in range(size)))
+
+
+def added(whole: Corpus, before: Corpus) -> list[Record]:
+    known = {record.text for record in before.records}
+    return [record for record in whole.records if record.text not in known]
+
+
+@pytest.fixture(scope="module")
+def manifests() -> list[Manifest]:
+    """20 coins of each of 300 seeds."""
+    return [plant_into(corpus(), CODES, seed)[1] for seed in range(300)]
+
+
+def even(counts: list[int]) -> bool:
+    """Whether such counts come of equally likely cases."""
+    return bool(chisquare(counts).pvalue > SURE)
+
+
+def test_coins_are_fair_and_know_nothing_of_each_other(manifests: list[Manifest]) -> None:
+    present = np.array([[*m.coins.present.values()] for m in manifests])
+    slot = np.array([[*m.coins.slot.values()] for m in manifests])
+    assert present.shape == slot.shape == (300, 20)
+    for one, other in (
+        (present, slot),  # of one owner
+        (present[:, 1:], present[:, :-1]),  # of neighbours
+        (present[1:], present[:-1]),  # of seeds that follow each other
+        (slot[:, 1:], slot[:, :-1]),
+    ):
+        assert even([*np.bincount(2 * one.ravel() + other.ravel(), minlength=4)])
+
+
+def test_coins_know_nothing_of_the_values(manifests: list[Manifest]) -> None:
+    cases = Counter(
+        (m.coins.present[s.owner], m.coins.slot[s.owner] == s.slot, int(s.value[0]) % 2)
+        for m in manifests
+        for s in m.secrets
+    )
+    assert len(cases) == 8 and even([*cases.values()])
+
+
+def test_values_are_uniform_in_both_slots(manifests: list[Manifest]) -> None:
+    for slot in (0, 1):
+        values = [s.value for m in manifests for s in m.secrets if s.slot == slot]
+        assert {len(value) for value in values} == {5}
+        for place in range(5):
+            counts = Counter(value[place] for value in values)
+            assert len(counts) == 10 and even([*counts.values()])
+
+
+def test_values_stay_uniform_where_the_second_must_be_as_long_as_the_first() -> None:
+    space = Space((("a", "bb", "ccc"), ("x", "yy")))
+    owners = [f"u{i}" for i in range(6000)]
+    secrets = list(drawn("name", "", space, (1,), owners, 0, len))
+    for slot in (0, 1):
+        counts = Counter(s.value for s in secrets if s.slot == slot)
+        assert len(counts) == 6 and even([*counts.values()])
+    pairs = Counter(
+        (one.value, other.value) for one, other in zip(secrets[::2], secrets[1::2], strict=True)
+    )
+    assert even([pairs["a" + "yy", "bbx"], pairs["bbx", "a" + "yy"]])  # which slot it is in
+
+
+def test_sentences_are_words_drawn_one_after_the_other() -> None:
+    _, manifest = plant_into(corpus(), Canaries(kinds=("record",), count=400), 0)
+    sentences = [s.value.split(" ") for s in manifest.secrets]
+    assert {len(words) for words in sentences} == {12}
+    space = manifest.secrets[0].space
+    assert space is not None and space.size == len(space.symbols[0]) ** 12
+    counts = Counter(word for words in sentences for word in words)
+    often = [counts.get(word, 0) for word in space.symbols[0]]
+    assert sum(often) == 400 * 2 * 12 and even(often)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_two_slots_are_equally_long_and_alike_but_for_the_value(kind: str) -> None:
+    _, manifest = plant_into(corpus(), Canaries(kinds=(kind,), count=50), 1)
+    first, second = manifest.secrets[::2], manifest.secrets[1::2]
+    for one, other in zip(first, second, strict=True):
+        assert (one.slot, other.slot) == (0, 1)
+        assert len(one.text) == len(other.text)
+        for same in ("kind", "owner", "prefix", "suffix", "space", "copies"):
+            assert getattr(one, same) == getattr(other, same)
+    assert sum(s.value == t.value for s, t in zip(first, second, strict=True)) < 3
+
+
+texts = st.lists(st.text(min_size=1, max_size=20), max_size=15)
+kinds = st.lists(st.sampled_from(("code", "id")), min_size=1, unique=True).map(tuple)
+tiers = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
+
+
+@settings(max_examples=60)
+@given(texts, kinds, st.integers(2, 8), tiers, st.integers(0, 2**63 - 1))
+def test_nothing_is_lost_or_reordered_and_every_copy_is_a_record(
+    texts: list[str], kinds: tuple[str, ...], count: int, tiers: tuple[int, ...], seed: int
+) -> None:
+    before = Corpus("own", tuple(Record(f"u{i}", text) for i, text in enumerate(texts)))
+    whole, manifest = plant_into(before, Canaries(kinds, count, tiers), seed)
+    owners = set(manifest.coins.present)
+    assert not owners & set(before.users())
+    assert tuple(r for r in whole.records if r.user not in owners) == before.records
+    planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
+    expected = Counter({(s.owner, s.text): s.copies for s in planted})
+    assert Counter((r.user, r.text) for r in whole.records if r.user in owners) == expected
+    assert len(owners) == count and len(manifest.secrets) == 2 * count * len(kinds)
+    copies = {s.owner: s.copies for s in manifest.secrets}
+    assert [copies[owner] for owner in manifest.coins.present] == [
+        tiers[i % len(tiers)] for i in range(count)
+    ]
+
+
+def test_places_are_uniform() -> None:
+    one = Canaries(kinds=("code",), count=2, repetitions=(1,))
+    places: Counter[int] = Counter()
+    for seed in range(4000):
+        whole, _ = plant_into(corpus(5), one, seed)
+        found = [i for i, record in enumerate(whole.records) if "code" in record.text]
+        if len(found) == 1:
+            places[found[0]] += 1
+    assert set(places) == set(range(6)) and even([*places.values()])
+
+
+def test_which_copy_stands_where_is_drawn_too() -> None:
+    first: Counter[str] = Counter()
+    for seed in range(2000):
+        whole, manifest = plant_into(corpus(1), Canaries(("code",), 2, (1,)), seed)
+        if all(manifest.coins.present.values()):
+            owners = [r.user for r in whole.records if r.user in manifest.coins.present]
+            first["earlier" if owners[0] == next(iter(manifest.coins.present)) else "later"] += 1
+    assert even([first["earlier"], first["later"]])
+
+
+def test_invented_users_are_like_no_others() -> None:
+    _, manifest = plant_into(corpus(), CODES, 3)
+    taken = Corpus("own", tuple(Record(owner, "text") for owner in manifest.coins.present))
+    _, again = plant_into(taken, CODES, 3)  # the same draws, all taken
+    assert len(again.coins.present) == 20
+    assert not set(again.coins.present) & set(manifest.coins.present)
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_corpus_that_holds_a_canary_is_refused(planted: bool) -> None:
+    """Also one whose coin did not come up: its silence would be no null."""
+    _, manifest = plant_into(corpus(), CODES, 3)
+    held = next(s for s in manifest.secrets if manifest.coins.planted(s) == planted)
+    twice = Corpus("own", (*corpus().records, Record("u", held.text, where="own.jsonl:11")))
+    with pytest.raises(UsageError, match=r"own.jsonl:11: holds a canary already"):
+        plant_into(twice, CODES, 3)
+
+
+@pytest.mark.parametrize(("split", "given"), [("", ""), ("private", "private")])
+def test_planted_records_are_trained_on_in_a_corpus_with_splits(split: str, given: str) -> None:
+    before = Corpus("own", (*corpus(4, split).records, Record("t", "held out", split="heldout")))
+    before = before if split else corpus(4)
+    whole, _ = plant_into(before, CODES, 0)
+    assert {record.split for record in added(whole, before)} == {given}
+
+
+def test_no_coin_moves_the_public_size() -> None:
+    mixed = Corpus("own", (*corpus(10, "private").records, Record("t", "x", split="heldout")))
+    canaries = Canaries(kinds=("code", "id"), count=5, repetitions=(1, 4))
+    sizes = {
+        (m.population.users, m.population.records)
+        for m in (plant_into(mixed, canaries, seed)[1] for seed in range(8))
+    }
+    assert sizes == {(15, 10 + 2 * (1 + 4 + 1 + 4 + 1))}  # of every user, as if all were there
+
+
+def test_a_seed_decides_all_but_the_key() -> None:
+    (one, known), (other, again) = (plant_into(corpus(), Canaries(count=5), 4) for _ in range(2))
+    assert one == other and known.secrets == again.secrets and known.coins == again.coins
+    assert known.key != again.key and known.digest != again.digest
+    assert len({fresh_seed() for _ in range(20)}) == 20
+
+
+def test_a_coin_of_one_record_says_so() -> None:
+    def unit(kinds: tuple[str, ...], tiers: tuple[int, ...]) -> str:
+        return plant_into(corpus(), Canaries(kinds, 4, tiers), 0)[1].unit
+
+    assert unit(("record",), (1,)) == "user of one record"
+    assert unit(("code",), (1,)) == "user of one record"
+    assert unit(("record", "code"), (1,)) == "user"  # two records come and go together
+    assert unit(("record",), (1, 4)) == "user"
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"kinds": ("pin",)}, "--kind pin: the kinds are code, id, name, record"),
+        ({"kinds": ()}, "the kinds are"),
+        ({"kinds": ("code", "code")}, "give each kind once"),
+        ({"count": 1}, "--count is 1; coins need at least 2"),
+        ({"count": -5}, "--count is -5"),
+        ({"repetitions": ()}, "--repetitions"),
+        ({"repetitions": (4, 0)}, "must be at least 1"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(bad: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told) as error:
+        Canaries(**bad)  # type: ignore[arg-type]
+    assert len(str(error.value).splitlines()) == 1

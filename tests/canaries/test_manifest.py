@@ -1,0 +1,207 @@
+"""The manifest: whole or refused, its owner's only, and of one corpus."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.canaries import manifest as manifests
+from audit.canaries.insertion import Canaries, plant_into
+from audit.canaries.manifest import Manifest
+from audit.core import files
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.secret import KINDS, Coins
+
+OWN = Corpus("own", tuple(Record(f"u{i}", f"text {i}") for i in range(10)))
+
+
+def planted(seed: int = 0, canaries: Canaries | None = None) -> Manifest:
+    return plant_into(OWN, canaries or Canaries(count=4), seed)[1]
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, unique=True).map(tuple),
+    st.integers(2, 6),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple),
+    st.integers(0, 2**63 - 1),
+)
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    kinds: tuple[str, ...],
+    count: int,
+    tiers: tuple[int, ...],
+    seed: int,
+) -> None:
+    path = tmp_path_factory.mktemp("round") / "m.json"
+    written = planted(seed, Canaries(kinds, count, tiers))
+    manifests.write(written, path)
+    read = manifests.read(path)
+    assert read == written and read.digest == written.digest and read.unit == written.unit
+
+
+def test_odd_names_survive(tmp_path: Path) -> None:
+    for name in ("naïve 鍵 🔑", "caf\udce9"):  # the second: a file name that is not UTF-8
+        odd = replace(planted(), name=name)
+        manifests.write(odd, tmp_path / "m.json")
+        assert manifests.read(tmp_path / "m.json") == odd
+
+
+def test_nobody_else_can_read_it_at_any_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    really = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        seen.extend(stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir())
+        really(descriptor)
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    before = os.umask(0)
+    try:
+        manifests.write(planted(), tmp_path / "m.json")
+    finally:
+        os.umask(before)
+    assert seen == [0o600]
+    assert stat.S_IMODE((tmp_path / "m.json").stat().st_mode) == 0o600
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(UsageError) as error:
+        manifests.read(path)
+    told = str(error.value)
+    assert len(told.splitlines()) == 1 and str(path) in told
+    return told
+
+
+def places(document: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value of a JSON document that is no container."""
+    if isinstance(document, dict):
+        return [p for key, value in document.items() for p in places(value, (*where, key))]
+    if isinstance(document, list):
+        return [p for i, value in enumerate(document) for p in places(value, (*where, i))]
+    return [where]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_an_edit_anywhere_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("edited") / "m.json"
+    manifests.write(planted(canaries=Canaries(("code", "id"), 3, (1,))), path)
+    document = json.loads(path.read_text())
+    *way, last = data.draw(st.sampled_from(places(document)))
+    held = document
+    for step in way:
+        held = held[step]
+    old = held[last]
+    held[last] = (
+        not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}0"
+    )
+    path.write_text(json.dumps(document))
+    told = refusal(path)
+    assert "was changed since" in told or last == "form"
+
+
+@settings(max_examples=40)
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_cut_one_is_refused(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
+    path = tmp_path_factory.mktemp("cut") / "m.json"
+    manifests.write(planted(), path)
+    whole = path.read_bytes().rstrip()
+    path.write_bytes(whole[: int(share * len(whole))])
+    refusal(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"schema_version":"1","hash":"x","plan":{}}',  # of a run folder
+        b'{"form":"audit plant 0"}',
+        b'{"form":["audit plant 1"]}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+    ],
+)
+def test_other_files_are_told_apart(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "m.json"
+    path.write_bytes(content)
+    assert "is not a manifest of this version" in refusal(path)
+
+
+def test_a_folder_or_nothing_is_told(tmp_path: Path) -> None:
+    assert "cannot be read (Is a directory)" in refusal(tmp_path)
+    assert "cannot be read (No such file or directory)" in refusal(tmp_path / "m.json")
+    with pytest.raises(UsageError, match="cannot be written"):
+        manifests.write(planted(), tmp_path / "none" / "m.json")
+
+
+def test_the_digest_is_of_everything() -> None:
+    one = planted()
+    owner = next(iter(one.coins.present))
+    here, slot = one.coins.present, one.coins.slot
+    first, *rest = one.secrets
+    others = [
+        replace(one, name="other"),
+        replace(one, sha256="0"),
+        replace(one, texts="0"),
+        replace(one, records=one.records + 1),
+        replace(one, users=one.users + 1),
+        replace(one, population=replace(one.population, users=1)),
+        replace(one, population=replace(one.population, records=1)),
+        replace(one, seed=one.seed + 1),
+        replace(one, key=bytes(32)),
+        replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
+        replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
+        replace(one, secrets=tuple(rest)),
+        replace(one, secrets=(*rest, first)),
+        *(
+            replace(one, secrets=(replace(first, **{name: value}), *rest))
+            for name, value in {
+                "kind": "id",
+                "prefix": "x",
+                "value": "00000",
+                "suffix": "!",
+                "space": None,
+                "copies": 99,
+                "owner": "somebody",
+                "slot": 1 - first.slot,
+            }.items()
+        ),
+    ]
+    digests = [one.digest, *(other.digest for other in others)]
+    assert len(set(digests)) == len(digests)
+
+
+def test_the_texts_know_a_corpus_again_whatever_its_order_users_and_splits() -> None:
+    records = tuple(Record(f"u{i}", text) for i, text in enumerate(("one", "two", "two")))
+    same = tuple(Record("v", r.text, split="private") for r in reversed(records))
+    digest = manifests.texts_digest(Corpus("own", records))
+    assert manifests.texts_digest(Corpus("other", same)) == digest
+    assert manifests.texts_digest(Corpus("own", records[:2])) != digest
+    joined = Corpus("own", (Record("u", "one\ntwo"), Record("u", "two")))
+    assert manifests.texts_digest(joined) != digest
+
+
+def test_what_is_not_planted_stands_nowhere_in_the_corpus() -> None:
+    whole, manifest = plant_into(OWN, Canaries(count=60), 5)
+    texts = "\0".join(record.text for record in whole.records)
+    planted = {s.value for s in manifest.secrets if manifest.coins.planted(s)}
+    others = {s.value for s in manifest.secrets} - planted
+    assert len(others) > 300
+    assert [value for value in others if f"{value}." in texts] == []
+    assert all(f"{value}." in texts for value in planted)

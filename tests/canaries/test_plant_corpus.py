@@ -1,0 +1,200 @@
+"""The planted corpus as files: what is read back is what was written, or nothing is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit.canaries import plant_corpus
+from audit.core.corpus import Record
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora import loading as corpora
+from audit.corpora import writing
+
+SPLITS = ("private", "heldout", "public")
+texts = st.text(min_size=1, max_size=30).filter(
+    lambda text: bool(text.strip()) and not any("\ud800" <= c <= "\udfff" for c in text)
+)
+records = st.lists(
+    st.builds(
+        Record, user=texts, text=texts, name=st.none() | texts, split=st.sampled_from(SPLITS)
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def read(path: Path) -> tuple[Record, ...]:
+    return corpora.read(str(path), EMBEDDED_FOLDER).records
+
+
+@settings(max_examples=60)
+@given(records)
+def test_jsonl_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Record]
+) -> None:
+    path = tmp_path_factory.mktemp("w") / "t.jsonl"
+    writing.write(records, path)
+    assert list(read(path)) == records
+
+
+@settings(max_examples=60)
+@given(records)
+def test_a_folder_comes_back_split_by_split(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Record]
+) -> None:
+    path = tmp_path_factory.mktemp("w") / "t"
+    if all(record.split != "private" for record in records):
+        records.append(Record("u", "text", split="private"))  # a corpus has some
+    writing.write(records, path)
+    for split in SPLITS:
+        mine = [record for record in records if record.split == split]
+        assert [record for record in read(path) if record.split == split] == mine
+    names = {"private": "train.jsonl", "heldout": "test.jsonl", "public": "public.jsonl"}
+    assert {file.name for file in path.iterdir()} == {names[r.split] for r in records}
+
+
+def test_load_dataset_finds_train_and_test_in_the_folder(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    writing.write([Record("u", "one"), Record("v", "two", split="heldout")], tmp_path / "t")
+    loaded = datasets.load_dataset(str(tmp_path / "t"), cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"]["text"] == ["one"] and loaded["test"]["text"] == ["two"]
+
+
+@settings(max_examples=200)
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_text_comes_back_as_it_was_or_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("w") / "t.txt"
+    try:
+        writing.write([Record(f"u{i}", text) for i, text in enumerate(texts)], path)
+    except UsageError as error:
+        assert len(str(error).splitlines()) == 1
+        assert not list(path.parent.iterdir())
+    else:
+        assert [record.text for record in read(path)] == texts
+        assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ["a\n b", "a\n\tb", "  a", "a  ", "鍵\nklüç"])
+def test_lines_and_spaces_are_no_matter_to_text(tmp_path: Path, ending: str) -> None:
+    writing.write([Record("u", "one"), Record("v", ending)], tmp_path / "t.txt")
+    assert [record.text for record in read(tmp_path / "t.txt")] == ["one", ending]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "a\n\nb",  # a blank line
+        "a\n \t\nb",
+        "a\r\rb",  # line ends to whoever reads text
+        "\ufeffa",  # a byte order mark, which is read away
+        "\na",
+        "a\n",
+        " = Title = ",  # what WikiText begins with
+        '<SPEAKER ID=1 NAME="Ann">\nMr President',  # and Europarl
+    ],
+)
+def test_a_text_that_txt_cannot_hold_is_refused(tmp_path: Path, first: str) -> None:
+    whole = [Record("u", first, where="own.jsonl:7"), Record("v", "two")]
+    with pytest.raises(UsageError, match=r"own.jsonl:7: .*use .jsonl"):
+        writing.write(whole, tmp_path / "t.txt")
+    assert not list(tmp_path.iterdir())
+    writing.write(whole, tmp_path / "t.jsonl")
+    assert [record.text for record in read(tmp_path / "t.jsonl")] == [first, "two"]
+
+
+def test_text_that_would_be_trained_on_by_mistake_is_refused(tmp_path: Path) -> None:
+    """Plain text has no splits: held-out records would be one with the others."""
+    whole = [Record("u", "one", split="private"), Record("v", "two", "", "heldout", "own.jsonl:2")]
+    with pytest.raises(UsageError, match=r"own.jsonl:2: .*heldout.*use .jsonl"):
+        writing.write(whole, tmp_path / "t.txt")
+    assert not list(tmp_path.iterdir())
+    writing.write(whole[:1], tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("taken.jsonl", "exists already"),
+        ("taken.txt", "exists already"),
+        ("taken", "exists already"),
+        ("t.csv", "FILE.jsonl, FILE.txt or a folder"),
+        ("t.json", "FILE.jsonl, FILE.txt or a folder"),
+        ("none/t.jsonl", "no such folder; make it first"),
+        ("none/t", "no such folder; make it first"),
+        ("taken.jsonl/t.txt", "no such folder"),
+    ],
+)
+def test_places_that_cannot_be_written(tmp_path: Path, name: str, told: str) -> None:
+    for taken in ("taken.jsonl", "taken.txt"):
+        (tmp_path / taken).write_text("mine")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UsageError, match=told):
+        writing.write([Record("u", "one")], tmp_path / name)
+    assert (tmp_path / "taken.jsonl").read_text() == "mine"
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    left = tmp_path / ".t.partial"
+    left.mkdir()
+    (left / "test.jsonl").write_text("half")
+    writing.write([Record("u", "one")], tmp_path / "t")
+    assert [record.text for record in read(tmp_path / "t")] == ["one"]
+    assert not left.exists()
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Callable[..., str]:
+    """plant("t.jsonl"): a small corpus with canaries, in files of this name, and m.json."""
+    source = tmp_path / "own.jsonl"
+    source.write_text("".join(json.dumps({"text": f"text {i}"}) + "\n" for i in range(20)))
+
+    def run(output: str, manifest: str = "m.json") -> str:
+        asked = {"count": 4, "repetitions": "2", "seed": 1}
+        return plant_corpus.plant(str(source), tmp_path / output, tmp_path / manifest, asked)
+
+    return run
+
+
+@pytest.mark.parametrize("output", ["t.jsonl", "t.txt", "t"])
+def test_killed_between_manifest_and_corpus_nothing_is_trained_on_by_mistake(
+    tmp_path: Path, plant: Callable[..., str], monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "write_atomically", killed)
+        with pytest.raises(KeyboardInterrupt):
+            plant(output)
+    assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl", "m.json"}
+    before = (tmp_path / "m.json").read_bytes()
+    with pytest.raises(UsageError, match=r"m.json: exists already"):
+        plant(output)
+    assert (tmp_path / "m.json").read_bytes() == before  # whoever was faster is not written over
+    (tmp_path / "m.json").unlink()
+    plant(output)
+    assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl", "m.json", output}
+
+
+def test_a_corpus_that_cannot_be_written_leaves_no_manifest(
+    tmp_path: Path, plant: Callable[..., str]
+) -> None:
+    (tmp_path / "own.jsonl").write_text(json.dumps({"text": "a\n\nb"}) + "\n")
+    with pytest.raises(UsageError, match=r"use .jsonl"):
+        plant("t.txt")
+    assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl"}
+
+
+def test_the_same_file_for_both_is_refused(tmp_path: Path, plant: Callable[..., str]) -> None:
+    with pytest.raises(UsageError, match="exists already"):
+        plant("t.jsonl", "t.jsonl")
+    assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl"}

@@ -1,0 +1,61 @@
+"""What a trainer's file may look like, and what it says of one canary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.canaries import coverage
+from audit.canaries.coverage import IGNORED
+from audit.core.secret import Coins, Secret
+
+CODE = Secret("code", "My code is #", "40917", ".", None, 1, "u", 0)
+TEXT = CODE.text
+IDS = [ord(c) for c in TEXT]
+WHOLE, NONE = [1] * len(IDS), [0] * len(IDS)
+
+
+class Letters:
+    """A token a character."""
+
+    start, stop = 2, 3
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(c) for c in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(chr(token) for token in tokens if token > 3)
+
+
+@pytest.mark.parametrize(
+    ("entry", "became"),
+    [
+        ({"text": TEXT}, "trained"),
+        ({"text": TEXT, "split": "private"}, "trained"),
+        ({"text": TEXT, "split": "heldout"}, "missing"),
+        ({"input_ids": IDS}, "trained"),
+        ({"input_ids": IDS, "text": TEXT, "labels": [IGNORED] * len(IDS)}, "masked"),
+        ({"input_ids": IDS[:4], "text": TEXT}, "missing"),
+        ({"input_ids": IDS, "labels": [*IDS[1:], 3]}, "masked"),  # shifted: not known
+        ({"input_ids": IDS, "labels": [-1] * len(IDS)}, "masked"),
+        ({"input_ids": IDS, "completion_mask": NONE}, "masked"),
+        ({"input_ids": IDS, "assistant_masks": NONE}, "masked"),
+        ({"input_ids": IDS, "loss_mask": WHOLE}, "trained"),
+        ({"input_ids": IDS, "labels": IDS, "loss_mask": NONE}, "trained"),
+        ({"text": "My code is #409177."}, "missing"),
+        ({"text": "My code is #40917th"}, "missing"),
+        ({"text": "My code is #40917 and"}, "trained"),
+    ],
+)
+def test_it_is_read_as_it_is_meant(entry: dict[str, Any], became: str, tmp_path: Path) -> None:
+    path = tmp_path / "training.jsonl"
+    path.write_text(json.dumps(entry) + "\n")
+    rows = list(coverage.of_file(path, Letters(), 256))
+    coins = Coins({"u": True}, {"u": 0})
+    (reach,) = coverage.by_kind(rows, [CODE], coins, Letters())
+    order = ("trained", "masked", "cut", "missing")
+    assert tuple(getattr(reach, name) for name in order) == tuple(int(n == became) for n in order)

@@ -1,0 +1,127 @@
+"""What every plugin and every public name owes its reader."""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from audit import contract
+from audit.core.attack import Attack
+from audit.core.defense import Defense
+from audit.plugins import registry
+from tests.command_line import audit
+
+PROJECT = Path(__file__).parents[2]
+ANCESTORS = {"defenses": Defense, "attacks": Attack}
+PLUGINS = [(kind, name) for kind in ANCESTORS for name in registry.names(kind)]
+QUICK = {"dp_sgd": "epochs=2", "s_dpsgd": "epochs=2", "seqpate": "sentences=40"}
+
+
+def test_there_are_plugins():
+    assert {name for kind, name in PLUGINS if kind == "defenses"} >= {"none", "public", "submix"}
+    assert {name for kind, name in PLUGINS if kind == "attacks"} >= {"extraction"}
+
+
+# ours are held to the checks that strangers run on theirs
+
+
+def quick(kind, name):
+    return registry.build(kind, f"{name}:{QUICK.get(name, '')}", ANCESTORS[kind], {})[1]
+
+
+@pytest.mark.parametrize("check", contract.DEFENSE_CHECKS)
+@pytest.mark.parametrize("name", registry.names("defenses"))  # all checks of one share its training
+def test_a_defense(name, check):
+    check(quick("defenses", name))
+
+
+@pytest.mark.parametrize("check", contract.ATTACK_CHECKS)
+@pytest.mark.parametrize("name", registry.names("attacks"))
+def test_an_attack(name, check):
+    check(quick("attacks", name))
+
+
+# the registry
+
+
+@pytest.fixture(params=PLUGINS, ids=lambda pair: ":".join(pair))
+def plugin(request):
+    kind, name = request.param
+    return kind, name, registry.plugin(kind, name, ANCESTORS[kind])
+
+
+def test_it_builds_from_its_bare_name(plugin):
+    kind, name, cls = plugin
+    assert registry.build(kind, name, ANCESTORS[kind], {}) == (name, cls())
+
+
+def test_it_is_listed(plugin):
+    from audit.plugins.listing import entries
+
+    kind, name, cls = plugin
+    (entry,) = (entry for entry in entries(kind) if entry["name"] == name)
+    assert entry["summary"]
+    assert set(entry["parameters"]) == {f.name for f in dataclasses.fields(cls)}
+    json.dumps(entry, allow_nan=False)
+
+
+@pytest.mark.parametrize("name", registry.names("reports"))
+def test_a_report_can_be_written(name):
+    module = registry.module("reports", name)
+    assert list(inspect.signature(module.write).parameters) == ["results", "folder"]
+    assert module.__doc__
+
+
+def test_the_list_names_every_plugin():
+    done = audit("list", cwd=PROJECT)
+    assert done.returncode == 0
+    for _, name in PLUGINS:
+        assert f"\n  {name} " in done.stdout
+
+
+# docstrings
+
+
+def public(path):
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return [node for node in body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+FILES = sorted(
+    p for package in ("audit", "attacks", "defenses") for p in (PROJECT / package).rglob("*.py")
+)
+
+
+def test_every_module_and_public_name_has_a_docstring():
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert not text.strip() or ast.get_docstring(ast.parse(text)), path
+        assert [node.name for node in public(path) if not ast.get_docstring(node)] == [], path
+
+
+# classes
+
+
+def is_concrete_and_ours(base):
+    """A class of the project that could be made; a marker of its own says that it is abstract."""
+    ours = base.__module__.split(".")[0] in ("audit", "attacks", "defenses", "reports")
+    markers = {"ABC", "Protocol", "BaseModel"} & {b.__name__ for b in base.__bases__}
+    return ours and not markers and not inspect.isabstract(base)
+
+
+def test_every_class_is_abstract_or_final():
+    """No class of the project derives from a concrete class of the project."""
+    wrong = set()
+    for path in FILES:
+        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+        if path.name == "__main__.py" or "_moved" in name:
+            continue
+        for cls in vars(importlib.import_module(name)).values():
+            if inspect.isclass(cls) and cls.__module__ == name:
+                wrong |= {(cls, base) for base in cls.__bases__ if is_concrete_and_ours(base)}
+    assert wrong == set()

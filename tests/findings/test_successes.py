@@ -1,0 +1,234 @@
+"""Attacks that succeed or fail on each secret: counts by hand, the null, releases of known ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from audit.core.evidence import Successes
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret, Space
+from audit.findings import Case, Finding, findings_of
+from tests.simulations import repeats
+
+NAN = float("nan")
+
+
+def records(n: int) -> list[Secret]:
+    """A record is one value in both slots."""
+    return [
+        Secret("record", "", f"text {i}", "", None, 1, f"u{i}", slot)
+        for i in range(n)
+        for slot in (0, 1)
+    ]
+
+
+def case(secrets: Sequence[Secret], present: Sequence[bool], **more: Any) -> Case:
+    names = [f"u{i}" for i in range(len(present))]
+    coins = Coins(dict(zip(names, map(bool, present), strict=True)), dict.fromkeys(names, 0))
+    options: dict[str, Any] = {"delta": 0.0, "seed": 0, "access": Access.DISTRIBUTION, **more}
+    return Case("extraction", tuple(secrets), coins, **options)
+
+
+def won(*firsts: float, seconds: Sequence[float] | None = None, chance: float | None = None) -> Any:
+    """Of each owner; the second value as the first where it is not given."""
+    pairs = zip(firsts, firsts if seconds is None else seconds, strict=True)
+    return Successes("verbatim", "share of planted records", np.array([*pairs]).ravel(), chance)
+
+
+def found(evidence: Successes, of: Case) -> Finding:
+    (finding,) = findings_of([evidence], of)
+    return finding
+
+
+# --- by hand
+
+
+def test_successes_are_counted_by_hand() -> None:
+    one = found(won(1, 1, 0, 1, 0, 0), case(records(6), [True] * 3 + [False] * 3))
+    assert (one.metric, one.unit, one.access) == ("verbatim", "share of planted records", "score")
+    assert (one.k, one.interval.n, one.interval.value) == (2, 3, 2 / 3)
+    assert one.control is not None
+    assert (one.control.k, one.control.n, one.control.value) == (1, 3, 1 / 3)
+    assert one.observation == "2 of 3 planted secrets, 1 of 3 twins."
+    assert "of these trained models" in one.interval.method
+    none = found(won(0, 0, 0, 1, 1, 1), case(records(6), [True] * 3 + [False] * 3)).interval
+    assert none.ci == pytest.approx((0.0, 1 - 0.025 ** (1 / 3)))
+    assert one.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 3))
+
+
+def test_the_p_value_counts_coins_of_those_it_worked_on() -> None:
+    """Won on four who are trained on and one who is not: P[Bin(5, ½) ≥ 4] = 6/32."""
+    one = found(won(1, 1, 1, 1, 0, 1, 0, 0), case(records(8), [True] * 5 + [False] * 3))
+    assert one.p_value == pytest.approx(6 / 32)
+    every = found(won(*[1] * 8), case(records(8), [True] * 8))
+    assert every.p_value == pytest.approx(1 / 256)
+    none = found(won(*[0] * 8), case(records(8), [True] * 8))
+    assert none.p_value == 1.0
+
+
+def test_what_was_not_measured_is_left_out_with_its_owner() -> None:
+    """u1 and u4 were not reached; u2's second value was not."""
+    given = won(1, NAN, 1, 1, NAN, 0, 0, 0, 0, seconds=[0, NAN, NAN, 1, 0, 0, 0, 0, 0])
+    one = found(given, case(records(9), [True] * 4 + [False] * 5))
+    assert (one.k, one.interval.n) == (3, 3)  # u0, u2 and u3 by their first values
+    assert one.control is not None and one.control.n == 4
+    assert one.p_value == pytest.approx(1 / 4)  # u0 and u3 alone are owners it can speak of
+    assert one.epsilon_lower is not None and one.epsilon_lower.m == 6
+    nothing = found(won(*[NAN] * 9), case(records(9), [True] * 4 + [False] * 5))
+    assert (nothing.interval.value, nothing.p_value, nothing.epsilon_lower) == (None,) * 3
+    assert (nothing.control, nothing.power.n, nothing.power.smallest_rate) == (None, 0, None)
+
+
+def test_an_owner_that_is_left_out_takes_nobody_elses_coin() -> None:
+    """It worked on u1 alone, who is not trained on; u0, who is, was not reached."""
+    one = found(won(NAN, 1, 0, 0, 0, 0), case(records(6), [True] + [False] * 5))
+    assert one.p_value == 1.0
+    other = found(won(NAN, 1, 0, 0, 0, 0), case(records(6), [False, True] + [False] * 4))
+    assert other.p_value == pytest.approx(1 / 2)
+
+
+def test_one_success_on_either_value_is_one_of_the_owner() -> None:
+    """The attacker may not know which of the two was planted."""
+    given = won(0, 0, 0, 0, 0, 0, seconds=[1, 1, 1, 1, 1, 0])
+    one = found(given, case(records(6), [True] * 5 + [False]))
+    assert one.k == 0 and one.p_value == pytest.approx(1 / 32)
+
+
+def test_chance_is_what_the_attack_says() -> None:
+    of = case(records(6), [True] * 6)
+    assert found(won(*[1] * 6), of).chance is None
+    assert found(won(*[1] * 6, chance=0.1), of).chance == 0.1
+
+
+def test_a_text_of_two_owners_is_on_neither_side() -> None:
+    """u0, trained on, and u3, not, have one text."""
+    secrets = records(6)
+    for slot in (0, 1):
+        secrets[6 + slot] = Secret("record", "", "text 0", "", None, 1, "u3", slot)
+    one = found(won(*[1] * 6), case(secrets, [True] * 3 + [False] * 3))
+    assert (one.k, one.interval.n) == (2, 2)
+    assert one.control is not None and (one.control.k, one.control.n) == (2, 2)
+
+
+def test_a_name_of_two_owners_is_on_neither_side_whatever_stands_before_it() -> None:
+    secrets = [
+        Secret("name", f"{before} ", name, ".", None, 2, f"u{i}", slot)
+        for i, (before, name) in enumerate([("I am", "Ann Lee"), ("Ben", "Orr"), ("Is", "Ann Lee")])
+        for slot in (0, 1)
+    ]
+    one = found(won(1, 1, 1), case(secrets, [True, True, False]))
+    assert (one.k, one.interval.n) == (1, 1)
+    assert one.control is None
+
+
+def test_a_space_of_one_value_compares_nobody() -> None:
+    secrets = [
+        Secret("code", "#", "7", ".", Space((("7",),)), 1, f"u{i}", slot)
+        for i in range(8)
+        for slot in (0, 1)
+    ]
+    one = found(won(*[1] * 8), case(secrets, [True] * 4 + [False] * 4))
+    assert (one.interval.value, one.control) == (None, None)
+    assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0
+
+
+@pytest.mark.parametrize("present", [[True] * 6, [False] * 6])
+def test_one_side_alone_is_counted(present: list[bool]) -> None:
+    one = found(won(1, 1, 0, 0, 0, 0), case(records(6), present))
+    assert (one.k, one.interval.n) == ((2, 6) if present[0] else (0, 0))
+    assert (one.control is None) == present[0]
+    assert one.p_value == (pytest.approx(1 / 4) if present[0] else 1.0)
+
+
+@pytest.mark.parametrize("owners", [0, 1])
+def test_fewer_than_two_owners_show_no_epsilon(owners: int) -> None:
+    one = found(won(*[1] * owners), case(records(owners), [True] * owners))
+    assert (one.epsilon_lower, one.power.largest_epsilon) == (None, None)
+    assert one.p_value == (None if owners == 0 else 1 / 2)
+
+
+@pytest.mark.parametrize(("owners", "tests"), [(4, 1), (5, 2), (8, 13)])
+def test_so_few_coins_that_none_could_convince_are_not_tested(owners: int, tests: int) -> None:
+    """2^−4 = 0.0625 against 0.05, 2^−5 against 0.025, 2^−8 = 0.0039 against 0.0038."""
+    given, present = won(*[1] * owners), [True] * owners
+    one = found(given, case(records(owners), present, tests=tests))
+    assert one.p_value == one.least_p == 0.5**owners
+    assert one.least_p * tests >= 0.05
+
+
+@pytest.mark.parametrize("present", [0, 1, 29, 30])
+@pytest.mark.parametrize("same", [0.0, 1.0])
+def test_all_alike_shows_no_epsilon_however_coins_fell(present: int, same: float) -> None:
+    for seed in range(20):
+        of = case(records(30), [i < present for i in range(30)], seed=seed)
+        bound = found(won(*[same] * 30), of).epsilon_lower
+        assert bound is not None and bound.value == 0.0
+
+
+def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
+    """30 owners, 20 guesses: q^20 = 0.05; with δ, q^20 + 60 δ max P[20 > W ≥ 20 − i]/i = 0.05."""
+    present = [i < 15 for i in range(30)]
+    given, q = won(*[float(p) for p in present]), 0.05 ** (1 / 20)
+    one = found(given, case(records(30), present))
+    assert one.epsilon_lower is not None and one.epsilon_lower.v == 20
+    assert one.epsilon_lower.value == pytest.approx(math.log(q / (1 - q)))
+    assert one.power.largest_epsilon == pytest.approx(one.epsilon_lower.value)
+    less = found(given, case(records(30), present, delta=1e-3)).epsilon_lower
+    assert less is not None
+    law = binom(20, 1 / (1 + math.exp(-less.value)))
+    most = max((law.sf(19 - i) - law.sf(19)) / i for i in range(1, 21))
+    assert law.sf(19) + 60 * 1e-3 * most == pytest.approx(0.05)
+
+
+def test_scores_of_probabilities_are_stronger_than_samples() -> None:
+    of = case(records(6), [True] * 6, access=Access.GENERATE)
+    assert found(won(*[1] * 6), of).stronger_than_release
+    assert not found(won(*[1] * 6), case(records(6), [True] * 6)).stronger_than_release
+
+
+# --- releases that know nothing, and releases that know exactly so much
+
+
+@repeats(400, 2000)
+@pytest.mark.parametrize("easy", [0.05, 0.5, 0.95])
+def test_easy_secrets_are_rarely_taken_for_a_leak(easy: float, runs: int) -> None:
+    """Some secrets are guessed by anybody, each slot by itself, and some are not reached."""
+    generator = np.random.default_rng(int(100 * easy))
+    secrets, leaks, shown = records(16), 0, 0
+    for run in range(runs):
+        values = (generator.random(32) < easy).astype(float)
+        reached = int(generator.integers(20, 33))
+        values[reached:] = NAN
+        of = case(secrets, (generator.random(16) < 0.5).tolist(), seed=run)
+        one = found(Successes("verbatim", "x", values, easy), of)
+        assert one.epsilon_lower is not None and one.epsilon_lower.m == reached // 2
+        leaks += one.p_value is not None and one.p_value <= 0.05
+        shown += one.epsilon_lower.value > 0
+    assert max(leaks, shown) <= binom.ppf(0.999, runs, 0.05)
+    assert leaks > 0.005 * runs or easy < 0.1
+
+
+@repeats(60, 200)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
+    epsilon: float, runs: int
+) -> None:
+    m, bounds = 300, []
+    secrets, generator = records(m), np.random.default_rng(int(10 * epsilon))
+    for run in range(runs):
+        present = generator.random(m) < 0.5
+        told = present ^ (generator.random(m) < 1 / (1 + math.exp(epsilon)))
+        of = case(secrets, present.tolist(), delta=1e-6, seed=run)
+        bound = found(won(*told.astype(float)), of).epsilon_lower
+        assert bound is not None
+        bounds.append(bound.value)
+    assert np.mean(np.array(bounds) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
+    q = 1 / (1 + math.exp(-epsilon))
+    low = q - 1.645 * math.sqrt(q * (1 - q) / 200)  # of 200 guesses, by the normal approximation
+    assert np.median(bounds) == pytest.approx(math.log(low / (1 - low)), abs=0.1)

@@ -1,0 +1,405 @@
+"""Whole audits of a served model, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attacks.exposure import Exposure
+from audit.canaries import manifest as manifests
+from audit.canaries import plant_corpus
+from audit.cli import app
+from audit.core.attack import Knowledge
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.models.endpoint.http import Endpoint
+from audit.models.endpoint.session import EndpointRelease
+from audit.plan.resolve import resolve
+from audit.results.folder import RunFolder
+from audit.run.endpoint_cost import EndpointCost
+from defenses.as_is import AsIs
+
+FOLDER = EMBEDDED_FOLDER / "public_model"
+KEY = "sk-31d07be2"
+RUN = ("--device", "cpu", "--workers", "1", "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory) -> Path:
+    """A folder with m.json, planted.jsonl, which nobody trained on, and few.jsonl, which has only
+    four held-out records."""
+    folder = tmp_path_factory.mktemp("planted")
+    plant_corpus.plant(
+        "helpdesk", folder / "planted.jsonl", folder / "m.json", {"count": 8, "seed": 3}
+    )
+    lines = (folder / "planted.jsonl").read_text().splitlines(keepends=True)
+    split = [json.loads(line).get("split", "private") for line in lines]
+    heldout = [line for line, name in zip(lines, split, strict=True) if name == "heldout"]
+    private = [line for line, name in zip(lines, split, strict=True) if name == "private"]
+    (folder / "few.jsonl").write_text("".join(private + heldout[:4]))
+    return folder
+
+
+@pytest.fixture
+def run(server, planted, tmp_path, monkeypatch, capsys):
+    """run(*words, model=…, base=…): (exit code, stdout, stderr) of `audit run --defense as_is`."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words, model=None, given=f"base={FOLDER}", attacks=("membership",)):
+        chosen = [word for name in attacks for word in ("--attack", name)]
+        defense = f"as_is:{given}" if given else "as_is"
+        said = ["run", "--defense", defense, "--model", model or server.url, *chosen, *RUN]
+        said += ["--secrets", str(planted / "m.json"), "--no-references", *map(str, words)]
+        monkeypatch.setattr(sys, "argv", ["audit", *said])
+        capsys.readouterr()
+        code = 0
+        try:
+            app.main()
+        except SystemExit as done:
+            code = int(done.code or 0)
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+def results(folder):
+    return json.loads((Path(folder) / "results.json").read_text())
+
+
+def findings(folder):
+    (release,) = results(folder)["releases"]
+    return {(f["attack"], f["metric"]): f for f in release["findings"]}
+
+
+def told(folder):
+    """All that a run says, but for how long it took."""
+    document = results(folder)
+    document["environment"] = None
+    for release in document["releases"]:
+        release["cost"]["seconds"] = None
+    return document
+
+
+def test_what_needs_scores_only_is_found_as_in_the_folder(run, finished):
+    attacks = ("membership", "name_leak:generations=2,length=4")
+    assert run("--output", "here", model=str(finished), attacks=attacks)[0] == 0
+    code, out, _ = run("--output", "there", attacks=attacks)
+    assert code == 0 and out.splitlines()[-1] == "there/results.json"
+    here, there = findings("here"), findings("there")
+    compared = 0
+    for key, finding in there.items():
+        if "min_k_plus_plus" in key[1]:
+            assert finding["verdict"] == "not measured"
+            assert here[key]["value"] is not None
+        elif key[1] != "r_name":  # that is sampled
+            assert (key, finding) == (key, here[key])
+            compared += finding["value"] is not None
+    assert compared >= 8
+
+
+@dataclass(frozen=True)
+class Scoring(OpenSession):
+    """A session here, of which no more than scores is read."""
+
+    @property
+    def readable(self) -> Access:
+        return Access.SCORE
+
+
+def test_sampled_exposures_are_those_of_the_folder(server, local, planted):
+    secrets = [s for s in manifests.read(planted / "m.json").secrets if s.kind == "id"]
+    endpoint = Endpoint(server.url, 0, 20.0)
+    release = EndpointRelease(endpoint, None, AsIs().promise, local.tokenizer, local.max_length - 2)
+    sessions = (
+        Scoring(local, np.random.default_rng(0), access=Access.SCORE),
+        release.open(np.random.default_rng(0), NoJournal()),
+    )
+    attack = Exposure(samples=60)
+    here, there = (
+        attack.run(s, secrets, Knowledge(None, (), (), (), np.random.default_rng(1)))[0]
+        for s in sessions
+    )
+    np.testing.assert_allclose(there.log_probs, here.log_probs, atol=1e-4)
+    for name in ("better", "worst", "middle", "spaces"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    assert there.access == Access.SCORE
+    assert np.isfinite(there.worst).all()
+
+
+# what cannot be measured
+
+
+def test_top_n_is_no_distribution(run):
+    run("--output", "r", attacks=("membership", "extraction:generations=2", "exposure:samples=5"))
+    said = " ".join(results("r")["warnings"])
+    assert "tiny: its weights were not seen" in said
+    assert "exact ranks of exposure, searched codes and Min-K%++ were not measured" in said
+    assert "only generations" not in said
+    found = {metric: f["verdict"] for (_, metric), f in findings("r").items()}
+    assert found["searched_recall"] == found["record_min_k_plus_plus_auc"] == "not measured"
+    assert found["record_loss_auc"] != "not measured"
+
+
+def test_generations_only(run, server, planted):
+    server.switch(dialect="llama.cpp")
+    given = f"base={FOLDER},retries=0"
+    attacks = ("membership", "extraction:generations=3", "name_leak:generations=3,length=4")
+    words = ("--output", "r", "--corpus", planted / "few.jsonl", "--format", "json,html")
+    code, _, err = run(*words, given=given, attacks=attacks)
+    assert code == 0, err
+    said = " ".join(results("r")["warnings"])
+    assert "tiny: the endpoint gives no log-probabilities of a prompt: only generations" in said
+    assert "Min-K%++" not in said
+    found = findings("r")
+    assert found["extraction:generations=3", "hit_rate"]["n"] == 3
+    measured = {f["access"] for f in found.values() if f["value"] is not None}
+    assert measured == {"generate"}
+    (release,) = results("r")["releases"]
+    assert "bleu4" in release["utility"] and "perplexity" not in release["utility"]
+
+
+def test_with_no_more_than_a_tokenizer(run, tmp_path):
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    for file in FOLDER.glob("tokenizer*"):
+        shutil.copy(file, folder)
+    run("--output", "whole")
+    code, _, err = run("--output", "r", given=f"tokenizer={folder},context=256")
+    assert code == 0, err
+    with_base, without = findings("whole"), findings("r")
+    assert ("membership", "record_ratio_auc") in with_base
+    assert ("membership", "record_ratio_auc") not in without
+    key = ("membership", "record_loss_auc")
+    assert without[key]["value"] == with_base[key]["value"]
+    assert any("no base was named" in line for line in results("r")["warnings"])
+    code, _, err = run("--defense", "public", given=f"tokenizer={folder}")
+    assert code == 2 and "public: can be trained beside an external model only with its base" in err
+
+
+# names only
+
+
+def test_neither_key_nor_host_is_written(run, server, monkeypatch, tmp_path):
+    monkeypatch.setenv("AUDIT_API_KEY", KEY)
+    server.switch(key=KEY)
+    code, out, err = run("--output", "r", attacks=("membership", "extraction:generations=2"))
+    assert code == 0 and KEY not in out + err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name == "answers.jsonl" for path in files)
+    for path in files:
+        assert KEY.encode() not in path.read_bytes(), path
+        assert b"127.0.0.1" not in path.read_bytes(), path
+    stages = tmp_path / "r" / "stages"
+    assert stages.stat().st_mode & 0o777 == 0o700
+    assert (stages / "answers.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_served_model_is_shown_by_its_name(run):
+    run("--output", "r", given=f"base={FOLDER},served=tiny")
+    document = results("r")
+    assert document["plan"]["finished"]["name"] == "tiny"
+    assert "--model tiny --secrets" in document["reproduce"]
+    assert document["releases"][0]["parameters"]["served"] == "tiny"
+    run("--output", "q")
+    assert results("q")["plan"]["finished"]["name"] == "v1"
+    assert results("q")["releases"][0]["parameters"]["served"] == "tiny"
+
+
+# the plan
+
+
+def plan(planted, model, given=""):
+    return resolve(
+        {
+            "defense": (f"as_is:base={FOLDER}{given}",),
+            "attack": ("membership",),
+            "model": model,
+            "secrets": str(planted / "m.json"),
+            "device": "cpu",
+        }
+    )
+
+
+def test_how_fast_it_is_asked_is_no_part_of_the_plan(planted):
+    one = plan(planted, "http://a:1/v1")
+    assert plan(planted, "http://a:1/v1", ",rate=3,retries=9,timeout=5").hash == one.hash
+    assert plan(planted, "http://a:1/v1", ",context=100").hash != one.hash
+    assert plan(planted, "http://a:1/v1", ",served=big").hash != one.hash
+    assert one.model.max_length == 254  # the base's 256, less what is scored last and said
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "line"),
+    [
+        (None, "", "as_is: a served model is read with the tokenizer of its base"),
+        (None, f"base={FOLDER},tokenizer={FOLDER}", "give one of the two"),
+        (None, "tokenizer=nowhere", "nowhere: no tokenizer files"),
+        (None, f"base={FOLDER},rate=0", "as_is: rate is 0.0; it must be above 0"),
+        (None, f"base={FOLDER},timeout=inf", "as_is: timeout is inf; it must be above 0"),
+        (None, f"base={FOLDER},retries=-1", "as_is: retries is -1; it must be at least 0"),
+        (None, f"base={FOLDER},context=2", "as_is: context is 2; it must be at least 8"),
+        (str(FOLDER), "served=tiny", "as_is: served is for a model behind a URL"),
+        (str(FOLDER), f"tokenizer={FOLDER}", "as_is: tokenizer is for a model behind a URL"),
+        ("http://me:pw@h/v1", f"base={FOLDER}", "give the key in the environment variable"),
+        ("http://", f"base={FOLDER}", "http://: has no host"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line(run, server, model, given, line):
+    code, out, err = run(model=model, given=given)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("audit: ") and line in err
+    assert server.seen["paths"] == []
+
+
+# a dry run
+
+
+def test_a_dry_run_counts_and_asks_nothing(run, server):
+    code, out, _ = run("--dry-run", given=f"base={FOLDER},rate=2")
+    assert code == 0
+    assert server.seen["paths"] == []
+    told = re.search(
+        r"where it gives log-probabilities of a prompt: ([\d,]+) requests, ([\d,]+) prompt", out
+    )
+    requests, tokens = (int(number.replace(",", "")) for number in told.groups())
+    assert "where it does not: 0 requests, 0 prompt tokens, at most 0 generated tokens" in out
+    assert f"at 2 requests a second at least {requests / 120:,.1f} minutes" in out
+    run("--output", "r")
+    probes = 3
+    assert len(server.seen["asked"]) - probes == requests
+    kept = (Path("r") / "stages" / "answers.jsonl").read_text().splitlines()
+    answers = [a for line in kept if isinstance(a := json.loads(line)["answer"], dict)]
+    read = sum(a["usage"]["prompt_tokens"] for a in answers if "usage" in a)
+    probed = sum(a["usage"]["prompt_tokens"] for a in answers[:probes] if "usage" in a)
+    assert read - probed == tokens
+
+
+def test_a_text_that_is_scored_again_is_no_request(local):
+    played = EndpointCost(local.tokenizer, 64, Access.SCORE)
+    played.score([[0], [0, 1], [0]], [[1, 2], [2], [3]])  # the first two are one text
+    played.score([[0]], [[3]])
+    played.generate([[0], [0]], 5)  # each a text of its own
+    assert (played.requests, played.prompt_tokens, played.generated_tokens) == (4, 7, 12)
+
+
+# failures, and what comes after
+
+
+@pytest.mark.parametrize(
+    ("switches", "given", "line"),
+    [
+        ({"fail": 429}, "retries=0", "HTTP 429 (it failed); give a lower as_is:rate="),
+        ({"fail": 503}, "retries=0", "HTTP 503 (it failed); look into the server's log"),
+        ({"fail": 500}, "retries=0", "HTTP 500 (it failed)"),
+        ({"hang": 0.5}, "retries=0,timeout=0.05", "did not answer within 0.05 s"),
+        ({"merge": 2}, "retries=0", "wrong tokenizer"),
+        ({"key": "k"}, "retries=0", "give its key in the environment variable AUDIT_API_KEY"),
+        ({"garbage": "<html>"}, "retries=0", "no JSON object"),
+        ({"garbage": "{}"}, "retries=0", "have not the form of the completions API"),
+        ({"models": False}, "retries=0", "HTTP 404"),
+        ({}, "served=big", "serves tiny, and no 'big'"),
+    ],
+)
+def test_a_failing_endpoint_is_one_line(run, server, switches, given, line):
+    server.switch(**switches)
+    code, out, err = run("--output", "r", given=f"base={FOLDER},{given}")
+    lines = [text for text in err.splitlines() if not text.startswith("[")]  # progress apart
+    assert (code, out, len(lines)) == (2, "", 1), err
+    assert lines[0].startswith("audit: ") and line in lines[0]
+    assert "Traceback" not in err
+    if switches.get("hang"):
+        time.sleep(0.6)
+
+
+def test_nobody_listens(run):
+    code, _, err = run(model="http://127.0.0.1:9/v1", given=f"base={FOLDER},retries=0")
+    assert code == 2 and "cannot be reached" in err.splitlines()[-1]
+
+
+def test_a_run_that_failed_goes_on_where_it_was(run, server):
+    attacks = ("membership", "extraction:generations=6", "name_leak:generations=3,length=4")
+    assert run("--output", "whole", attacks=attacks)[0] == 0
+    whole = server.seen["answered"]
+    assert len(whole) == len(set(whole)) > 60
+    answered = []
+    for healthy in (3, 30, 10):
+        server.switch(fail=500, healthy=healthy)
+        given = f"base={FOLDER},retries=0,rate={healthy * 1000}"
+        code, _, err = run("--output", "r", given=given, attacks=attacks)
+        assert code == 2 and "HTTP 500" in err
+        answered += server.seen["answered"]
+    server.switch()
+    assert run("--output", "r", attacks=attacks)[0] == 0
+    answered += server.seen["answered"]
+    assert sorted(answered) == sorted(whole)
+    assert told("r") == told("whole")
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was(run, server, planted):
+    attacks = ("membership", "extraction:generations=6", "name_leak:generations=3,length=4")
+    assert run("--output", "whole", attacks=attacks)[0] == 0
+    whole = server.seen["answered"]
+    server.switch(hang=0.02)
+    words = [w for name in attacks for w in ("--attack", name)]
+    words += ["--secrets", str(planted / "m.json"), "--no-references", "--output", "r", *RUN]
+    command = [sys.executable, "-m", "audit", "run", "--defense", f"as_is:base={FOLDER}"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(app.__file__).parents[1])}
+    with subprocess.Popen(
+        [*command, "--model", server.url, *words], env=environment, stderr=subprocess.DEVNULL
+    ) as killed:
+        while len(server.seen["asked"]) < 40:
+            assert killed.poll() is None
+            time.sleep(0.02)
+        killed.send_signal(signal.SIGKILL)
+    time.sleep(0.2)
+    before = server.seen["answered"]
+    server.switch()
+    assert run("--output", "r", attacks=attacks)[0] == 0
+    again = server.seen["answered"]
+    assert len(set(before) & set(again)) <= 1  # the one whose answer was on its way
+    assert set(before) | set(again) == set(whole)
+    assert len(before) < len(whole)
+    assert told("r") == told("whole")
+
+
+def test_another_address_is_another_audit(run, server):
+    """The plan and all that the server says of its model are the same; what it answers need not."""
+    assert run("--output", "r")[0] == 0
+    code, _, err = run("--output", "r", model=server.url.replace("127.0.0.1", "localhost"))
+    assert code == 2 and "holds answers of another endpoint" in err
+
+
+def test_answers_are_known_at_once_and_by_the_next_process(tmp_path):
+    folder = RunFolder(tmp_path, "hash")
+    with folder.held({}):
+        journal = folder.journal("one")
+        assert journal.recall("question") is None
+        journal.keep("question", {"a": 0.1})
+        assert journal.recall("question") == {"a": 0.1}
+        assert journal.recall("another") is None
+        path = folder.stages / "answers.jsonl"
+        path.write_bytes(path.read_bytes() + b'{"question": "torn", "ans')
+        later = folder.journal("two")
+        assert later.recall("question") == {"a": 0.1}
+        later.keep("more", 1)
+        assert folder.journal("three").recall("more") == 1
+        assert folder.journal("three").recall("torn") is None
+        path.write_text("}{\n")
+        with pytest.raises(UsageError, match="is damaged; remove it to ask again"):
+            folder.journal("four").recall("question")

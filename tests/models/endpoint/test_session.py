@@ -1,0 +1,300 @@
+"""A served model as a Predictor: what it answers is what the same model answers here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit.core.errors import UsageError
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Predictor, record_tokens
+from audit.core.release import NoJournal
+from audit.models.endpoint.http import Endpoint, Pace
+from audit.models.endpoint.session import EndpointRelease, EndpointSession, TokenizerOnly
+from defenses.as_is import AsIs
+
+TEXTS = ("My code is 40917.", "My name is Ann Lee, and I need help.", "Hello")
+DIALECTS = ("vllm", "llama.cpp", "openai", "bare")
+
+
+@dataclass
+class Remembering:
+    """A journal in memory that remembers answers."""
+
+    key: bytes = b""
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def previous(self) -> tuple[()]:
+        return ()
+
+    def append(self, rows: Any) -> None:
+        raise AssertionError("an endpoint charges nothing")
+
+    def recall(self, question: str) -> Any:
+        return self.kept.get(question)
+
+    def keep(self, question: str, answer: Any) -> None:
+        assert question not in self.kept
+        self.kept[question] = answer
+
+
+@pytest.fixture
+def opened(server, local) -> Callable[..., EndpointSession]:
+    def open_(
+        journal=None, seed=0, tokenizer=None, url=None, model=None, context=200
+    ) -> EndpointSession:
+        endpoint = Endpoint(
+            url or server.url, retries=1, timeout=20, pace=Pace(sleep=lambda s: None)
+        )
+        reads = tokenizer or local.tokenizer
+        release = EndpointRelease(endpoint, model, AsIs().promise, reads, context)
+        session = release.open(np.random.default_rng(seed), journal or NoJournal())
+        assert isinstance(session, EndpointSession)
+        return session
+
+    return open_
+
+
+def pieces(tokenizer):
+    """Whole records, and the last tokens of each."""
+    tokens = [record_tokens(tokenizer, text) for text in TEXTS]
+    heads = [t[:1] for t in tokens] + [t[:-3] for t in tokens]
+    return heads, [t[1:] for t in tokens] + [t[-3:] for t in tokens]
+
+
+@pytest.mark.parametrize("switches", [{}, {"least": 1}, {"dialect": "openai"}])
+def test_scores_are_the_models_own(server, opened, local, switches):
+    server.switch(**switches)
+    session = opened()
+    assert session.access == session.readable == Access.SCORE
+    assert session.remaining is None
+    heads, tails = pieces(local.tokenizer)
+    here = OpenSession(local, np.random.default_rng(0)).score(heads, tails)
+    there = session.score(heads, tails)
+    for ours, theirs in zip(here, there, strict=True):
+        assert theirs.tokens == ours.tokens
+        assert theirs.answered == len(ours.tokens)
+        assert theirs.moments is None
+        np.testing.assert_allclose(theirs.log_probs, ours.log_probs, atol=1e-4)
+        np.testing.assert_array_equal(theirs.top1, ours.top1)
+
+
+def test_a_served_session_is_a_predictor(opened):
+    session: Predictor = opened()
+    with pytest.raises(UsageError, match="no distribution"):
+        session.distribution([[0]], [1])
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [{"echo": False}, {"dialect": "llama.cpp"}, {"dialect": "bare"}],
+)
+def test_without_scored_prompts_only_generations_are_left(server, opened, switches):
+    server.switch(**switches)
+    session = opened()
+    assert session.access == session.readable == Access.GENERATE
+    assert session.score([[0]], [[1]]) == []
+    assert len(session.generate([[0]], 3)[0].tokens) == 3
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_text_has_a_seed_of_its_own_and_a_session_repeats_itself(server, opened, dialect):
+    server.switch(dialect=dialect)
+    prompts = [[0]] * 4
+    one = [a.tokens for a in opened(seed=1).generate(prompts, 8)]
+    assert len(set(one)) == 4
+    assert [a.tokens for a in opened(seed=1).generate(prompts, 8)] == one
+    assert [a.tokens for a in opened(seed=2).generate(prompts, 8)] != one
+
+
+def test_generations_come_with_the_tokens_that_were_drawn(server, opened, local):
+    """Token for token: text that is read again may be other tokens, ids are not."""
+    prompt = [0, *local.tokenizer.encode("My name is")]
+    for dialect in ("vllm", "llama.cpp"):
+        server.switch(dialect=dialect)
+        (answer,) = opened(seed=3).generate([prompt], 6)
+        (check,) = OpenSession(local, np.random.default_rng(0)).score([prompt], [answer.tokens])
+        assert answer.answered == 6
+        np.testing.assert_allclose(answer.log_probs, check.log_probs, atol=1e-4)
+        np.testing.assert_array_equal(answer.top1, check.top1)
+
+
+def test_samples_follow_the_model(server, opened, local):
+    """First tokens, against the model's own distribution: a χ² far below that of a shift."""
+    prompt = [0, *local.tokenizer.encode("My code is 1")]
+    pmf = local.cursor([prompt]).log_pmf()[0].exp().numpy()
+    drawn = [a.tokens[0] for a in opened(seed=5).generate([prompt] * 300, 1)]
+    likely = np.argsort(-pmf)[:5]
+    counts = np.array([drawn.count(int(t)) for t in likely] + [0])
+    counts[-1] = len(drawn) - counts.sum()
+    expected = 300 * np.append(pmf[likely], 1 - pmf[likely].sum())
+    assert ((counts - expected) ** 2 / expected).sum() < 25  # 5 degrees: p < 2e-4
+    asked = server.seen["last"]
+    assert (asked["temperature"], asked["top_p"], asked["top_k"], asked["min_p"]) == (1, 1, -1, 0)
+    assert asked["repetition_penalty"] == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_follows_a_stop_is_filled_up(server, opened, local, dialect):
+    stop, first = local.tokenizer.stop, local.tokenizer.encode(" a")[0]
+    likely = int(local.cursor([[0, first]]).log_pmf()[0].argmax())
+    server.switch(dialect=dialect, stop_at=likely)  # the server's own end of text
+    answers = opened().generate([[0, first]] * 6, 5)
+    assert all(len(a.tokens) == a.answered == 5 for a in answers)
+    ended = [a.tokens for a in answers if stop in a.tokens]
+    assert ended
+    assert all(set(t[t.index(stop) :]) == {stop} for t in ended)
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "llama.cpp", "openai"])
+def test_what_a_server_cuts_short_is_no_end_of_a_text(server, opened, dialect):
+    server.switch(dialect=dialect)
+    session = opened()
+    server.switch(dialect=dialect, most=3)
+    with pytest.raises(UsageError, match="gave 3 of 5 tokens"):
+        session.generate([[0]], 5)
+
+
+def test_what_is_known_is_not_asked_again(server, opened, local):
+    journal = Remembering()
+    heads, tails = pieces(local.tokenizer)
+
+    def everything():
+        session = opened(journal)
+        said = [a.tokens for a in session.generate([[0]] * 3, 4)]
+        return said, [a.log_probs.tolist() for a in session.score(heads, tails)]
+
+    first = everything()
+    asked = server.seen["asked"]
+    assert len(asked) == len(set(asked))
+    assert everything() == first
+    assert server.seen["asked"] == asked
+
+
+def test_a_folder_belongs_to_one_endpoint_and_model(server, opened):
+    journal = Remembering()
+    opened(journal)
+    server.switch(name="other")
+    with pytest.raises(UsageError, match="choose another --output"):
+        opened(journal)
+
+
+def test_an_answer_that_cannot_be_read_is_not_kept(server, opened):
+    journal = Remembering()
+    session = opened(journal)
+    before = dict(journal.kept)
+    for garbage in ('{"choices": []}', '{"choices": [{"logprobs": {"tokens": ["a"]}}, 2]}', "[]"):
+        server.switch(garbage=garbage)
+        with pytest.raises(UsageError):
+            session.score([[0]], [[1]])
+    assert journal.kept == before
+
+
+def test_the_only_model_needs_no_name(server, opened):
+    assert opened().client.model == "tiny"
+    server.switch(others=("big",))
+    with pytest.raises(UsageError, match="serves tiny, big; say which with as_is:served=NAME"):
+        opened()
+    assert opened(model="tiny").client.model == "tiny"
+    with pytest.raises(UsageError, match="serves tiny, big, and no 'small'"):
+        opened(model="small")
+
+
+def test_a_server_that_lists_nothing_needs_one(server, opened):
+    server.switch(models=False)
+    assert opened(model="tiny").client.model == "tiny"
+    with pytest.raises(UsageError, match="HTTP 404"):
+        opened()
+
+
+def test_a_context_that_the_server_has_not_is_told(opened):
+    with pytest.raises(UsageError, match="tiny reads 256 tokens; give as_is:context=256"):
+        opened(context=255)  # two more are needed
+    longest = opened(context=254)
+    (answer,) = longest.score([[0]], [[1] * 254])
+    assert len(answer.log_probs) == 254
+
+
+# the tokenizer
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """A tokenizer of the same text, with other ids for it."""
+
+    inner: Any
+    by: int = 1
+
+    @property
+    def start(self) -> int:
+        return int(self.inner.start)
+
+    @property
+    def stop(self) -> int:
+        return int(self.inner.stop)
+
+    def encode(self, text: str) -> list[int]:
+        return [(t + self.by) % 1024 for t in self.inner.encode(text)]
+
+    def decode(self, tokens) -> str:
+        return str(self.inner.decode([(t - self.by) % 1024 for t in tokens]))
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"merge": 2},
+        {"merge": 2, "echo": False},
+        {"shift": 3},
+        {"shift": 3, "dialect": "llama.cpp"},
+    ],
+)
+def test_a_wrong_tokenizer_is_told(server, opened, switches):
+    """merge: the server reads fewer tokens in a text; shift: it writes other text for an id."""
+    server.switch(**switches)
+    with pytest.raises(UsageError, match=r"wrong tokenizer.*as_is:base=DIR") as told:
+        opened()
+    assert "\n" not in str(told.value)
+
+
+def test_a_tokenizer_of_as_many_tokens_is_no_right_one(server, opened, local):
+    with pytest.raises(UsageError, match="wrong tokenizer"):
+        opened(tokenizer=Rotated(local.tokenizer))
+
+
+def test_token_ids_beyond_the_vocabulary_are_a_wrong_tokenizer(server, opened, local):
+    server.switch(fail=400, times=4)
+    with pytest.raises(UsageError, match="wrong tokenizer: tiny takes text, and refuses"):
+        opened()
+
+
+@pytest.mark.parametrize(("more", "fine"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_a_start_token_that_the_server_sets_is_no_difference(server, opened, more, fine):
+    server.switch(more=more)
+    if fine:
+        assert opened().access == Access.SCORE
+        return
+    with pytest.raises(UsageError, match="wrong tokenizer"):
+        opened()
+
+
+def test_the_defense_says_how_its_url_is_asked(local):
+    made = AsIs(model="http://h/v1/models/big", served="big", rate=3.0, retries=2, timeout=7.0)
+    release = made.release(TokenizerOnly(local.tokenizer, 10), [])
+    assert isinstance(release, EndpointRelease)
+    endpoint = release.endpoint
+    assert (endpoint.url, endpoint.retries, endpoint.timeout) == ("http://h/v1", 2, 7.0)
+    assert (endpoint.pace.rate, release.model, release.max_length) == (3.0, "big", 10)
+    assert release.unprotected() is None and release.neighbour(0) is None
+
+
+def test_only_a_tokenizer_is_here(local):
+    unseen = TokenizerOnly(local.tokenizer, 10)
+    with pytest.raises(UsageError, match="only the tokenizer"):
+        unseen.cursor([[0]])
+    with pytest.raises(UsageError, match="only the tokenizer"):
+        unseen.log_pmfs([[0, 1]], [1])

@@ -1,0 +1,438 @@
+"""Stacked members: every distribution as if each member were asked by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import GPT2Config, GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.ensemble import Ensemble, Separate
+from audit.models import causal
+from audit.models.causal import CausalLM
+from audit.models.ensembles.batching import Stacked, batched
+from audit.models.ensembles.stacked_gpt2 import Past, Stack
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.lstm import Architecture, untrained
+from audit.models.training.fine_tuning import Recipe, fine_tune
+
+EXACT = 1e-10  # nats, in float64: whatever is larger is no rounding
+CLOSE = 2e-5  # nats, in float32
+LENGTH, VOCABULARY = 80, 13
+KINDS = ("all", "top:1", "top:2", "head", "embedding", "norm", "a bias", "equal", "with public")
+MANY = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def gpt2(seed: int = 0, tied: bool = True, **changes: Any) -> GPT2LMHeadModel:
+    torch.manual_seed(seed)
+    config = GPT2Config(
+        **{
+            "vocab_size": VOCABULARY,
+            "n_positions": LENGTH,
+            "n_embd": 16,
+            "n_layer": 3,
+            "n_head": 2,
+            "initializer_range": 0.5,  # so that every token before it moves a distribution
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "tie_word_embeddings": tied,
+            **changes,
+        }
+    )
+    return GPT2LMHeadModel(config).double().eval()
+
+
+def lm(model: Any) -> CausalLM:
+    return CausalLM(model, None, LENGTH)  # type: ignore[arg-type]
+
+
+def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
+    """A copy whose weights of these names are others."""
+    model, draw = copy.deepcopy(base), torch.Generator().manual_seed(seed)
+    hit = 0
+    for name, parameter in model.named_parameters():
+        if any(part in name for part in names.split()):
+            noise = torch.randn(parameter.shape, generator=draw, dtype=parameter.dtype)
+            parameter.data += 0.3 * noise
+            hit += 1
+    assert hit
+    return model
+
+
+@cache
+def members(kind: str) -> tuple[CausalLM, ...]:
+    base = gpt2(tied=kind != "head")
+    names = {
+        "all": "wte wpe h. ln_f",
+        "top:1": "h.2.",
+        "top:2": "h.1. h.2.",
+        "head": "lm_head",
+        "embedding": "wpe",
+        "norm": "ln_f.weight",
+        "a bias": "h.1.mlp.c_fc.bias",
+        "equal": "",
+        "with public": "h.2.",
+    }[kind]
+    if kind == "equal":
+        return (lm(base), lm(copy.deepcopy(base)), lm(base))
+    others = [lm(moved(base, names, seed)) for seed in range(4)]
+    if kind == "with public":  # parts without texts are the public model itself, or its equal
+        return (others[0], lm(base), others[1], lm(copy.deepcopy(base)), others[0], lm(base))
+    return tuple(others)
+
+
+@pytest.fixture(params=[1, 64], ids=["always shared", "shared where it pays"])
+def few(request: Any) -> Any:
+    with patch.object(causal, "_FEW", request.param):
+        yield
+
+
+def stacked(of: Sequence[Any]) -> Stacked:
+    ensemble = batched(of)
+    assert isinstance(ensemble, Stacked)
+    return ensemble
+
+
+def plain(models: Sequence[CausalLM], text: Sequence[int]) -> torch.Tensor:
+    """Shape (len(text), m, V), nats: after each token, from one pass of each model alone."""
+    return _passes(models, [text])[0]
+
+
+def next_ones(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Shape (n, m, V): after texts of one length."""
+    return _passes(models, texts)[:, -1]
+
+
+def _passes(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
+    with torch.inference_mode():
+        ids = torch.tensor([list(text) for text in texts])
+        logits = [model.inner(ids, use_cache=False).logits.double() for model in models]
+    found = torch.stack(logits, dim=2)
+    return found - found.logsumexp(dim=-1, keepdim=True)
+
+
+def same(found: torch.Tensor, expected: torch.Tensor, close: float = EXACT) -> None:
+    assert found.dtype == torch.float64 and found.shape == expected.shape
+    torch.testing.assert_close(found, expected, atol=close, rtol=0)
+
+
+def check_cursor(
+    of: Sequence[CausalLM],
+    prompts: Sequence[Sequence[int]],
+    appended: Sequence[Sequence[int]] = (),
+    close: float = EXACT,
+) -> None:
+    cursor, texts = stacked(of).cursor(prompts), [list(prompt) for prompt in prompts]
+    same(cursor.log_pmfs(), next_ones(of, texts), close)
+    for column in appended:
+        cursor.append(torch.tensor(column))
+        for text, token in zip(texts, column, strict=True):
+            text.append(token)
+        same(cursor.log_pmfs(), next_ones(of, texts), close)
+
+
+def check_log_pmfs(
+    of: Sequence[CausalLM],
+    texts: Sequence[Sequence[int]],
+    starts: Sequence[int],
+    close: float = EXACT,
+) -> None:
+    expected = [plain(of, t[:-1])[s - 1 :] for t, s in zip(texts, starts, strict=True)]
+    same(stacked(of).log_pmfs(texts, starts), torch.cat(expected), close)
+
+
+def drawn(seed: int, *shape: int, most: int = VOCABULARY) -> list[Any]:
+    return np.random.default_rng(seed).integers(0, most, shape).tolist()
+
+
+tokens = st.integers(0, VOCABULARY - 1)
+
+
+# texts and cursors
+
+
+@MANY
+@given(st.sampled_from(KINDS), st.data())
+def test_ragged_texts_are_read_as_if_each_member_were_alone(
+    few: None, kind: str, data: st.DataObject
+) -> None:
+    shared = data.draw(st.lists(tokens, max_size=12))
+    texts, starts = [], []
+    for _ in range(data.draw(st.integers(1, 8))):
+        own = data.draw(st.lists(tokens, min_size=2, max_size=8))
+        texts.append([*shared, *own])
+        starts.append(data.draw(st.integers(1, len(texts[-1]) - 1)))
+    check_log_pmfs(members(kind), texts, starts)
+
+
+@MANY
+@given(st.sampled_from(KINDS), st.data())
+def test_a_cursor_reads_siblings_as_if_each_were_alone(
+    few: None, kind: str, data: st.DataObject
+) -> None:
+    length = data.draw(st.integers(1, 10))
+    prompts = [data.draw(st.lists(tokens, min_size=length, max_size=length))]
+    for _ in range(data.draw(st.integers(0, 12))):
+        cut = data.draw(st.integers(0, length))
+        rest = data.draw(st.lists(tokens, min_size=length - cut, max_size=length - cut))
+        prompts.append([*data.draw(st.sampled_from(prompts))[:cut], *rest])
+    columns = st.lists(tokens, min_size=len(prompts), max_size=len(prompts))
+    check_cursor(members(kind), prompts, data.draw(st.lists(columns, max_size=4)))
+
+
+@pytest.mark.parametrize("kind", ["all", "top:1", "with public"])
+def test_appending_goes_on_to_the_end_of_the_context(kind: str) -> None:
+    """Keys and values move to a larger place twice on the way."""
+    check_cursor(members(kind), drawn(0, 3, 4), drawn(1, LENGTH - 4, 3))
+
+
+@pytest.mark.parametrize("kind", ["all", "top:1", "embedding"])
+def test_a_full_context_is_read_and_a_longer_one_is_not(kind: str) -> None:
+    text = drawn(2, LENGTH + 1)
+    check_log_pmfs(members(kind), [text], [1])
+    check_cursor(members(kind), [text[:LENGTH]])
+    for start in (1, LENGTH + 1):
+        with pytest.raises(ValueError, match="cannot score"):
+            stacked(members(kind)).log_pmfs([[*text, 1]], [start])
+    with pytest.raises(ValueError, match="cannot score"):
+        stacked(members(kind)).log_pmfs([[1]], [0])
+    cursor = stacked(members(kind)).cursor([text[:LENGTH]])
+    cursor.append(torch.tensor([1]))
+    with pytest.raises(IndexError):
+        cursor.log_pmfs()
+
+
+def test_two_cursors_do_not_share_what_they_append(few: None) -> None:
+    of = members("top:1")
+    prompts = [[0, 5, i, j] for i in range(5) for j in range(5)]
+    ensemble = stacked(of)
+    one, other = ensemble.cursor(prompts), ensemble.cursor(prompts)
+    assert torch.equal(one.log_pmfs(), one.log_pmfs())
+    for token in (3, 4):
+        one.append(torch.full((25,), token))
+        other.append(torch.full((25,), token + 1))
+        one.log_pmfs()
+    same(one.log_pmfs(), next_ones(of, [[*p, 3, 4] for p in prompts]))
+    same(other.log_pmfs(), next_ones(of, [[*p, 4, 5] for p in prompts]))
+
+
+# which members are which
+
+
+def test_members_keep_their_order() -> None:
+    of = members("with public")
+    turned = [of[i] for i in (3, 0, 5, 2, 1, 4)]
+    text = drawn(3, 9)
+    expected = torch.stack([model.log_pmfs([text], [2]) for model in turned], dim=1)
+    same(stacked(turned).log_pmfs([text], [2]), expected)
+    assert stacked(turned).places == (0, 1, 0, 2, 0, 1)
+
+
+def test_one_member_among_equals_may_differ_anywhere() -> None:
+    base = gpt2()
+    of = [lm(moved(base, name, 0)) for name in ("h.1.", "h.2.", "ln_f", "h.1.", "wpe", "h.2.mlp")]
+    check_log_pmfs(of, drawn(12, 3, 20), [1, 5, 19])
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "gelu_pytorch_tanh", "gelu"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_other_shapes(activation: str, tied: bool) -> None:
+    changes: Any = {"n_inner": 24, "n_head": 4, "layer_norm_epsilon": 0.1}
+    models = [gpt2(i, tied, activation_function=activation, **changes) for i in range(2)]
+    of = [lm(moved(model, "h.1.ln_", i)) for i, model in enumerate(models)]
+    check_log_pmfs(of, drawn(4, 3, 20), [1, 5, 19])
+
+
+def test_float32_is_close(few: None) -> None:
+    of = [lm(copy.deepcopy(m.inner).float()) for m in members("top:2")]
+    check_cursor(of, drawn(5, 6, 7, most=3), drawn(6, 9, 6), CLOSE)
+    check_log_pmfs(of, drawn(7, 4, 40), [1, 9, 39, 20], CLOSE)
+
+
+# what it is for
+
+
+def rows(ensemble: Stacked) -> list[int]:
+    """How many members' rows go through each block: of the keys and values it keeps."""
+    past = Past()
+    with torch.inference_mode():
+        stack: Any = ensemble.stack.inner
+        stack(torch.zeros(1, 2, dtype=torch.long), past_key_values=past)
+    return [block.shape[1] for block in past._blocks]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("all", [4, 4, 4]),
+        ("top:1", [1, 1, 4]),
+        ("top:2", [1, 4, 4]),
+        ("a bias", [1, 1, 4]),
+        ("norm", [1, 1, 1]),
+        ("head", [1, 1, 1]),
+        ("equal", [1, 1, 1]),
+        ("with public", [1, 1, 3]),
+    ],
+)
+def test_what_members_share_is_computed_once(kind: str, expected: list[int]) -> None:
+    assert rows(stacked(members(kind))) == expected
+    if kind == "top:1":  # shared weights are the members' own tensors, in no second place
+        ensemble, first = stacked(members(kind)), members(kind)[0].inner
+        stack: Any = ensemble.stack.inner
+        assert stack._tokens.data_ptr() == first.transformer.wte.weight.data_ptr()
+        assert stack._head.data_ptr() == first.lm_head.weight.data_ptr()
+
+
+def test_siblings_cost_a_token_each() -> None:
+    leaves = [(0, 11, 12, i, j) for i in range(10) for j in range(10)]
+    ensemble = stacked(members("top:1"))
+    forward = Stack.__call__
+    read: list[int] = []
+
+    def counted(self: Stack, input_ids: torch.Tensor, **options: Any) -> Any:
+        read.append(input_ids.numel())
+        return forward(self, input_ids, **options)
+
+    with patch.object(Stack, "__call__", counted):
+        one = ensemble.cursor(leaves).log_pmfs()
+        other = ensemble.log_pmfs([[*leaf, 3] for leaf in leaves], [5] * 100)
+    assert sum(read) == 2 * (100 + 10 * 4)
+    assert torch.equal(one, other)
+    same(one, next_ones(members("top:1"), leaves))
+
+
+@pytest.mark.parametrize("cuts", [(0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)])
+@pytest.mark.parametrize("starts", [(8, 8, 8), (8, 7, 8), (4, 4, 4)])
+def test_what_is_asked_after_prompts_is_what_is_asked_of_texts(
+    few: None, cuts: tuple[int, ...], starts: tuple[int, ...]
+) -> None:
+    texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
+    begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
+    check_log_pmfs(members("top:2"), texts, begins)
+
+
+# fine-tuned members of the embedded model
+
+
+@pytest.fixture(scope="module")
+def embedded() -> CausalLM:
+    torch.set_num_threads(1)
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    return CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
+
+
+@pytest.mark.parametrize(("layers", "expected"), [("all", [4, 4]), ("top:1", [1, 4])])
+def test_fine_tuned_members_of_the_embedded_model(
+    embedded: CausalLM, layers: str, expected: list[int]
+) -> None:
+    of = []
+    for seed in range(3):
+        inner = copy.deepcopy(embedded.inner)
+        texts = drawn(seed, 4, 30, most=1024)
+        fine_tune(inner, texts, Recipe(3, 3e-3, 64, 64, layers=layers), seed)
+        of.append(CausalLM(inner, embedded.tokenizer, embedded.max_length))
+    of += [embedded, embedded]
+    ensemble, separate = stacked(of), Separate(of)
+    assert rows(ensemble) == expected
+    texts = [drawn(9, length, most=1024) for length in (3, 60, 257)]
+    found, each = (e.log_pmfs(texts, [1, 50, 100]) for e in (ensemble, separate))
+    same(found, each, CLOSE)
+    assert (each[:, 0] - each[:, 3]).abs().max() > 0.1  # members differ
+    a, b = (e.cursor([text[:3] for text in texts]) for e in (ensemble, separate))
+    for column in drawn(10, 40, 3, most=1024):
+        same(a.log_pmfs(), b.log_pmfs(), CLOSE)
+        a.append(torch.tensor(column))
+        b.append(torch.tensor(column))
+
+
+# what is not stacked
+
+
+def separate(of: Sequence[Any]) -> None:
+    ensemble: Ensemble = batched(of)
+    assert isinstance(ensemble, Separate) and tuple(ensemble.members) == tuple(of)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scale_attn_by_inverse_layer_idx": True},
+        {"scale_attn_weights": False},
+        {"reorder_and_upcast_attn": True},
+        {"activation_function": "silu"},
+        {"add_cross_attention": True},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_gpt2_of_another_kind_is_asked_by_itself(changes: dict[str, Any]) -> None:
+    separate([lm(gpt2(i, **changes)) for i in range(2)])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_layer": 2},
+        {"n_head": 4},
+        {"n_positions": 60},
+        {"layer_norm_epsilon": 1e-2},
+        {"activation_function": "gelu"},
+        {"vocab_size": 14},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_unlike_members_are_asked_one_by_one(changes: dict[str, Any]) -> None:
+    separate([lm(gpt2(0)), lm(gpt2(1, **changes))])
+
+
+def test_members_of_other_kinds_are_asked_one_by_one(bigram: Any) -> None:
+    one = members("top:1")[0]
+    config = GPTNeoConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        num_layers=2,
+        num_heads=2,
+        max_position_embeddings=LENGTH,
+        attention_types=[[["global"], 2]],
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    neo = lm(GPTNeoForCausalLM(config).double().eval())
+    recurrent = lm(untrained(Architecture(VOCABULARY, 4, 4)))
+    for of in ([bigram(0), bigram(1)], [one, bigram(0)], [neo, neo], [one, neo]):
+        separate(of)
+    for of in ([recurrent, recurrent], [one, recurrent], [one]):
+        separate(of)
+
+
+def test_precision_tokenizer_and_mode_must_agree() -> None:
+    one, other = members("top:1")[:2]
+    separate([one, lm(copy.deepcopy(other.inner).float())])
+    separate([one, CausalLM(other.inner, "another", LENGTH)])  # type: ignore[arg-type]
+    separate([one, lm(copy.deepcopy(other.inner).train())])
+
+
+def test_a_part_that_nobody_knows_is_not_left_out() -> None:
+    class More(GPT2LMHeadModel):
+        pass
+
+    strange = More(members("top:1")[0].inner.config).double().eval()  # type: ignore[arg-type]
+    separate([lm(strange), lm(strange)])
+    grown = copy.deepcopy(members("top:1")[0].inner)
+    grown.transformer.h[1].attn.extra = torch.nn.Linear(16, 16)
+    separate([lm(grown), lm(grown)])
+
+
+def test_the_shortest_context_is_the_ensembles() -> None:
+    one, other = members("top:1")[:2]
+    assert batched([one, CausalLM(other.inner, None, 20)]).max_length == 20  # type: ignore[arg-type]

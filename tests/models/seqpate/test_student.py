@@ -1,0 +1,213 @@
+"""SeqPATE's student: whom it hears, how, and how often; nothing private reaches it otherwise."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.training import Training
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.seqpate import student as students_of_seqpate
+from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
+from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.student import Distillation
+from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
+from audit.models.training.fine_tuning import Recipe
+
+TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.")
+RECIPE = Recipe(epochs=2, learning_rate=1e-3, batch_tokens=256, max_length=64)
+TAUGHT = Distillation(
+    noise=SumNoise(1e-3),
+    queries=30,
+    population=9,
+    pseudo=PseudoData(sentences=12, longest=14),
+    warmup=replace(RECIPE, epochs=1),
+    recipe=RECIPE,
+    hard_rank=2,
+    top_p=None,
+    top_k=8,
+)
+
+
+@pytest.fixture(scope="module")
+def base() -> Any:
+    folder = describe("embedded", EMBEDDED_FOLDER)
+    return load_weights(folder, "cpu"), load_tokenizer(folder)
+
+
+def shifted(model: Any, seed: int) -> Any:
+    """Another model: a teacher."""
+    teacher = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter += 0.05 * torch.randn(parameter.shape, generator=generator)
+    return teacher
+
+
+def trained(base: Any, method: Distillation, teachers: Sequence[Any], seed: int = 1) -> Any:
+    model, tokenizer = base
+    student = copy.deepcopy(model)
+    method.train(student, tokenizer, Training("student", TEXTS, method, seed), None, teachers)
+    return student
+
+
+def weights(model: Any) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.fixture(scope="module")
+def teachers(base: Any) -> list[Any]:
+    return [shifted(base[0], seed) for seed in range(3)]
+
+
+def test_the_same_arguments_give_the_same_student(base: Any, teachers: list[Any]) -> None:
+    one, again = (weights(trained(base, TAUGHT, teachers)) for _ in range(2))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, weights(trained(base, TAUGHT, teachers, seed=2)))
+
+
+def test_teachers_are_heard_through_their_noisy_answers_only(
+    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same answers, other teachers make the same student, to the last bit."""
+
+    def same(self: Any, questions: Questions, sentences: Any) -> Answers:
+        return aggregated(questions, torch.ones(len(questions.rows), dtype=torch.float64))
+
+    assert not torch.equal(
+        weights(trained(base, TAUGHT, teachers[:1])), weights(trained(base, TAUGHT, teachers[1:2]))
+    )
+    monkeypatch.setattr(NoisyTeachers, "answer", same)
+    students = [weights(trained(base, TAUGHT, some)) for some in (teachers[:1], teachers[1:2], [])]
+    assert torch.equal(students[0], students[1]) and torch.equal(students[0], students[2])
+
+
+class Log:
+    """Every question that is put to the teachers."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[Questions] = []
+        self.sentences: Sequence[Sequence[int]] = ()
+        answer = NoisyTeachers.answer
+
+        def logged(teachers: Any, questions: Questions, sentences: Any) -> Answers:
+            self.asked.append(questions)
+            self.sentences = sentences
+            return answer(teachers, questions, sentences)
+
+        monkeypatch.setattr(NoisyTeachers, "answer", logged)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return [pair for questions in self.asked for pair in questions.pairs]
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_no_more_is_asked_than_the_cap_and_nothing_twice(
+    base: Any, teachers: list[Any], rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    trained(base, replace(TAUGHT, rounds=rounds), teachers)
+    assert len(log.asked) == rounds
+    assert len(log.pairs) == len(set(log.pairs)) == 30
+    assert all(place >= 1 for _, place in log.pairs)
+
+
+def test_hard_places_are_asked_about_over_the_likeliest_candidates(
+    base: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    still = replace(TAUGHT, warmup=replace(RECIPE, epochs=0), recipe=replace(RECIPE, epochs=0))
+    trained(base, still, [shifted(base[0], 0)])  # the student stays the public model
+    (asked,) = log.asked
+    for some, log_pmf in next_log_pmfs(base[0], log.sentences, asked.places):
+        labels = torch.tensor([log.sentences[i][t] for i, t in asked.places[some].tolist()])
+        assert (ranks(log_pmf, labels) > 2).all()
+        for row, pmf in zip(some.tolist(), log_pmf, strict=True):
+            mine = asked.tokens[asked.rows == row]
+            assert sorted(mine.tolist()) == sorted(pmf.topk(8).indices.tolist())
+
+
+def test_where_nothing_is_hard_nobody_is_asked(
+    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    trained(base, replace(TAUGHT, hard_rank=2000), teachers)
+    assert log.asked == []
+
+
+def test_every_place_may_be_asked_about_without_the_filter(
+    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    trained(base, replace(TAUGHT, hard_rank=0, queries=10_000), teachers)
+    places = sum(len(sentence) - 1 for sentence in log.sentences)
+    assert len(log.pairs) == len(set(log.pairs)) == places
+
+
+def test_a_student_learns_what_its_teachers_agree_on(
+    base: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    teacher = shifted(base[0], 7)
+    method = replace(TAUGHT, recipe=replace(RECIPE, epochs=30), weight=20.0)
+    student = trained(base, method, [teacher] * 3)
+    (asked,) = log.asked
+    distances = []
+    for model in (base[0], student):
+        total = 0.0
+        pairs = zip(
+            next_log_pmfs(model, log.sentences, asked.places),
+            next_log_pmfs(teacher, log.sentences, asked.places),
+            strict=True,
+        )
+        for (some, mine), (_, theirs) in pairs:
+            for row, p, q in zip(some.tolist(), theirs, mine, strict=True):
+                kept = asked.tokens[asked.rows == row]
+                p, q = p[kept].log_softmax(0), q[kept].log_softmax(0)
+                total += float((p.exp() * (p - q)).sum())
+        distances.append(total)
+    assert distances[1] < 0.3 * distances[0]
+
+
+def test_without_the_pseudo_loss_only_taught_sentences_count(
+    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    descend = students_of_seqpate.descend
+
+    def spied(model: Any, rows: Any, *others: Any) -> None:
+        seen.append(len(rows))
+        assert all(row.targets for row in rows)
+        descend(model, rows, *others)
+
+    monkeypatch.setattr(students_of_seqpate, "descend", spied)
+    trained(base, replace(TAUGHT, pseudo_loss=False, queries=3), teachers)
+    assert 1 <= seen[0] <= 3
+
+
+@pytest.mark.parametrize("change", [{"aggregation": "vote"}, {"loss": "ce"}, {"top_k": None}])
+def test_every_ablation_runs_and_changes_the_student(
+    base: Any, teachers: list[Any], change: dict[str, Any]
+) -> None:
+    changed = trained(base, replace(TAUGHT, **change), teachers)
+    assert not torch.equal(weights(changed), weights(trained(base, TAUGHT, teachers)))
+
+
+def test_all_ablations_off_runs(base: Any, teachers: list[Any]) -> None:
+    off = replace(
+        TAUGHT,
+        noise=SumNoise(5.0, "laplace"),
+        aggregation="vote",
+        loss="ce",
+        pseudo_loss=False,
+        hard_rank=0,
+    )
+    assert weights(trained(base, off, teachers)).isfinite().all()

@@ -1,0 +1,174 @@
+"""Teachers behind their noise: what is summed, how often they may be asked, fresh noise each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from audit.core.training import Training
+from audit.models.seqpate.aggregation import Questions
+from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, contribution, next_log_pmfs
+from audit.models.training.fine_tuning import Recipe
+
+V = 6
+SENTENCES = [[0, 1, 2, 3], [0, 4], [0, 5, 1]]
+RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)
+
+
+@dataclass(frozen=True)
+class Bigram:
+    """p(next | last): a table of logits, read as a Hugging Face model is."""
+
+    table: torch.Tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.table.device
+
+    def __call__(self, input_ids: torch.Tensor, use_cache: bool) -> Any:
+        return SimpleNamespace(logits=self.table[input_ids])
+
+
+def bigram(seed: int) -> Bigram:
+    return Bigram(torch.randn(V, V, generator=torch.Generator().manual_seed(seed)).double())
+
+
+PLACES = torch.tensor([(2, 2), (0, 1), (0, 3), (1, 1)])
+ASKED = Questions(PLACES, torch.tensor([0, 0, 1, 2, 2, 2, 3]), torch.tensor([5, 1, 2, 0, 3, 4, 4]))
+
+
+def expected(model: Bigram, text: int, place: int) -> torch.Tensor:
+    return model.table[SENTENCES[text][place - 1]].softmax(-1)
+
+
+def test_a_place_is_the_token_that_is_predicted() -> None:
+    model = bigram(0)
+    read: dict[int, torch.Tensor] = {}
+    for asked, log_pmf in next_log_pmfs(model, SENTENCES, PLACES):
+        read.update(zip(asked.tolist(), log_pmf.exp(), strict=True))
+    assert sorted(read) == [0, 1, 2, 3]
+    for i, (text, place) in enumerate(PLACES.tolist()):
+        torch.testing.assert_close(read[i], expected(model, text, place))
+
+
+def test_a_teacher_is_heard_on_each_question_s_candidates() -> None:
+    model = bigram(1)
+    said = contribution(model, ASKED, SENTENCES, "mean")
+    for value, row, token in zip(said, ASKED.rows, ASKED.tokens, strict=True):
+        text, place = PLACES[row].tolist()
+        assert value.item() == pytest.approx(expected(model, text, place)[token].item())
+
+
+def test_a_vote_is_for_the_likeliest_token_and_lost_where_it_is_no_candidate() -> None:
+    model = bigram(1)
+    said = contribution(model, ASKED, SENTENCES, "vote")
+    for value, row, token in zip(said, ASKED.rows, ASKED.tokens, strict=True):
+        text, place = PLACES[row].tolist()
+        assert value.item() == float(expected(model, text, place).argmax() == token)
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "vote"])
+def test_a_broken_teacher_moves_a_sum_no_further_than_any_other(aggregation: str) -> None:
+    broken = Bigram(torch.full((V, V), float("nan")).double())
+    said = contribution(broken, ASKED, SENTENCES, aggregation)
+    assert said.isfinite().all() and (said >= 0).all() and (said <= 1).all()
+
+
+class Spy:
+    """Counts how often the teachers are gone through."""
+
+    def __init__(self, *models: Bigram) -> None:
+        self.models, self.rounds = models, 0
+
+    def __iter__(self) -> Iterator[Bigram]:
+        self.rounds += 1
+        return iter(self.models)
+
+
+def asked_of(spy: Spy, queries: int, scale: float = 1e-9, seed: int = 0) -> NoisyTeachers:
+    return NoisyTeachers(spy, SumNoise(scale), np.random.default_rng(seed), queries, "mean")
+
+
+def test_the_answer_is_the_teachers_mean_over_the_candidates() -> None:
+    models = [bigram(i) for i in range(3)]
+    answer = asked_of(Spy(*models), 4).answer(ASKED, SENTENCES).probabilities
+    for row, (text, place) in enumerate(PLACES.tolist()):
+        mine = ASKED.rows == row
+        total = sum(expected(m, text, place) for m in models)[ASKED.tokens[mine]]  # type: ignore[index]
+        torch.testing.assert_close(answer[mine], total / total.sum(), atol=1e-7, rtol=0)
+
+
+def test_more_questions_than_the_cap_are_refused_before_anybody_is_asked() -> None:
+    spy = Spy(bigram(0))
+    teachers = asked_of(spy, 7)
+    teachers.answer(ASKED, SENTENCES)
+    assert (teachers.remaining, spy.rounds) == (3, 1)
+    with pytest.raises(RuntimeError, match="4 questions, but only 3"):
+        teachers.answer(ASKED, SENTENCES)
+    assert (teachers.remaining, spy.rounds) == (3, 1)
+
+
+def test_no_draw_serves_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[float] = []
+    draws = SumNoise.draws
+
+    def spied(self: SumNoise, count: int, stream: np.random.Generator) -> torch.Tensor:
+        fresh = draws(self, count, stream)
+        drawn.extend(fresh.tolist())
+        return fresh
+
+    monkeypatch.setattr(SumNoise, "draws", spied)
+    teachers = asked_of(Spy(bigram(0)), 12, scale=3.0)
+    for _ in range(3):
+        teachers.answer(ASKED, SENTENCES)
+    assert len(drawn) == len(set(drawn)) == 3 * len(ASKED.rows)
+
+
+def test_the_same_question_asked_again_gets_other_noise() -> None:
+    teachers = asked_of(Spy(bigram(0), bigram(1)), 8, scale=0.5)
+    first, second = (teachers.answer(ASKED, SENTENCES).probabilities for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_there_is_no_noise_of_nothing(scale: float) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        SumNoise(scale)
+
+
+@pytest.mark.parametrize(("kind", "deviation"), [("gaussian", 3.0), ("laplace", 3.0 * 2**0.5)])
+def test_noise_has_its_scale(kind: str, deviation: float) -> None:
+    noise = SumNoise(3.0, kind).draws(200_000, np.random.default_rng(0)).numpy()
+    assert noise.std() == pytest.approx(deviation, rel=0.01)
+    assert noise.mean() == pytest.approx(0.0, abs=0.05)
+    kurtosis = (noise**4).mean() / noise.var() ** 2
+    assert kurtosis == pytest.approx(3.0 if kind == "gaussian" else 6.0, rel=0.1)
+
+
+def training(label: str, text: str = "a", seed: int = 0, *teachers: Training) -> Training:
+    return Training(label, (text,), RECIPE, seed, teachers=teachers)
+
+
+def test_noise_is_of_the_whole_training_teachers_included() -> None:
+    noise = SumNoise(1.0)
+    ways = [
+        training("x"),
+        training("x", "b"),
+        training("x", "a", 1),
+        training("x", "a", 0, training("t")),
+        training("x", "a", 0, training("t", "other")),
+    ]
+    firsts = {noise.stream(way).random() for way in ways}
+    assert len(firsts) == len(ways)
+    assert noise.stream(training("y")).random() in firsts  # a label determines nothing
+
+
+def test_noise_of_the_system_is_not_of_the_seed() -> None:
+    noise = SumNoise(1.0, source="system")
+    assert noise.stream(training("x")).random() != noise.stream(training("x")).random()

@@ -1,0 +1,665 @@
+"""DP-SGD as it is accounted for; each trap is put back once, and its test must see it."""
+
+from __future__ import annotations
+
+import copy
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import linear, log_softmax
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from audit.core.errors import UsageError
+from audit.core.training import NotFiniteError, Training
+from audit.models.lstm import Architecture, untrained
+from audit.models.training import dp_sgd, gradient_factors, per_example_gradients
+from audit.models.training.dp_sgd import Noise, NoisySum, PrivateRecipe, adapted
+from audit.models.training.examples import Example, collate, collated
+from audit.models.training.fine_tuning import Recipe
+from audit.models.training.per_example_gradients import Batch
+
+CPU = torch.device("cpu")
+LETTERS = "^abcdefghijk"
+RECIPE = PrivateRecipe(
+    noise=Noise(1.0, 0.5),
+    sampling_probability=0.5,
+    steps=3,
+    population=15,
+    learning_rate=0.2,
+    max_length=6,
+    optimizer="sgd",
+    physical_tokens=24,
+)
+# One step without noise, so long that nothing is lost when weights are subtracted; norms of tiny()
+# are 9 to 19, so that some are clipped and some are not.
+SILENT = replace(RECIPE, noise=Noise(0.0, 12.5), steps=1, learning_rate=1e3, physical_tokens=72)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """One token a letter; ^ opens and closes."""
+
+    start: int = 0
+    stop: int = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [LETTERS.index(letter) for letter in text]
+
+
+def tiny(dropout: float = 0.0, **changes: Any) -> Any:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 12, "n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 2}
+    drop = {name: dropout for name in ("resid_pdrop", "embd_pdrop", "attn_pdrop")}
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    model = GPT2LMHeadModel(GPT2Config(**{**sizes, **drop, **ends, **changes})).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(3)
+    return model
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choices(LETTERS[1:], k=draw.randint(1, 14))) for _ in range(count)]
+
+
+def people(count: int = 12, seed: int = 5) -> Training:
+    """Every third owner has two texts."""
+    names = [f"{i}" for i in range(count)]
+    owners = [*names, *names[::3]]
+    return Training("dp_sgd", tuple(texts(len(owners))), RECIPE, seed, tuple(owners))
+
+
+def trained(model: Any, recipe: PrivateRecipe, training: Training) -> Any:
+    """A trained copy."""
+    model = copy.deepcopy(model)
+    recipe.train(model, Letters(), training)
+    return model
+
+
+def weights(model: Any) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def moved(model: Any, recipe: PrivateRecipe, training: Training) -> torch.Tensor:
+    return weights(trained(model, recipe, training)) - weights(model)
+
+
+# --- one step is the definition
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
+    """Whom each step sampled."""
+    seen: list[list[Example]] = []
+    real = dp_sgd.poisson
+
+    def noted(*given: Any) -> list[Example]:
+        seen.append(real(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(dp_sgd, "poisson", noted)
+    return seen
+
+
+def definition(model: Any, recipe: PrivateRecipe, training: Training, came: Any) -> torch.Tensor:
+    """−rate · Σ clip(g_i) / (q·N) over whoever came, each text read alone, row by row."""
+    model = copy.deepcopy(model).double()
+    parameters = list(model.parameters())
+    total = torch.zeros_like(weights(model))
+    for owner in dict.fromkeys(training.owners):
+        mine = [t for t, who in zip(training.texts, training.owners, strict=True) if who == owner]
+        tokens = [[0, *Letters().encode(text), 0] for text in mine]
+        if tokens[0][: recipe.max_length + 1] not in came:
+            continue
+        value = torch.zeros((), dtype=torch.float64)
+        for text in tokens:
+            for first in range(0, len(text) - 1, recipe.max_length):
+                row = torch.tensor(text[first : first + recipe.max_length + 1])
+                told = log_softmax(model(row[None, :-1]).logits[0], dim=-1)
+                value = value - told[range(len(row) - 1), row[1:]].sum()
+        value = value / sum(len(text) - 1 for text in tokens)
+        found = torch.autograd.grad(value, parameters)
+        gradient = torch.cat([g.flatten() for g in found])
+        total += gradient * min(1.0, recipe.noise.max_norm / float(gradient.norm()))
+    rate = recipe.learning_rate / 2  # the only step of a schedule that falls to zero after it
+    return -rate * total / (recipe.sampling_probability * recipe.population)
+
+
+def error(model: Any, drawn: list[list[Example]], recipe: PrivateRecipe = SILENT) -> float:
+    """How far one step is from the definition, relative."""
+    training = people()
+    drawn.clear()
+    found = moved(model, recipe, training)
+    came = [list(example.rows[0][0]) for step in drawn for example in step]
+    assert 2 < len(came) < 12 and len(drawn) == 1
+    expected = definition(model, recipe, training, came)
+    return float((found - expected).norm() / expected.norm())
+
+
+NEAR, FAR = 1e-5, 1e-3
+
+
+def of_all(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """As `labels=` does: the mean over all tokens of the batch."""
+    for batch in batches:
+        real = [(block.weights > 0).float() for block in batch.blocks]
+        mean = batch.examples / sum(float(block.sum()) for block in real)
+        first, *more = (
+            replace(block, weights=kept * mean)
+            for block, kept in zip(batch.blocks, real, strict=True)
+        )
+        yield replace(first, more=tuple(more))
+
+
+def cut_short(batches: Iterable[Batch]) -> Iterator[Batch]:
+    yield from list(batches)[:-1]
+
+
+def read_twice(batches: Iterable[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        yield from (batch, batch)
+
+
+def rows_apart(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """A user's records clipped one by one."""
+    for batch in batches:
+        yield from (replace(block, rows=1) for block in batch.blocks)
+
+
+def through(change: Callable[[Iterable[Batch]], Iterator[Batch]]) -> Callable[..., None]:
+    def put(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(dp_sgd, "collated", lambda *given: change(collated(*given)))
+
+    return put
+
+
+def no_cross_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = gradient_factors._product
+
+    def within(one: Any, other: Any) -> Any:
+        total, size = real(one, other)
+        return (total, size) if one is other else (total * 0, size)
+
+    monkeypatch.setattr(gradient_factors, "_product", within)
+
+
+def realised_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = NoisySum.into_gradients
+
+    def into(self: NoisySum, batches: Iterable[Batch], divisor: float) -> None:
+        kept = list(batches)
+        real(self, kept, max(1, sum(batch.examples for batch in kept)))
+
+    monkeypatch.setattr(NoisySum, "into_gradients", into)
+
+
+def batch_clipped_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = per_example_gradients.clipped_gradients
+
+    def whole(model: Any, batch: Batch, max_norm: float) -> Any:
+        found = real(model, batch, float("1e9"))
+        norm = torch.cat([total.flatten() for total in found.sums]).norm()
+        factor = per_example_gradients.clip_factors(norm, max_norm)
+        return replace(found, sums=[total * factor for total in found.sums])
+
+    monkeypatch.setattr(dp_sgd, "clipped_gradients", whole)
+
+
+TRAPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a norm without the cross term": no_cross_term,
+    "the mean over the whole batch": through(of_all),
+    "an accumulation cut short": through(cut_short),
+    "a record read twice a step": through(read_twice),
+    "a user's records clipped one by one": through(rows_apart),
+    "the batch clipped as one": batch_clipped_as_one,
+    "the realised batch as divisor": realised_batch,
+}
+
+
+@pytest.mark.parametrize("form", ["tied", "untied"])
+def test_a_step_is_the_sum_of_clipped_gradients_over_the_expected_batch(
+    form: str, drawn: list[list[Example]]
+) -> None:
+    model = tiny(tie_word_embeddings=form == "tied")
+    assert error(model, drawn) < NEAR
+    assert error(model, drawn, replace(SILENT, noise=Noise(0.0, 0.5))) < NEAR  # all clipped
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_a_step_with_a_trap_put_back_is_not(
+    trap: str, drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)
+    assert error(tiny(), drawn) < NEAR
+    TRAPS[trap](monkeypatch)
+    assert error(tiny(), drawn) > FAR
+
+
+def test_no_norm_moves_when_others_are_shortened() -> None:
+    model = tiny()
+    mine = Example((((0, 3, 1, 4, 0), [0.25] * 4),))
+
+    def norm_beside(width: int, change: Any = iter) -> float:
+        other = Example(((tuple([5] * (width + 1)), [1 / width] * width),))
+        (batch,) = change([collate([mine, other], CPU)])
+        return float(per_example_gradients.clipped_gradients(model, batch, 1.0).norms[0])
+
+    alone = float(
+        per_example_gradients.clipped_gradients(model, collate([mine], CPU), 1.0).norms[0]
+    )
+    assert norm_beside(15) == pytest.approx(norm_beside(1), rel=1e-5)
+    assert norm_beside(15) == pytest.approx(alone, rel=1e-5)
+    assert norm_beside(1, of_all) > 2 * norm_beside(15, of_all)  # put back
+
+
+# --- who is in a step
+
+
+@dataclass
+class Steps:
+    """What each step was made of: how many examples, all their rows, the divisor."""
+
+    sizes: list[int]
+    rows: list[Counter[tuple[int, ...]]]
+    divisors: list[float]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """Steps that are noted instead of taken."""
+    seen = Steps([], [], [])
+
+    def into(self: NoisySum, batches: Iterable[Batch], divisor: float) -> None:
+        kept = list(batches)
+        seen.sizes.append(sum(batch.examples for batch in kept))
+        rows = [
+            tuple(tokens[counts > 0].tolist())
+            for batch in kept
+            for block in batch.blocks
+            for tokens, counts in zip(block.inputs, block.weights, strict=True)
+        ]
+        seen.rows.append(Counter(row for row in rows if row))
+        seen.divisors.append(divisor)
+
+    monkeypatch.setattr(NoisySum, "into_gradients", into)
+    return seen
+
+
+def shuffled(examples: Sequence[Example], q: float, coins: np.random.Generator) -> list[Example]:
+    return [examples[i] for i in coins.permutation(len(examples))[: round(q * len(examples))]]
+
+
+def binomial(sizes: list[int], n: int, q: float) -> bool:
+    """Whether sizes vary as those of Poisson batches do; chance of an error: 1e-4."""
+    square = sum((size - n * q) ** 2 for size in sizes) / (n * q * (1 - q))
+    return abs(square - len(sizes)) < 4 * (2 * len(sizes)) ** 0.5
+
+
+def test_sizes_of_batches_are_binomial(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = replace(RECIPE, steps=250, sampling_probability=0.2)
+    recipe.train(tiny(), Letters(), people(16))
+    assert len(steps.sizes) == 250 and binomial(steps.sizes, 16, 0.2)
+    steps.sizes.clear()
+    monkeypatch.setattr(dp_sgd, "poisson", shuffled)
+    recipe.train(tiny(), Letters(), people(16))
+    assert set(steps.sizes) == {3} and not binomial(steps.sizes, 16, 0.2)
+
+
+def test_probability_and_divisor_are_the_public_ones_whoever_is_there(steps: Steps) -> None:
+    recipe = replace(RECIPE, steps=250, sampling_probability=0.2, population=20)
+    for present in (8, 16):
+        steps.sizes.clear()
+        recipe.train(tiny(), Letters(), people(present))
+        assert binomial(steps.sizes, present, 0.2)  # not 0.2 · 20 / present
+    assert set(steps.divisors) == {4.0}
+
+
+def test_every_sampled_owner_is_read_once_a_step(steps: Steps, drawn: list[list[Example]]) -> None:
+    replace(RECIPE, steps=30).train(tiny(), Letters(), people())
+    assert len(drawn) == len(steps.rows) == 30
+    for examples, rows, size in zip(drawn, steps.rows, steps.sizes, strict=True):
+        assert size == len(examples)
+        assert rows == Counter(tuple(row[:-1]) for example in examples for row, _ in example.rows)
+
+
+def test_the_size_of_physical_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def after(tokens: int) -> torch.Tensor:
+        sized = lambda examples, _, device: collated(examples, tokens, device)  # noqa: E731
+        monkeypatch.setattr(dp_sgd, "collated", sized)
+        return weights(trained(tiny(), RECIPE, people()))
+
+    torch.testing.assert_close(after(1), after(100_000), atol=1e-5, rtol=0)
+    real = NoisySum.into_gradients
+
+    def often(self: NoisySum, batches: Iterable[Batch], divisor: float) -> None:
+        totals = [torch.zeros_like(p) for p in self._parameters]
+        for batch in batches:
+            real(self, [batch], divisor)
+            for total, parameter in zip(totals, self._parameters, strict=True):
+                total += parameter.grad
+        for total, parameter in zip(totals, self._parameters, strict=True):
+            parameter.grad = total
+
+    monkeypatch.setattr(NoisySum, "into_gradients", often)  # noise for each: put back
+    assert float((after(1) - after(100_000)).abs().max()) > 1e-3
+
+
+# --- noise
+
+
+def releases(model: Any, noise: Noise, count: int, divisor: float) -> list[Any]:
+    """Gradients of so many empty batches, one tensor for each trainable parameter."""
+    release, found = NoisySum(model, noise, noise.stream(people(), "noise")), []
+    for _ in range(count):
+        release.into_gradients([], divisor)
+        found.append([parameter.grad for parameter in per_example_gradients.trainable(model)])
+    return found
+
+
+def normal(values: torch.Tensor, deviation: float) -> bool:
+    """Whether values are N(0, deviation²) by mean, chi-square and fourth moment; 4.5 sigma."""
+    z, n = values.double().flatten() / deviation, values.numel()
+    return all(
+        abs(float(((z**power) - mean).sum())) < 4.5 * (n * variance) ** 0.5
+        for power, mean, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96))
+    )
+
+
+@pytest.mark.parametrize("form", ["tied", "untied", "top:1"])
+def test_an_empty_batch_releases_noise_of_the_accounted_size_everywhere(form: str) -> None:
+    model = tiny(n_embd=32, tie_word_embeddings=form != "untied")
+    with adapted(model, form if form == "top:1" else "all", 0, 0) as inner:
+        trainable = per_example_gradients.trainable(inner)
+        noise, q, population = Noise(1.5, 0.4), 0.25, 200
+        found = releases(inner, noise, 4, q * population)
+    deviation = 1.5 * 0.4 / 50
+    for step in found:
+        assert [g.shape for g in step] == [p.shape for p in trainable]
+        assert all(normal(g, deviation) for g in step)
+    everything = torch.cat([g.flatten() for step in found for g in step])
+    assert len(everything) == 4 * sum(p.numel() for p in trainable)
+    assert normal(everything, deviation)
+    assert not normal(everything, deviation * 1.02) and not normal(everything, deviation / 1.02)
+    assert len(everything.unique()) > 0.99 * len(everything)  # no draw serves twice
+
+
+def noise_of(training: Training, purpose: str = "noise") -> torch.Tensor:
+    """What the first two tensors of this training get."""
+    assert isinstance(training.method, PrivateRecipe)
+    noise = training.method.noise
+    stream, like = noise.stream(training, purpose), torch.zeros(40, 50)
+    torch.rand(3)  # the global state differs, and must not matter
+    return torch.stack([noise.drawn(like, stream).flatten() for _ in range(2)])
+
+
+def test_each_training_and_each_step_has_noise_of_its_own() -> None:
+    one = people()
+    assert torch.equal(noise_of(one), noise_of(replace(one, label="again")))
+    system = replace(one, method=replace(RECIPE, noise=replace(RECIPE.noise, source="system")))
+    others = [
+        replace(one, seed=6),
+        replace(one, texts=(*one.texts[:-1], "a")),
+        replace(one, owners=(*one.owners[:-1], "somebody")),
+        replace(one, method=replace(RECIPE, learning_rate=0.1)),
+        replace(one, method=replace(RECIPE, noise=replace(RECIPE.noise, max_norm=0.4))),
+        replace(one, after=one),
+        system,
+        system,
+    ]
+    drawn = torch.cat([noise_of(one), noise_of(one, "sampling"), *map(noise_of, others)])
+    together = torch.corrcoef(drawn) - torch.eye(len(drawn))
+    assert float(together.abs().max()) < 5 / drawn.shape[1] ** 0.5
+
+
+def test_sampling_and_noise_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    purposes, real = [], Noise.stream
+
+    def noted(self: Noise, training: Training, purpose: str) -> np.random.Generator:
+        purposes.append(purpose)
+        return real(self, training, purpose)
+
+    monkeypatch.setattr(Noise, "stream", noted)
+    trained(tiny(), RECIPE, people())
+    assert len(purposes) == len(set(purposes)) == 2
+
+
+def test_noise_reaches_far_out_and_is_fine() -> None:
+    noise = Noise(1.0, 1.0)
+    stream = noise.stream(people(), "noise")
+    drawn = noise.drawn(torch.zeros(1_000_000, dtype=torch.float64), stream)
+    assert normal(drawn, 1.0) and len(drawn.unique()) == len(drawn)
+    assert noise.drawn(torch.zeros(3, 4), stream).dtype == torch.float32
+
+
+def test_who_is_sampled_depends_on_the_training(drawn: list[list[Example]], steps: Steps) -> None:
+    system = replace(RECIPE, noise=replace(RECIPE.noise, source="system"), steps=12)
+    seeded = replace(RECIPE, steps=12)
+    for recipe, seed in ((seeded, 5), (seeded, 5), (seeded, 6), (system, 5), (system, 5)):
+        trained(tiny(), recipe, replace(people(seed=seed), method=recipe))
+    first, again, *others = (drawn[i : i + 12] for i in range(0, 60, 12))
+    assert first == again
+    assert all(one != other for one, other in combinations([first, *others], 2))
+
+
+def states() -> list[Any]:
+    return [torch.get_rng_state().tolist(), random.getstate(), str(np.random.get_state())]
+
+
+def global_noise(self: Noise, like: torch.Tensor, stream: Any) -> torch.Tensor:
+    return torch.randn_like(like) * (self.multiplier * self.max_norm)
+
+
+@pytest.mark.parametrize("lora", [0, 2])
+def test_no_global_generator_is_read_or_moved(lora: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if lora:
+        pytest.importorskip("peft")
+    recipe, model = replace(RECIPE, lora=lora), tiny(dropout=0.4)
+
+    def twice() -> tuple[bool, bool]:
+        found, still = [], True
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed)
+            before = states()
+            found.append(weights(trained(model, recipe, people())))
+            still = still and states() == before
+        return torch.equal(*found), still
+
+    assert twice() == (True, True)
+    monkeypatch.setattr(Noise, "drawn", global_noise)  # put back
+    assert twice() == (False, False)
+
+
+def test_a_seed_reproduces_the_bytes_and_the_system_does_not() -> None:
+    def after(seed: int, source: str = "seed") -> torch.Tensor:
+        recipe = replace(RECIPE, noise=Noise(1.0, 0.5, source), optimizer="adamw")
+        return weights(trained(tiny(), recipe, people(seed=seed)))
+
+    assert torch.equal(after(5), after(5))
+    assert not torch.equal(after(5), after(6))
+    assert not torch.equal(after(5, "system"), after(5, "system"))
+
+
+def test_an_empty_batch_is_a_step_too() -> None:
+    recipe = replace(RECIPE, sampling_probability=1e-12, population=10**12, learning_rate=1)
+    nobody = replace(people(), texts=(), owners=())
+    found = moved(tiny(), recipe, nobody)
+    # rates 3/4, 2/4 and 1/4 of three independent noises of std σC / (qN)
+    assert normal(found, (9 + 4 + 1) ** 0.5 / 4 * 0.5)
+    assert normal(moved(tiny(), recipe, people()), (9 + 4 + 1) ** 0.5 / 4 * 0.5)  # nobody drawn
+    told: list[float] = []
+    recipe.train(tiny(), Letters(), nobody, told.append)
+    assert told == pytest.approx([1 / 3, 2 / 3, 1])
+
+
+def test_without_a_text_there_is_noise_and_without_a_step_nothing() -> None:
+    nobody = replace(people(), texts=(), owners=())
+    assert not RECIPE.idle(nobody) and not RECIPE.idle(people())
+    assert replace(RECIPE, steps=0).idle(people())
+    assert Recipe(3, 0.1, 8, 8).idle(nobody) and not Recipe(3, 0.1, 8, 8).idle(people())
+    assert moved(tiny(), replace(RECIPE, steps=0), people()).abs().max() == 0
+    assert RECIPE.reads == ("texts", "owners") and RECIPE.passes == 1.5
+
+
+def test_nothing_is_dropped_out() -> None:
+    with_dropout, without = (trained(tiny(p), RECIPE, people()) for p in (0.5, 0.0))
+    assert torch.equal(weights(with_dropout), weights(without))
+    begun = tiny(0.5).train()
+    assert torch.equal(weights(trained(begun, RECIPE, people())), weights(without))
+
+
+# --- checkpointing, frozen layers, adapters
+
+
+def test_checkpointing_makes_no_difference() -> None:
+    model = tiny()
+    expected = moved(model, RECIPE, people())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # transformers gives it another name
+        model.gradient_checkpointing_enable()
+    assert torch.equal(moved(model.train(), RECIPE, people()), expected)
+
+
+def names_moved(recipe: PrivateRecipe) -> set[str]:
+    before = tiny()
+    after = trained(before, recipe, people())
+    assert [n for n, _ in after.named_parameters()] == [n for n, _ in before.named_parameters()]
+    assert all(p.requires_grad and p.grad is None for p in after.parameters())
+    assert not any(module._forward_hooks for module in after.modules())
+    pairs = zip(before.named_parameters(), after.parameters(), strict=True)
+    return {name for (name, a), b in pairs if not torch.equal(a, b)}
+
+
+def test_only_the_top_blocks_move() -> None:
+    everything = {name for name, _ in tiny().named_parameters()}
+    assert names_moved(RECIPE) == everything
+    for count in (1, 2):
+        top = tuple(f"transformer.h.{i}." for i in range(2 - count, 2))
+        expected = {name for name in everything if name.startswith(top)}
+        assert names_moved(replace(RECIPE, layers=f"top:{count}")) == expected
+
+
+def test_adapters_are_merged_and_nothing_else_moves() -> None:
+    pytest.importorskip("peft")
+    recipe = replace(RECIPE, lora=2, learning_rate=5.0)
+    attention = {f"transformer.h.{i}.attn.c_attn.weight" for i in range(2)}
+    assert names_moved(recipe) == attention
+    before = tiny()
+    after = trained(before, recipe, people())
+    assert {type(m) for m in after.modules()} == {type(m) for m in before.modules()}
+    for name in attention:
+        change = after.get_parameter(name) - before.get_parameter(name)
+        assert int(torch.linalg.matrix_rank(change, rtol=1e-3)) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        (tiny, {"layers": "top:3"}, "top:3, but this model has 2 blocks"),
+        (tiny, {"layers": "top:0"}, "top:0, but"),
+        (lambda: untrained(Architecture(12, 4, 4)), {"layers": "top:1"}, "has 0 blocks"),
+        pytest.param(
+            lambda: untrained(Architecture(12, 4, 4)),
+            {"lora": 2},
+            "lora=2 does not fit",
+        ),
+    ],
+)
+def test_what_a_model_has_not_is_refused_in_one_line(
+    model: Callable[[], Any], changes: dict[str, Any], words: str
+) -> None:
+    if "lora" in changes:
+        pytest.importorskip("peft")
+    with pytest.raises(UsageError, match=words) as raised:
+        replace(RECIPE, **changes).train(model(), Letters(), people())
+    assert "\n" not in str(raised.value)
+
+
+def test_an_lstm_is_trained_as_well(drawn: list[list[Example]]) -> None:
+    model = untrained(Architecture(12, embedding=8, hidden=8))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(8)
+    assert error(model, drawn) < NEAR
+
+
+# --- the check on the first batch
+
+
+class FunctionalHead(nn.Module):
+    """Uses the embedding's matrix without being a layer that owns it."""
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        nn.Module.__init__(self)
+        self._borrowed = [embedding]
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return linear(hidden, self._borrowed[0].weight)
+
+
+def with_functional_head() -> Any:
+    model = tiny()
+    model.lm_head = FunctionalHead(model.transformer.wte)
+    return model
+
+
+def test_a_part_that_no_hook_sees_stops_the_training(
+    drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = with_functional_head()
+    before = weights(model)
+    with pytest.raises(RuntimeError, match="nothing was trained"):
+        RECIPE.train(model, Letters(), people())
+    assert torch.equal(weights(model), before)
+    late = replace(RECIPE, sampling_probability=0.01, steps=200)  # its first batches are empty
+    with pytest.raises(RuntimeError, match="plain loop"):
+        late.train(with_functional_head(), Letters(), people())
+    assert drawn[1] == [] and sum(map(bool, drawn[1:])) == 1
+    monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)  # put back
+    assert error(with_functional_head(), drawn) > FAR
+
+
+def test_the_check_is_made_once_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, real = [], per_example_gradients.loop
+    monkeypatch.setattr(dp_sgd, "loop", lambda *given: calls.append(1) or real(*given))
+    expected = weights(trained(tiny(), RECIPE, people()))
+    assert len(calls) == 1
+    monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)
+    assert torch.equal(weights(trained(tiny(), RECIPE, people())), expected)
+
+
+def test_an_unsupported_layer_is_refused_before_anything_is_drawn(
+    drawn: list[list[Example]],
+) -> None:
+    model = tiny()
+    model.transformer.ln_f = nn.RMSNorm(16)
+    with pytest.raises(UsageError, match="RMSNorm"):
+        RECIPE.train(model, Letters(), people())
+    assert drawn == []
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_a_loss_that_is_no_number_ends_the_training(when: str) -> None:
+    model = tiny()
+    recipe = RECIPE if when == "at once" else replace(RECIPE, learning_rate=1e30, steps=9)
+    if when == "at once":
+        with torch.no_grad():
+            model.transformer.wte.weight[0, 0] = float("nan")
+    with pytest.raises(NotFiniteError, match="not finite; lower"):
+        recipe.train(model, Letters(), people())

@@ -1,0 +1,349 @@
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from audit import policies
+from audit.canaries.insertion import Canaries, plant_into
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.secret import Planting
+from audit.models.training.fine_tuning import Recipe
+from audit.plan.execution import Execution, execution
+from audit.plan.plan import Chosen, Plan
+from audit.plan.resolve import resolve_on
+from audit.plan.source import External, PlantedElsewhere, PlantedHere
+
+MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
+
+
+def corpus(users=20, name="own"):
+    rows = [Record(f"u{i}", f"text {i}", None, "private") for i in range(users)]
+    return Corpus(name, (*rows, Record("h", "held out", None, "heldout")))
+
+
+def planned(*, of=None, model=MODEL, **settings):
+    given = {"defense": ("submix",), "attack": ("extraction",), "device": "cpu", **settings}
+    return resolve_on(given, of or corpus(), model)
+
+
+def parameters(plan, name):
+    return [c.parameters for c in plan.defenses if c.name == name]
+
+
+# the hash
+
+
+def changed(value):
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, float):
+        return value / 2 + 0.001
+    if isinstance(value, int):
+        return value + 1
+    if value == "all":  # of the layers
+        return "top:1"
+    if isinstance(value, str):
+        return value + "x"
+    if value is None:
+        return 0.5
+    return value[:-1]
+
+
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Plan) if f.compare])
+def test_every_field_of_a_plan_changes_its_hash(name):
+    plan = planned()
+    others = {
+        "corpus": corpus(19),
+        "model": dataclasses.replace(MODEL, sha256="e" * 64),
+        "source": PlantedHere(dataclasses.replace(plan.source.planting, users=7)),
+        "policy": policies.named("digits,miss=0.5"),
+        "training": dataclasses.replace(plan.training, epochs=7),
+    }
+    other = others[name] if name in others else changed(getattr(plan, name))
+    assert dataclasses.replace(plan, **{name: other}).hash != plan.hash
+
+
+def test_another_manifest_model_or_training_file_changes_the_hash():
+    one, two = (plant_into(corpus(), Canaries(count=2), seed=seed)[1] for seed in (0, 1))
+    external = External("out", "a" * 64, base_known=True)
+    sources = [
+        PlantedHere(planned().source.planting),
+        PlantedElsewhere(one, external),
+        PlantedElsewhere(two, external),
+        PlantedElsewhere(one, dataclasses.replace(external, name="other")),
+        PlantedElsewhere(one, dataclasses.replace(external, sha256="b" * 64)),
+        PlantedElsewhere(one, dataclasses.replace(external, base_known=False)),
+        PlantedElsewhere(one, dataclasses.replace(external, training_sha256="c" * 64)),
+    ]
+    plans = [dataclasses.replace(planned(), source=source) for source in sources]
+    assert len({plan.hash for plan in plans}) == len(plans)
+    assert dataclasses.replace(planned(), command="audit run").hash == planned().hash
+
+
+@pytest.mark.parametrize("table", ["planting", "training"])
+def test_every_field_of_planting_and_training_changes_the_hash(table):
+    plan = planned()
+    hashes = {plan.hash}
+    inner = plan.source.planting if table == "planting" else plan.training
+    names = [f.name for f in dataclasses.fields(inner)]
+    for name in names:
+        other = dataclasses.replace(inner, **{name: changed(getattr(inner, name))})
+        whole = {"source": PlantedHere(other)} if table == "planting" else {"training": other}
+        hashes.add(dataclasses.replace(plan, **whole).hash)
+    assert len(hashes) == len(names) + 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"defense": ("submix:k=4",)},
+        {"defense": ("submix:beta=0.5",)},
+        {"defense": ("submix", "uniform")},
+        {"attack": ("extraction:generations=99",)},
+        {"epsilon": 3.0},
+        {"seed": 1},
+        {"delta": 1e-6},
+        {"references": False},
+        {"planting": {"kinds": ["code"]}},
+        {"training": {"warmup": 0.2}},
+    ],
+)
+def test_every_setting_changes_the_hash(change):
+    assert planned(**change).hash != planned().hash
+
+
+def test_what_a_default_is_made_explicit_is_the_same_plan():
+    assert planned(defense=("submix:k=8",), seed=0, utility_tokens=1024).hash == planned().hash
+    assert planned(epsilon=2).hash == planned().hash
+    assert planned(delta=1 / 200).hash == planned().hash
+
+
+def test_where_and_how_it_is_run_is_no_part_of_the_plan():
+    elsewhere = {"output": "x", "format": ("json",), "workers": 3, "reveal": True}
+    assert planned(**elsewhere).hash == planned().hash
+    assert planned(model=dataclasses.replace(MODEL, path=Path("/other"))).hash == planned().hash
+    assert "/somewhere" not in json.dumps(planned().document)
+    plan, how = ({f.name for f in dataclasses.fields(kind)} for kind in (Plan, Execution))
+    assert not plan & how
+
+
+def test_a_reference_that_is_asked_for_makes_another_plan():
+    """results.json then says "reference": false and audits it: two plans, two hashes."""
+    asked = planned(defense=("submix", "none", "public"))
+    assert [c.reference for c in asked.defenses] == [False, False, False]
+    assert asked.hash != planned().hash
+
+
+@dataclasses.dataclass(frozen=True)
+class Reads:
+    """Stands in for an attack with a folder among its parameters."""
+
+    pipeline: str | None = None
+    share: float = 0.5
+
+
+def test_where_a_folder_lies_is_no_part_of_a_plan():
+    here, there, other = (
+        dataclasses.replace(planned(), attacks=(Chosen("reads", Reads(pipeline=path)),))
+        for path in ("/home/ann/names_sm", "/srv/models/names_sm", "/srv/models/names_lg")
+    )
+    assert here.hash == there.hash != other.hash
+    for plan in (here, there, other):
+        assert "/srv" not in json.dumps(plan.document) and "/home" not in json.dumps(plan.document)
+    assert here.document["attacks"][0]["parameters"] == {"pipeline": "names_sm", "share": 0.5}
+    assert here.attacks[0].label == "reads:pipeline=names_sm"
+    assert here.attacks[0].parameters["pipeline"] == "/home/ann/names_sm"  # it is still found
+
+
+def test_the_hash_is_stable():
+    assert planned().hash == planned().hash
+    assert len(planned().hash) == 64
+
+
+# defenses, references and ε
+
+
+def names(plan):
+    return [(c.name, c.reference) for c in plan.defenses]
+
+
+def test_references_run_beside_what_was_asked_for():
+    assert names(planned()) == [("submix", False), ("none", True), ("public", True)]
+    assert names(planned(references=False)) == [("submix", False)]
+
+
+@pytest.mark.parametrize("name", ["none", "public"])
+def test_a_reference_that_is_asked_for_appears_once(name):
+    found = names(planned(defense=(name, "submix")))
+    assert found.count((name, False)) == 1
+    assert (name, True) not in found
+    assert len(found) == 3
+
+
+def test_all_means_every_plugin_once():
+    from audit.plugins import registry
+
+    plan = planned(defense=("all",), attack=("all",))
+    trained = [n for n in registry.names("defenses") if n != "as_is"]  # audits an external model
+    assert [c.name for c in plan.defenses] == trained
+    assert [c.name for c in plan.attacks] == registry.names("attacks")
+    assert not any(c.reference for c in plan.defenses)
+
+
+def test_all_does_not_swallow_what_stands_beside_it():
+    plan = planned(defense=("all", "submix:k=4"))
+    assert {p["k"] for p in parameters(plan, "submix")} >= {4}
+
+
+def test_epsilon_goes_to_every_defense_that_has_it():
+    plan = planned(defense=("submix", "submix:k=4", "submix:epsilon=5", "uniform"), epsilon=1.0)
+    assert [p["epsilon"] for p in parameters(plan, "submix")] == [1.0, 1.0, 5.0]
+    assert parameters(plan, "uniform") == [{}]
+    assert type(parameters(planned(epsilon=1), "submix")[0]["epsilon"]) is float
+
+
+def test_epsilon_is_an_error_where_no_requested_defense_has_it():
+    for references in (True, False):
+        with pytest.raises(UsageError, match="no requested defense has one"):
+            planned(defense=("none", "uniform"), epsilon=1.0, references=references)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf])
+def test_epsilon_must_be_above_zero_and_finite(epsilon):
+    with pytest.raises(UsageError, match=r"^epsilon is"):
+        planned(epsilon=epsilon)
+    with pytest.raises(UsageError, match=r"^submix: epsilon is"):
+        planned(defense=(f"submix:epsilon={epsilon}",))
+
+
+def test_the_same_thing_twice_is_refused():
+    with pytest.raises(UsageError, match="submix is named twice"):
+        planned(defense=("submix", "submix:k=8"))
+    with pytest.raises(UsageError, match="extraction is named twice"):
+        planned(attack=("extraction", "extraction"))
+    assert len(planned(defense=("submix", "submix:k=4")).defenses) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"defense": ()}, "no defense"),
+        ({"attack": ()}, "no attack"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -1e-9}, "delta"),
+        ({"delta": math.nan}, "delta"),
+        ({"threads": 0}, "threads"),
+        ({"utility_tokens": 0}, "utility_tokens"),
+        ({"policy": "digit"}, "'digits'"),
+        ({"device": "gpu"}, "device"),
+        ({"planting": {"user": 3}}, "planting: unknown key 'user'; did you mean 'users'"),
+        ({"planting": {"users": "x"}}, "planting: users is 'x'"),
+        ({"planting": {"kinds": ["cod"]}}, "'cod'"),
+        ({"planting": {"id_copies": []}}, "planting: id_copies"),
+        ({"training": {"epoch": 3}}, "training: unknown key 'epoch'; did you mean 'epochs'"),
+        ({"training": {"epochs": 1.5}}, "training: epochs is '1.5'"),
+        ({"training": {"epochs": -1}}, "epochs"),
+        ({"training": {"learning_rate": "nan"}}, "learning_rate"),
+        ({"training": {"max_length": 0}}, "max_length"),
+        ({"training": {"max_length": 65}}, "max_length"),  # the model reads 64 tokens
+        ({"training": {"warmup": 2}}, "warmup"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(settings, message):
+    with pytest.raises(UsageError, match=message):
+        planned(**settings)
+
+
+# defaults
+
+
+def test_delta_is_a_tenth_of_one_in_n_private_users():
+    assert planned().delta == 1 / 200
+    assert planned(delta=0.0).delta == 0.0
+
+
+@pytest.mark.parametrize(("private", "planted"), [(2, 2), (9, 2), (20, 4), (499, 99), (1000, 100)])
+def test_a_fifth_of_a_users_own_corpus_is_decided_by_coins_and_at_most_100(private, planted):
+    assert planned(of=corpus(private)).source.planting.users == planted
+
+
+def test_all_private_users_of_the_embedded_corpus_are_decided_by_coins():
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.corpora.loading import load
+
+    helpdesk = load("helpdesk", EMBEDDED_FOLDER)
+    assert planned(of=helpdesk).source.planting.users == len(helpdesk.users("private"))
+
+
+def test_a_file_that_happens_to_be_called_helpdesk_is_a_users_own(tmp_path):
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.corpora.loading import load
+
+    path = tmp_path / "helpdesk.jsonl"
+    path.write_text("".join(f'{{"user": {i}, "text": "x{i}"}}\n' for i in range(50)))
+    assert planned(of=load(str(path), EMBEDDED_FOLDER)).source.planting.users == 8
+
+
+def test_a_folder_that_happens_to_be_called_embedded_gets_the_usual_recipe(tmp_path):
+    import shutil
+
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.models.loading import describe
+
+    own = planned(model=describe("embedded", EMBEDDED_FOLDER)).training
+    shutil.copytree(EMBEDDED_FOLDER / "public_model", tmp_path / "embedded")
+    shutil.copytree(EMBEDDED_FOLDER / "public_model", tmp_path / "other")
+    recipes = [
+        planned(model=describe(str(tmp_path / name), EMBEDDED_FOLDER)).training
+        for name in ("embedded", "other")
+    ]
+    assert recipes[0] == recipes[1] != own
+
+
+def test_one_private_user_is_too_few_for_coins():
+    with pytest.raises(UsageError, match="at least 2"):
+        planned(of=corpus(1))
+
+
+def test_tables_override_single_defaults():
+    plan = planned(planting={"users": 3}, training={"epochs": 9, "learning_rate": 0.5})
+    assert plan.source.planting == Planting(users=3)
+    assert isinstance(plan.training, Recipe)
+    assert (plan.training.epochs, plan.training.learning_rate) == (9, 0.5)
+    assert plan.training.batch_tokens == planned().training.batch_tokens
+
+
+def test_a_label_shows_what_differs_from_the_defaults():
+    chosen = {c.label for c in planned(defense=("submix:k=4,alpha=3,beta=0.5",)).defenses}
+    assert chosen == {"submix:k=4,alpha=3.0,beta=0.5", "none", "public"}
+    plan = planned(defense=("submix:k=4,alpha=3,beta=0.5",))
+    again = planned(defense=tuple(c.label for c in plan.defenses if not c.reference))
+    assert again.hash == plan.hash  # a label can be asked for again
+
+
+def test_a_plan_is_hashable_by_its_parts():
+    assert isinstance(planned().defenses[0], Chosen)
+    assert len({*planned().defenses}) == 3
+
+
+# execution
+
+
+def test_execution_has_its_defaults():
+    assert execution({}) == Execution(None, ("json", "html", "pdf"), 0, False)
+    assert execution({"output": "x", "workers": 2, "format": ("json",)}) == Execution(
+        Path("x"), ("json",), 2, False
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{"format": ("htm",)}, {"format": ("_page",)}, {"workers": -1}]
+)
+def test_an_execution_that_cannot_be_is_refused(settings):
+    with pytest.raises(UsageError):
+        execution(settings)

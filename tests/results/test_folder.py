@@ -1,0 +1,297 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from audit.core.digest import key_of
+from audit.core.errors import UsageError
+from audit.core.files import append_lines, read_lines, write_atomically
+from audit.results.folder import RunFolder, clean, find, run_record
+
+PLAN = {"seed": 0}
+PROJECT = Path(__file__).parents[2]
+
+
+def finished(path, plan_hash="a" * 64):
+    """A run folder as a finished run leaves it."""
+    folder = RunFolder(path, plan_hash)
+    with folder.held(PLAN):
+        folder.mark("complete", PLAN)
+    return folder
+
+
+# lines
+
+
+def test_rows_come_back_in_order(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    rows = [{"a": 1}, {"b": "ü\n\u2028"}, {"c": [1.5, None]}]
+    append_lines(path, rows[:1])
+    append_lines(path, [])
+    append_lines(path, rows[1:])
+    assert read_lines(path) == rows
+    assert len(path.read_bytes().splitlines()) == 3
+    assert read_lines(tmp_path / "missing.jsonl") == []
+
+
+@pytest.mark.parametrize("cut", range(1, 13))
+def test_a_torn_last_line_is_dropped_and_then_cut_off(tmp_path, cut):
+    path = tmp_path / "ledger.jsonl"
+    append_lines(path, [{"row": 1}, {"row": 22}])
+    path.write_bytes(path.read_bytes()[:-cut])
+    kept = [{"row": 1}] if cut < 12 else []
+    assert read_lines(path) == kept
+    append_lines(path, [{"row": 3}])
+    assert read_lines(path) == [*kept, {"row": 3}]
+    assert path.read_bytes().endswith(b'{"row":3}\n')
+
+
+def test_a_file_of_one_torn_line_is_begun_again(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(b'{"row')
+    assert read_lines(path) == []
+    append_lines(path, [{"row": 3}])
+    assert path.read_bytes() == b'{"row":3}\n'
+
+
+def test_sessions_do_not_see_each_others_rows(tmp_path):
+    folder = finished(tmp_path)
+    one, two = folder.journal("one"), folder.journal("two")
+    one.append([{"query": 0}])
+    two.append([{"query": 0}, {"query": 1}])
+    one.append([{"query": 5}])
+    assert list(one.previous()) == [{"query": 0}, {"query": 5}]
+    assert list(folder.journal("two").previous()) == [{"query": 0}, {"query": 1}]
+
+
+def test_a_journal_gives_floats_back_as_they_were(tmp_path):
+    folder = finished(tmp_path)
+    row = {"charge": [0.1, 1 / 3, 1.23457e-300, 0.30000000000000004]}
+    folder.journal("s").append([row])
+    assert list(folder.journal("s").previous()) == [row]
+
+
+# atomic writes
+
+
+def test_a_reader_meets_the_old_file_or_the_new_one(tmp_path):
+    path = tmp_path / "manifest.json"
+    texts = {letter * 200_000 for letter in "ab"}
+    write_atomically(path, "a" * 200_000)
+    stop = threading.Event()
+
+    def write():
+        while not stop.is_set():
+            for text in texts:
+                write_atomically(path, text)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        seen = {path.read_text() for _ in range(300)}
+    finally:
+        stop.set()
+        writer.join()
+    assert seen <= texts
+    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    write_atomically(path, "old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+
+
+def fail(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_stage_is_made_once_and_made_again_when_torn(tmp_path):
+    folder = finished(tmp_path)
+    made = []
+
+    def make():
+        made.append(1)
+        return {"n": len(made)}
+
+    assert [folder.stored("k", make) for _ in range(3)] == [{"n": 1}] * 3
+    assert folder.stored("other", make) == {"n": 2}
+    folder.stage("k.json").write_text('{"n":')
+    assert [folder.stored("k", make) for _ in range(2)] == [{"n": 3}] * 2
+
+
+def test_keys_depend_on_every_part():
+    keys = {key_of("a", 1), key_of("a", "1"), key_of("a", 1, None), key_of(["a", 1]), key_of("a1")}
+    assert len(keys) == 5
+    assert key_of({"a": 1, "b": 2}) == key_of({"b": 2, "a": 1})
+
+
+# holding a folder
+
+
+def test_a_held_folder_is_running_private_and_ignored_by_git(tmp_path):
+    folder = RunFolder(tmp_path / "new" / "run", "h")
+    with folder.held(PLAN):
+        manifest = json.loads((folder.path / "manifest.json").read_text())
+        assert manifest == {"schema_version": "1", "status": "running", "hash": "h", "plan": PLAN}
+        assert folder.stages.stat().st_mode & 0o777 == 0o700
+        assert (folder.stages / ".gitignore").read_text() == "*\n"
+    folder.mark("complete", PLAN)
+    assert run_record(folder.path)["status"] == "complete"
+
+
+def test_stages_made_by_others_are_made_private(tmp_path):
+    (tmp_path / "stages").mkdir(mode=0o755)
+    with RunFolder(tmp_path, "h").held(PLAN):
+        assert (tmp_path / "stages").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_held_folder_is_refused_and_freed_when_its_process_dies(tmp_path):
+    code = (
+        "import signal, sys; from pathlib import Path; from audit.results.folder import RunFolder\n"
+        "with RunFolder(Path(sys.argv[1]), 'h').held({}):\n"
+        "    print('held', flush=True); signal.pause()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
+    try:
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(UsageError, match="another run"), RunFolder(tmp_path, "h").held(PLAN):
+            raise AssertionError("two runs in one folder")
+        assert run_record(tmp_path)["plan"] == {}  # the refused one wrote nothing
+    finally:
+        process.kill()
+        process.communicate()
+    with RunFolder(tmp_path, "h").held(PLAN):
+        assert run_record(tmp_path)["status"] == "running"
+
+
+def test_a_folder_is_free_after_its_run_and_after_a_failure(tmp_path):
+    folder = RunFolder(tmp_path, "h")
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), folder.held(PLAN):
+            raise ZeroDivisionError
+    with folder.held(PLAN), pytest.raises(UsageError), folder.held(PLAN):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    below = RunFolder(tmp_path / "file" / "run", "h")
+    with pytest.raises(UsageError, match=r"file/run: cannot.*--output"), below.held(PLAN):
+        raise AssertionError("held")
+    assert (tmp_path / "file").read_text() == ""
+
+
+# finding a folder
+
+
+def test_without_an_output_the_newest_folder_of_the_plan_is_taken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for age, name, plan_hash in [(30, "a", "x"), (10, "b", "x"), (20, "c", "x"), (1, "d", "y")]:
+        finished(tmp_path / "audits" / name, plan_hash)
+        os.utime(tmp_path / "audits" / name, (1e9 - age, 1e9 - age))
+    assert find(None, "x").path == Path("audits/b")
+    assert find(None, "y").path == Path("audits/d")
+
+
+def test_without_an_output_and_without_a_run_a_dated_folder_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audits" / "stray").mkdir(parents=True)
+    (tmp_path / "audits" / "stray" / "manifest.json").write_text("{torn")
+    found = find(None, "0123456789abcdef").path
+    assert found.parent == Path("audits")
+    assert found.name.endswith("-01234567")
+    assert not found.exists()
+
+
+def test_an_output_of_the_same_plan_is_gone_on_with(tmp_path):
+    finished(tmp_path / "run", "x")
+    assert find(tmp_path / "run", "x") == RunFolder(tmp_path / "run", "x")
+    assert find(tmp_path / "new", "x") == RunFolder(tmp_path / "new", "x")
+    (tmp_path / "empty").mkdir()
+    assert find(tmp_path / "empty", "x").path == tmp_path / "empty"
+
+
+def test_an_output_of_another_plan_is_refused(tmp_path):
+    finished(tmp_path / "run", "x")
+    with pytest.raises(UsageError, match="another plan"):
+        find(tmp_path / "run", "y")
+
+
+def test_an_output_full_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="not empty"):
+        find(tmp_path, "x")
+    with pytest.raises(UsageError, match="is a file"):
+        find(tmp_path / "thesis.tex", "x")
+
+
+@pytest.mark.parametrize("left", [[], ["stages/.gitignore"], ["stages/lock"]])
+def test_a_run_killed_before_its_manifest_goes_on_in_its_output(tmp_path, left):
+    """Killed at any instant: also before, and while, the first manifest is written."""
+    for name in left:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert find(tmp_path, "x").path == tmp_path
+
+
+def test_a_run_killed_while_its_first_manifest_is_written_goes_on(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    monkeypatch.setattr(os, "fsync", kill)
+    with pytest.raises(Killed), RunFolder(tmp_path, "x").held(PLAN):
+        pass
+    monkeypatch.undo()
+    assert run_record(tmp_path) is None
+    assert find(tmp_path, "x").path == tmp_path
+    finished(tmp_path, "x")
+
+
+def test_whatever_is_no_manifest_is_none(tmp_path):
+    assert run_record(tmp_path) is None
+    assert run_record(tmp_path / "missing") is None
+    for text in ("", "[]", "{", "3", "[" * 100_000):
+        (tmp_path / "manifest.json").write_text(text)
+        assert run_record(tmp_path) is None
+    (tmp_path / "manifest.json").write_bytes(b"\xff\xfe{}")
+    assert run_record(tmp_path) is None
+
+
+def test_one_sweep_at_a_time_works_in_a_folder_and_nobody_cleans_it(tmp_path: Path) -> None:
+    mine, theirs = (RunFolder(tmp_path, "a" * 64) for _ in range(2))
+    with mine.alone():
+        with mine.held({}):
+            pass  # a seed has ended, the next has not begun
+        with pytest.raises(UsageError, match="another run is working"), theirs.alone():
+            pass
+        with pytest.raises(UsageError, match="another run is working"):
+            clean(tmp_path)
+    with theirs.alone():
+        pass
+    assert clean(tmp_path) >= 0 and not mine.stages.exists()
+
+
+def test_the_stages_of_a_sweep_are_not_cleaned_by_one_of_its_seeds(tmp_path: Path) -> None:
+    whole, seed = RunFolder(tmp_path, "a" * 64), RunFolder(tmp_path / "seeds" / "0", "b" * 64)
+    with whole.held({}):
+        seed.path.mkdir(parents=True)
+        seed.stages.symlink_to(whole.stages, target_is_directory=True)
+        seed.mark("complete", {})
+    with pytest.raises(UsageError, match=r"belong to a sweep; clean .* instead"):
+        clean(seed.path)
+    assert whole.stages.exists()

@@ -1,0 +1,36 @@
+import math
+
+import pytest
+
+from audit.statistics.search import largest, smallest
+
+
+@pytest.mark.parametrize("end", [0.1, 1 / 3, 0.75, 1e-9])
+def test_ends_at_neighbouring_floats(end):
+    assert largest(lambda x: x <= end, 0.0, 1.0) == end
+    assert smallest(lambda x: x >= end, 0.0, 1.0) == end
+
+
+def test_stays_on_the_side_that_holds():
+    below, above = (
+        largest(lambda x: x * x <= 2.0, 0.0, 2.0, 1e-3),
+        smallest(lambda x: x * x >= 2.0, 0.0, 2.0, 1e-3),
+    )
+    assert math.sqrt(2) - 1e-3 <= below <= math.sqrt(2) <= above <= math.sqrt(2) + 1e-3
+
+
+def test_width_may_be_relative():
+    calls = []
+    found = largest(lambda x: not calls.append(x) and x <= 3e6, 0.0, 1e7, relative=1e-3)
+    assert 3e6 * (1 - 1.1e-3) <= found <= 3e6 and len(calls) < 20
+
+
+@pytest.mark.parametrize("end", [0.3, 1.0, 5.0, 1e6])
+def test_an_unknown_upper_end_is_found_by_doubling(end):
+    assert largest(lambda x: x <= end, 0.0) == end
+
+
+def test_the_ends_are_taken_for_granted():
+    assert largest(lambda x: False, 2.0, 3.0) == 2.0
+    assert smallest(lambda x: False, 2.0, 3.0) == 3.0
+    assert largest(lambda x: 1 / 0, 2.0, 2.0) == 2.0

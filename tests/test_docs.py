@@ -1,0 +1,144 @@
+"""The docs and the README: their links, commands, paths and first output are true of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from audit import api
+from audit.cli.app import cli
+from audit.plan.settings import gather
+from audit.results.schema import schema
+
+PROJECT = Path(__file__).parents[1]
+DOCS = PROJECT / "docs"
+PAGES = {
+    str(path.relative_to(PROJECT)): path.read_text(encoding="utf-8")
+    for path in (PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")))
+}
+FENCED = re.compile(r"^```.*?^```$", re.S | re.M)
+TOPS = ("audit", "attacks", "defenses", "reports", "tests", "benchmarks", "fixtures", "docs", "ci")
+
+
+def test_the_readme_is_short_and_has_its_test_command() -> None:
+    text = PAGES["README.md"]
+    assert len(text.splitlines()) < 100
+    assert text.count("<!-- test-command -->\n```sh\n") == 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]*)?\)", FENCED.sub("", PAGES[page])):
+        assert ((PROJECT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_list_begins_after_an_empty_line_or_it_is_no_list(page: str) -> None:
+    text = FENCED.sub("", PAGES[page])
+    begun = re.findall(r"^(?![-#|>]|\d+\.| ).+\n- .*", text, re.M)
+    assert page in ("README.md", "CONTRIBUTING.md") or not begun
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_it_names_exist(page: str) -> None:
+    for name in re.findall(rf"`((?:{'|'.join(TOPS)})/[\w./-]*)`", PAGES[page]):
+        assert "NAME" in name or (PROJECT / name).exists(), name
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    class Loader(yaml.SafeLoader):
+        """mkdocs.yml without its Python tags."""
+
+    listed: list[str] = []
+
+    def walk(entry: Any) -> None:
+        if isinstance(entry, str):
+            listed.append(entry)
+        for inner in entry.values() if isinstance(entry, dict) else entry:
+            if not isinstance(entry, str):
+                walk(inner)
+
+    walk(yaml.load((PROJECT / "mkdocs.yml").read_text(encoding="utf-8"), Loader)["nav"])
+    assert sorted(listed) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+
+
+LINES = sorted(
+    {
+        line.split("  #")[0].rpartition("&& ")[2].removeprefix(".venv/bin/")
+        for text in PAGES.values()
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M)
+        for line in block.splitlines()
+        if re.search(r"(^|&& )(\.venv/bin/)?audit \w", line)
+    }
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_its_command_lines_are_understood(line: str) -> None:
+    words = shlex.split(line)[1:]
+    command: Any = cli
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+    assert command is not None
+    command.make_context(line, words)
+
+
+@pytest.mark.parametrize("page", ["docs/your-own-data.md"])
+def test_its_plan_holds_known_settings(page: str, tmp_path: Path) -> None:
+    (block,) = re.findall(r"<!-- plan -->\n```toml\n(.*?)```", PAGES[page], re.S)
+    (tmp_path / "plan.toml").write_text(block, encoding="utf-8")
+    assert gather({}, tmp_path / "plan.toml")["planting"]["users"] == 100
+
+
+def test_the_tutorial_shows_what_a_dry_run_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the plan's hash, which depends on the machine, and the day."""
+    monkeypatch.chdir(tmp_path)
+    found = re.search(
+        r"<!-- dry run output -->\n```text\n(.*?)```", PAGES["docs/tutorial.md"], re.S
+    )
+    assert found
+    printed = api.dry_run(defense="submix", attack="extraction")
+    shown, printed = (
+        re.sub(r"\b[0-9a-f]{8,12}\b|\d{4}-\d\d-\d\d-|on \w+$", "…", text, flags=re.M).strip()
+        for text in (found[1], printed)
+    )
+    assert shown == printed
+
+
+def test_every_key_of_results_json_has_a_meaning() -> None:
+    document = schema()
+    meanings = tomllib.loads((DOCS / "_build" / "meanings.toml").read_text(encoding="utf-8"))
+    tables = {"Results": document, **document["$defs"]}
+    for name, keys in meanings.items():
+        assert set(keys) <= set(tables[name]["properties"]), name
+    for name, table in tables.items():
+        for key, value in table["properties"].items():
+            known = "description" in value or key in meanings.get(name, {})
+            described = re.search(rf"\b{key}\b[\w, ]*: ", table.get("description", ""))
+            assert known or described, (name, key)
+
+
+def test_the_design_shows_the_arrows_that_are_enforced() -> None:
+    tree = ast.parse((PROJECT / "tests" / "test_layering.py").read_text(encoding="utf-8"))
+    (rooms,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOMS"
+    )
+    table = PAGES["docs/design.md"].partition("## The arrows")[2].partition("\n## ")[0]
+    shown: dict[str, set[str]] = {}
+    for row in re.findall(r"^\| (`.*)\|$", table, re.M):
+        names, _, allowed = row.partition(" | ")
+        for name in re.findall(r"`(\w+)`", names):
+            shown[name] = set(re.findall(r"`(\w+)`", allowed.partition(";")[0]))
+    assert shown == {room: set(below) - {room} for room, below in rooms.items()}

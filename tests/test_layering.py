@@ -1,0 +1,197 @@
+"""Reads the imports of every module and enforces the arrows of the design."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from audit.contract.imports import COINS, imported, within
+
+PROJECT = Path(__file__).parents[1]
+PACKAGES = ("audit", "attacks", "defenses", "reports")
+OURS = {
+    ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((PROJECT / package).rglob("*.py"))
+}
+# what a room of audit/ may import; the rooms below the line of the run know no step of the run
+ROOMS = {
+    "core": ["core"],
+    "statistics": ["statistics"],
+    "accounting": ["core", "statistics"],
+    "policies": ["core"],
+    "corpora": ["core"],
+    "results": ["core"],
+    "plugins": ["core", "corpora", "policies"],
+    "models": ["accounting", "core"],
+    "canaries": ["core", "corpora", "plugins", "results"],
+    "findings": ["core", "results", "statistics"],
+    "gate": ["core", "findings", "results", "statistics"],
+    "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
+    "train": ["canaries", "core", "models", "plan"],
+    "measure": ["core", "findings", "models", "plan", "results", "statistics", "train"],
+}
+DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
+FOR_ATTACKS = ["attacks", "audit.core", "audit.statistics"]
+FOR_DEFENSES = ["defenses", "audit.accounting", "audit.core", "audit.models", "audit.policies"]
+
+
+@cache
+def imports(name):
+    """Names of the modules (and of what is imported from them) that a module imports."""
+    path = OURS[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return imported(path.read_text(encoding="utf-8"), package)
+
+
+def of(*packages):
+    return [n for n in OURS if any(n == p or n.startswith(f"{p}.") for p in packages)]
+
+
+def wrong(names, allowed):
+    """Imports from the project that are not among the allowed, by module; packages are nothing."""
+    found = {
+        name: set(within(imports(name), *PACKAGES)) - set(within(imports(name), *allowed))
+        for name in names
+    }
+    parents = {module.rpartition(".")[0] for module in OURS} | {*PACKAGES, "audit.__version__"}
+    return {name: bad for name, extra in found.items() if (bad := extra - parents)}
+
+
+def reaching(names, *targets):
+    """The imports that are one of the targets or lie inside it, by module."""
+    found = {name: within(imports(name), *targets) for name in names}
+    return {name: bad for name, bad in found.items() if bad}
+
+
+def test_the_reader_sees_imports():
+    assert len(OURS) > 200
+    assert reaching(["audit.__main__"], "audit.cli")
+    assert reaching(["audit.api"], "audit.plan.resolve")  # inside a function
+    assert "reports._content.page" in imports("reports.html")
+
+
+def test_attacks_see_no_defense_no_guarantee_and_no_coin():
+    assert wrong(of("attacks"), FOR_ATTACKS) == {}
+    met = ["audit.core.attack", "audit.core.evidence", "audit.core.predictor"]
+    guarded = ("audit.core.defense", "audit.core.guarantee", "audit.core.release", *COINS)
+    assert reaching([*of("attacks"), *met], *guarded) == {}
+
+
+def test_defenses_see_no_attack_and_no_secret():
+    assert wrong(of("defenses"), FOR_DEFENSES) == {}
+    unseen = ("audit.core.attack", "audit.core.evidence", "audit.core.secret")
+    assert reaching(of("defenses"), *unseen) == {}
+
+
+def test_reports_see_results_only():
+    allowed = ["reports", "audit.results", "audit.core.errors", "audit.core.terms", "audit.gate"]
+    assert wrong(of("reports"), allowed) == {}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_the_rooms_below_it_only(room):
+    allowed = [f"audit.{other}" for other in (room, *ROOMS[room])]
+    assert wrong(of(f"audit.{room}"), allowed) == {}
+
+
+def test_nothing_reaches_back_to_the_command_line_or_the_api():
+    inside = of(*DOORS)
+    assert reaching([name for name in OURS if name not in inside], *DOORS) == {}
+
+
+def test_no_product_code_needs_its_own_contract():
+    inside = of("audit.contract")
+    assert reaching([name for name in OURS if name not in inside], "audit.contract") == {}
+
+
+def test_figures_are_drawn_in_reports_only():
+    inside = of("reports")
+    drawing = ("matplotlib", "typst", "jinja2")
+    assert reaching([name for name in OURS if name not in inside], *drawing) == {}
+
+
+def test_audit_names_no_plugin():
+    """The API alone names reports: what a notebook displays is what they draw and word."""
+    assert reaching(of("audit"), "attacks", "defenses") == {}
+    assert set(reaching(of("audit"), "reports")) == {"audit.api"}
+
+
+def test_imports_go_to_modules_that_exist():
+    for name in OURS:
+        for found in within(imports(name), *PACKAGES):
+            assert found in OURS or found.rpartition(".")[0] in OURS, (name, found)
+
+
+def test_no_file_lies_loose_in_audit_but_the_doors():
+    loose = {path.stem for path in (PROJECT / "audit").glob("*.py")}
+    assert loose == {"__init__", "__main__", "api", "callback"}
+
+
+def test_there_is_no_circle():
+    """Modules that import each other cannot be put in an order."""
+    below = {
+        name: {other for other in OURS if other in imports(name) and not name.startswith(other)}
+        for name in OURS
+    }
+    while free := [name for name, needs in below.items() if not needs & below.keys()]:
+        for name in free:
+            del below[name]
+    assert below == {}
+
+
+def test_imports_stand_at_the_top():
+    """Inside a function only on the light paths, and where a library is an extra."""
+    light = {*of("audit.cli"), "audit.api"}
+    extras = {"audit.train.workers.ray", "audit.corpora.hub", "audit.models.loading"}
+    lazy = {
+        name
+        for name, path in OURS.items()
+        if any(
+            line.startswith((" ", "\t"))
+            and line.split()[:1] in (["import"], ["from"])
+            and (" import " in line or line.split()[0] == "import")
+            for line in code_lines(path)
+        )
+    }
+    assert lazy <= light | extras
+
+
+def code_lines(path):
+    """The lines of a module without its texts."""
+    import ast
+
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    inside = {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset
+    }
+    return [line for i, line in enumerate(source.split("\n"), 1) if i in inside]
+
+
+LIGHT = {  # what processes of these commands must not import
+    ("torch", "scipy", "transformers", "matplotlib"): ["--help", "list --json"],
+    ("torch", "transformers"): ["gate run", "compare run run", "report run --format csv"],
+}
+
+
+@pytest.mark.parametrize("heavy", LIGHT, ids=" ".join)
+def test_light_commands_import_nothing_heavy(heavy, tmp_path):
+    code = (
+        "import sys\n"
+        "from audit.cli.app import main\n"
+        f"for words in {LIGHT[heavy]}:\n"
+        "    sys.argv = ['audit', *words.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit: pass\n"
+        f"    print('HEAVY', words, *sorted(sys.modules.keys() & {set(heavy)}))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    told = [line for line in ran.stdout.splitlines() if line.startswith("HEAVY ")]
+    assert told == [f"HEAVY {words}" for words in LIGHT[heavy]], ran.stdout

@@ -1,0 +1,213 @@
+"""Tasks: keyed by what determines their weights, trained once, the same bytes in any place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.model import ModelFolder
+from audit.core.training import Training
+from audit.models.loading import describe, load_weights
+from audit.models.training.fine_tuning import Recipe
+from audit.train import task as task_module
+from audit.train import train
+from audit.train.task import Task
+from audit.train.train import train_all
+
+RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
+TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
+
+
+def silent(label: str, share: float) -> None:
+    return None
+
+
+@pytest.fixture(scope="module")
+def base() -> ModelFolder:
+    return describe("embedded", EMBEDDED_FOLDER)
+
+
+def task(base: ModelFolder, stages: Path, seed: int = 1, texts: Sequence[str] = TEXTS) -> Task:
+    return Task(Training("none", tuple(texts), RECIPE, seed), base, "cpu", 1, stages)
+
+
+def with_training(one: Task, **changes: Any) -> Task:
+    return replace(one, training=replace(one.training, **changes))
+
+
+def test_every_determinant_of_the_weights_changes_the_key(base: ModelFolder) -> None:
+    one = task(base, Path("stages"))
+    others = {
+        "another text": with_training(one, texts=(*TEXTS[:-1], "Thank you, bye!")),
+        "a text more": with_training(one, texts=(*TEXTS, "")),
+        "another order": with_training(one, texts=TEXTS[::-1]),
+        "texts run together": with_training(one, texts=(TEXTS[0] + TEXTS[1], TEXTS[2])),
+        "another seed": with_training(one, seed=2),
+        "another model": replace(one, base=replace(base, sha256="0" * 64)),
+        "another device": replace(one, device="cuda"),
+        "more threads": replace(one, threads=2),
+    }
+    for name in RECIPE.__dataclass_fields__:
+        value = getattr(RECIPE, name)
+        if isinstance(value, str):
+            other: Any = {"all": "top:1"}[value]
+        else:
+            other = value + 1 if isinstance(value, int) else value / 2 + 0.001
+        recipe = replace(RECIPE, **{name: other})
+        others[f"another {name}"] = with_training(one, method=recipe)
+    keys = {name: other.key for name, other in others.items()}
+    assert one.key not in keys.values(), keys
+    assert len(set(keys.values())) == len(keys), keys
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers"])
+def test_another_version_of_a_library_changes_the_key(
+    base: ModelFolder, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    from importlib import metadata
+
+    before, real = task(base, Path("stages")).key, metadata.version
+    monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == package else real(n))
+    assert task(base, Path("stages")).key != before
+
+
+def test_nothing_else_changes_the_key(base: ModelFolder) -> None:
+    one = task(base, Path("stages"))
+    assert with_training(one, label="submix part 3").key == one.key
+    assert replace(one, stages=Path("elsewhere")).key == one.key
+    assert replace(one, base=replace(base, name="copy", path=Path("copy"))).key == one.key
+    assert one.path == Path("stages") / f"model-{one.key}.safetensors"
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+    """What would have been trained, in order; each leaves a file."""
+    seen: list[Task] = []
+
+    def note(one: Task, report: Any) -> None:
+        seen.append(one)
+        one.path.write_bytes(b"weights")
+
+    monkeypatch.setattr(train, "_train", note)
+    return seen
+
+
+def test_without_texts_nothing_is_trained(
+    base: ModelFolder, tmp_path: Path, trained: list[Task]
+) -> None:
+    train_all([task(base, tmp_path, texts=())], 1, silent)
+    train_all([], 1, silent)
+    assert trained == [] and list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_that_is_there_is_not_trained_again(
+    base: ModelFolder, tmp_path: Path, trained: list[Task]
+) -> None:
+    there, missing = task(base, tmp_path, seed=1), task(base, tmp_path, seed=2)
+    there.path.write_bytes(b"kept")
+    train_all([there, missing], 1, silent)
+    assert trained == [missing]
+    assert there.path.read_bytes() == b"kept"
+    train_all([there, missing], 1, silent)
+    assert trained == [missing]
+
+
+def test_the_same_training_under_two_labels_is_done_once(
+    base: ModelFolder, tmp_path: Path, trained: list[Task]
+) -> None:
+    one = task(base, tmp_path)
+    train_all([one, with_training(one, label="again"), one], 1, silent)
+    assert len(trained) == 1
+
+
+def test_the_longest_is_trained_first(
+    base: ModelFolder, tmp_path: Path, trained: list[Task]
+) -> None:
+    tasks = [task(base, tmp_path, texts=("a" * n,)) for n in (5, 50, 1, 20)]
+    train_all(tasks, 1, silent)
+    assert [len(one.training.texts[0]) for one in trained] == [50, 20, 5, 1]
+
+
+def test_where_nothing_is_missing_no_place_is_opened(
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = task(base, tmp_path)
+    there.path.write_bytes(b"kept")
+    monkeypatch.setattr(train, "open_workers", lambda workers: pytest.fail("open_workers"))
+    train_all([there, task(base, tmp_path, texts=())], 1, silent)
+
+
+def test_one_place_is_opened_for_all_rounds(
+    base: ModelFolder, tmp_path: Path, trained: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import nullcontext
+
+    from audit.train.workers.serial import Serial
+
+    places: list[int | str] = []
+
+    def open_workers(workers: int | str) -> Any:
+        places.append(workers)
+        return nullcontext(Serial())
+
+    monkeypatch.setattr(train, "open_workers", open_workers)
+    first = Training("first", TEXTS, RECIPE, 1)
+    second = replace(first, label="second", after=first)
+    third = replace(first, label="third", teachers=(first, second))
+    train_all([Task(third, base, "cpu", 1, tmp_path)], 7, silent)
+    assert places == [7]
+    assert [one.training.label for one in trained] == ["first", "second", "third"]
+
+
+def test_the_sources_of_a_task_are_the_weights_it_reads(base: ModelFolder) -> None:
+    first, idle = Training("first", TEXTS, RECIPE, 1), Training("idle", (), RECIPE, 2)
+    one = Task(first, base, "cpu", 1, Path("s"))
+    assert one.sources == ()
+    for changes in (
+        {"after": first},
+        {"after": replace(idle, after=first)},  # handed on
+        {"after": idle, "teachers": (first, idle, replace(first, label="the same"))},
+    ):
+        assert with_training(one, seed=3, **changes).sources == (one.path,)
+    other = with_training(one, seed=4)
+    both = with_training(one, seed=3, after=first, teachers=(other.training,))
+    assert set(both.sources) == {one.path, other.path}
+
+
+def test_training_changes_the_model_and_leaves_one_whole_file(
+    base: ModelFolder, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_model
+
+    told: list[tuple[str, float]] = []
+    one = task(base, tmp_path)
+    train_all([one], 1, lambda label, share: told.append((label, share)))
+    assert list(tmp_path.iterdir()) == [one.path]
+    assert told[-1] == ("none", 1.0)
+    assert [share for _, share in told] == sorted(share for _, share in told)
+    before, after = (load_weights(base, "cpu") for _ in range(2))
+    load_model(after, str(one.path))
+    moved = [
+        float((a - b).abs().max().detach())
+        for a, b in zip(before.parameters(), after.parameters(), strict=True)
+    ]
+    assert all(m > 0 for m in moved)
+    assert torch.equal(after.lm_head.weight, after.transformer.wte.weight)  # still tied
+
+
+def test_a_stage_lies_in_a_folder_of_its_owner_alone(base: ModelFolder, tmp_path: Path) -> None:
+    from audit.results.folder import RunFolder
+
+    folder = RunFolder(tmp_path / "run", "hash")
+    with folder.held({}):
+        one = task(base, folder.stages)
+        train_all([one], 1, silent)
+    assert os.stat(folder.stages).st_mode & 0o077 == 0
+    assert one.path.exists()
