@@ -26,7 +26,7 @@ ROOMS = {
     "results": ["core"],
     "plugins": ["core", "corpora", "policies"],
     "models": ["accounting", "core"],
-    "canaries": ["core", "corpora", "plugins", "results"],
+    "canaries": ["core", "corpora", "results"],
     "findings": ["core", "results", "statistics"],
     "gate": ["core", "findings", "results", "statistics"],
     "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],

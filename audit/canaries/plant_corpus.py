@@ -10,9 +10,9 @@ from audit.canaries import manifest as manifests
 from audit.canaries.insertion import Canaries, fresh_seed, plant_into
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.fields import from_text
 from audit.corpora import loading as corpora
 from audit.corpora import writing
-from audit.plugins.registry import convert
 from audit.results.words import percent
 
 
@@ -53,5 +53,5 @@ def _canaries(given: Mapping[str, Any]) -> Canaries:
         options["count"] = given["count"]
     if "repetitions" in given:
         words = str(given["repetitions"]).replace(",", "+")
-        options["repetitions"] = convert(words, tuple[int, ...], "--repetitions")
+        options["repetitions"] = from_text(words, tuple[int, ...], "--repetitions")
     return Canaries(**options)

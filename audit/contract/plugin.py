@@ -11,7 +11,7 @@ from audit.contract.imports import imported
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.plugins.registry import convert
+from audit.core.fields import from_text
 
 Plugin = Defense | Attack
 
@@ -68,7 +68,7 @@ def has_parameters_that_can_be_written(made: Plugin) -> None:
         message = f"{cls.__name__}: {name}={word} cannot be written; use none for an empty default"
         assert word and "," not in word, message
         try:
-            read = convert(word, hints[name], f"{cls.__name__}.{name}")
+            read = from_text(word, hints[name], f"{cls.__name__}.{name}")
         except UsageError as error:
             raise AssertionError(f"{error}, as the field is annotated") from None
         assert read == default, f"{cls.__name__}: {name}={word} is read as {read!r}"

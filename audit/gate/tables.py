@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import math
 import re
 import typing
 from collections import Counter
@@ -12,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from audit.core.errors import UsageError, did_you_mean
+from audit.core.fields import from_toml
 
 T = TypeVar("T")
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?")
@@ -73,7 +72,7 @@ def made(
         if key not in fields:
             hint = did_you_mean(key, [*fields, *known])
             raise UsageError(f"{where}: unknown key {key!r}{hint}")
-        values[key] = _typed(value, hints[key], f"{where}: {key}")
+        values[key] = from_toml(value, hints[key], f"{where}: {key}")
     missing = [f.name for f in fields.values() if f.name not in values and _required(f)]
     if missing:
         raise UsageError(f"{lines.at(name, i)}: [[{name}]] has no {missing[0]!r}")
@@ -84,21 +83,3 @@ def made(
 
 def _required(one: dataclasses.Field[Any]) -> bool:
     return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-
-
-def _typed(value: Any, hint: Any, where: str) -> Any:
-    kinds = typing.get_args(hint) if typing.get_origin(hint) is not tuple else (hint,)
-    kind = next((k for k in kinds if k is not type(None)), hint)
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        if math.isnan(value):
-            raise UsageError(f"{where} is nan; expected a number")
-        return float(value)
-    if typing.get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_typed(item, str, where) for item in value)
-    if kind in (bool, str) and isinstance(value, kind):
-        return value
-    if kind is datetime.date and type(value) is datetime.date:
-        return value
-    words = {float: "a number", bool: "true or false", str: "a string"}
-    expected = words.get(kind, "a day, such as 2030-12-31" if kind is datetime.date else "a list")
-    raise UsageError(f"{where} is {str(value)!r}; expected {expected}")

@@ -13,6 +13,7 @@ from audit import policies
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
+from audit.core.fields import from_text
 from audit.core.model import ModelFolder
 from audit.core.secret import Planting
 from audit.corpora import loading as corpora
@@ -22,7 +23,6 @@ from audit.plan import choices, external
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
 from audit.plan.source import PlantedHere
-from audit.plugins import registry
 
 DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
 
@@ -173,5 +173,5 @@ def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
         if key not in hints:
             raise UsageError(f"{name}: unknown key {key!r}{did_you_mean(key, list(hints))}")
         text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
-        values[key] = registry.convert(text, hints[key], f"{name}: {key}")
+        values[key] = from_text(text, hints[key], f"{name}: {key}")
     return dataclasses.replace(default, **values)

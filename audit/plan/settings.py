@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, did_you_mean
-from audit.plugins.registry import convert
+from audit.core.fields import from_text
 
 KNOWN: dict[str, Any] = {
     "defense": tuple[str, ...],
@@ -79,7 +79,7 @@ def _from_environment() -> dict[str, Any]:
             elif key == "format":
                 settings[key] = tuple(text.replace(",", " ").split())
             else:
-                settings[key] = convert(text, KNOWN[key], variable)
+                settings[key] = from_text(text, KNOWN[key], variable)
         elif "did you mean" in did_you_mean(key, list(KNOWN)):
             raise UsageError(f"unknown variable {variable}{did_you_mean(key, list(KNOWN))}")
     return settings
@@ -115,5 +115,5 @@ def checked(table: Mapping[str, Any], where: str, own: str = "") -> dict[str, An
         elif typing.get_origin(KNOWN[key]) is tuple:
             checked[key] = (str(value),)
         else:
-            checked[key] = convert(str(value), KNOWN[key], f"{where}: {key}")
+            checked[key] = from_text(str(value), KNOWN[key], f"{where}: {key}")
     return checked

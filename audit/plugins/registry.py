@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from audit.core.errors import UsageError, did_you_mean, first_line
+from audit.core.fields import from_text
 
 T = TypeVar("T")
 
@@ -104,28 +105,8 @@ def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tup
         if key in given:
             raise UsageError(f"{name}: {key} is given twice")
         given.add(key)
-        values[key] = convert(value, hints[key], f"{name}: {key}")
+        values[key] = from_text(value, hints[key], f"{name}: {key}")
     return name, cls(**values)
-
-
-def convert(text: str, hint: Any, where: str) -> Any:
-    """`text` as a value of the annotated type. Raises UsageError that says what was expected."""
-    options = typing.get_args(hint) if _is_union(hint) else (hint,)
-    if type(None) in options and text.lower() in ("none", "null"):
-        return None
-    kind = next(option for option in options if option is not type(None))
-    if typing.get_origin(kind) is tuple:
-        inner = typing.get_args(kind)[0]
-        return tuple(convert(part, inner, where) for part in text.split("+"))
-    if kind is bool:
-        if text.lower() in ("true", "yes", "on", "1", "false", "no", "off", "0"):
-            return text.lower() in ("true", "yes", "on", "1")
-        raise UsageError(f"{where} is {text!r}; expected true or false")
-    try:
-        return kind(text)
-    except ValueError:
-        expected = {int: "a whole number", float: "a number"}.get(kind, kind.__name__)
-        raise UsageError(f"{where} is {text!r}; expected {expected}") from None
 
 
 def check_one_place() -> None:
@@ -140,10 +121,6 @@ def check_one_place() -> None:
             f"audit, attacks, defenses and reports come from different places ({where}); "
             "install audit into an environment of its own"
         )
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def _folder(kind: str) -> Path:

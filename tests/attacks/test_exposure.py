@@ -30,7 +30,8 @@ from tests.simulations import repeats
 
 FIVE = Space((tuple("01234"),) * 3)  # 125 candidates, for the fixture's default alphabet
 MANY = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 2,  # each runs a model
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.canaries import coverage
@@ -91,7 +91,6 @@ def fates(draw: st.DrawFn) -> list[tuple[Secret, str]]:
     return [(s, draw(st.sampled_from(("trained", "masked", "cut", "missing")))) for s in ALL]
 
 
-@settings(max_examples=150)
 @given(fates(), cuts, st.data())
 def test_every_copy_is_counted_as_what_became_of_it(
     drawn: list[tuple[Secret, str]], sizes: list[int], data: st.DataObject
@@ -130,7 +129,6 @@ def test_every_copy_is_counted_as_what_became_of_it(
         assert reach.whole == (became["trained"] == reach.copies)
 
 
-@settings(max_examples=150)
 @given(st.integers(24, 60), cuts, st.lists(st.sampled_from(ALL), max_size=30), filler, st.data())
 def test_packed_streams(
     width: int, sizes: list[int], order: list[Secret], between: str, data: st.DataObject

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -113,7 +113,6 @@ kinds = st.lists(st.sampled_from(("code", "id")), min_size=1, unique=True).map(t
 tiers = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
 
-@settings(max_examples=60)
 @given(texts, kinds, st.integers(2, 8), tiers, st.integers(0, 2**63 - 1))
 def test_nothing_is_lost_or_reordered_and_every_copy_is_a_record(
     texts: list[str], kinds: tuple[str, ...], count: int, tiers: tuple[int, ...], seed: int

@@ -93,7 +93,6 @@ def places(document: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [where]
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_an_edit_anywhere_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -114,7 +113,6 @@ def test_an_edit_anywhere_is_noticed(
     assert "was changed since" in told or last == "form"
 
 
-@settings(max_examples=40)
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_cut_one_is_refused(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
     path = tmp_path_factory.mktemp("cut") / "m.json"

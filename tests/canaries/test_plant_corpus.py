@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.canaries import plant_corpus
@@ -34,7 +34,6 @@ def read(path: Path) -> tuple[Record, ...]:
     return corpora.read(str(path), EMBEDDED_FOLDER).records
 
 
-@settings(max_examples=60)
 @given(records)
 def test_jsonl_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, records: list[Record]
@@ -44,7 +43,6 @@ def test_jsonl_comes_back_as_it_was(
     assert list(read(path)) == records
 
 
-@settings(max_examples=60)
 @given(records)
 def test_a_folder_comes_back_split_by_split(
     tmp_path_factory: pytest.TempPathFactory, records: list[Record]
@@ -67,7 +65,6 @@ def test_load_dataset_finds_train_and_test_in_the_folder(tmp_path: Path) -> None
     assert loaded["train"]["text"] == ["one"] and loaded["test"]["text"] == ["two"]
 
 
-@settings(max_examples=200)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_text_comes_back_as_it_was_or_is_refused(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -41,7 +41,6 @@ def coins_of(owners: int, seed: int = 0) -> Coins:
 
 
 @given(st.integers(1, 12), st.integers(0, 6), st.integers(0, 1000))
-@settings(deadline=None)
 def test_every_owner_is_in_exactly_half_of_the_shadows(owners: int, half: int, seed: int) -> None:
     coins = coins_of(owners)
     tossed = tosses(coins, 2 * half, seed)

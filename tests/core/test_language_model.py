@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -29,7 +29,6 @@ def drawn(pmf: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=12), st.integers(0, 12))
-@settings(max_examples=60, deadline=None)
 def test_a_sample_is_the_inverse_of_exact_cumulative_sums(weights: list[int], at: int) -> None:
     """Weights over 1,024 and uniforms in the middle of each 1,024th: integers all the way."""
     weights = [*weights[:at], 1024 - sum(weights), *weights[at:]]
@@ -173,7 +172,6 @@ def test_the_log_of_a_mean_copes_with_zeros_and_leaves_its_arguments_alone() -> 
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8), st.integers(0, 45))
-@settings(max_examples=80, deadline=None)
 def test_what_was_answered_is_counted_from_the_first_token_on(
     lengths: list[int], answered: int
 ) -> None:
@@ -197,7 +195,6 @@ def test_what_was_answered_is_counted_from_the_first_token_on(
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 20))
-@settings(max_examples=100, deadline=None)
 def test_runs_hold_every_text_once_and_no_more_than_they_may(lengths: list[int], most: int) -> None:
     runs = [list(range(len(lengths)))[run] for run in runs_of(lengths, most)]
     assert [i for run in runs for i in run] == list(range(len(lengths)))
@@ -208,7 +205,6 @@ def test_runs_hold_every_text_once_and_no_more_than_they_may(lengths: list[int],
 
 
 @given(st.lists(st.integers(1, 4), max_size=30), st.integers(1, 7))
-@settings(max_examples=100, deadline=None)
 def test_batches_hold_every_prompt_once_among_its_equals(lengths: list[int], size: int) -> None:
     batches = list(equal_length_batches([[0] * n for n in lengths], size))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))

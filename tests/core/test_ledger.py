@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit.core.ledger import Ledger, round_up
@@ -125,7 +125,6 @@ def test_skipped_queries_count_too():
     st.integers(0, 12),
     st.floats(0.1, 3),
 )
-@settings(deadline=None)
 def test_batching_moves_nothing(sizes, budget, epsilon):
     charges = np.random.default_rng(budget).random((sum(sizes), 2)) / 2
     single, batched = (opened(epsilon, 2, budget) for _ in range(2))
@@ -264,7 +263,6 @@ def test_other_details_are_another_query():
 @example(0.1 + 0.2)
 @example(9.999995)
 @example(999999.9999999999)
-@settings(max_examples=500, deadline=None)
 def test_a_charge_is_rounded_up_by_little(charge):
     rounded = round_up(charge)
     assert charge <= rounded <= charge * (1 + 1.0001e-5)
@@ -283,7 +281,6 @@ def test_a_charge_beside_a_power_of_ten_is_rounded_up(power):
 @example(0.0)
 @example(5e-324)
 @example(1.23456789e-319)
-@settings(deadline=None)
 def test_the_least_charges_are_never_rounded_down(charge):
     assert round_up(charge) >= charge
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -28,7 +28,6 @@ def counts(*rows: list[int]) -> torch.Tensor:
 
 
 @given(a=st.integers(0, 8), b=st.integers(0, 8), sigma=SIGMAS)
-@settings(max_examples=60)
 def test_of_two_tokens_the_winner_is_a_normal_probability(a: int, b: int, sigma: float) -> None:
     """P(N(a, σ²) > N(b, σ²)) = Φ((a − b)/(σ√2)), in the tails too."""
     expected = norm.logcdf((a - b) / (sigma * math.sqrt(2)))
@@ -60,7 +59,6 @@ def test_the_pmf_is_what_noise_gives(row: list[int], sigma: float) -> None:
 
 
 @given(seed=st.integers(0, 10_000), sigma=SIGMAS, size=st.sampled_from([2, 9, 300, 50_000]))
-@settings(max_examples=60)
 def test_the_integrals_agree_with_a_plain_sum(seed: int, sigma: float, size: int) -> None:
     generator = np.random.default_rng(seed)
     row = np.bincount(generator.integers(min(size, 4), size=8), minlength=size)
@@ -86,7 +84,6 @@ def test_each_member_votes_once_for_its_likeliest_token() -> None:
     size=st.integers(2, 12),
     alpha=st.sampled_from([1.5, 2.0, 8.0]),
 )
-@settings(max_examples=80)
 def test_no_vote_costs_more_than_is_charged(
     seed: int, sigma: float, k: int, size: int, alpha: float
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.heldout import Heldout
@@ -33,7 +33,6 @@ def members(cast: list[int], size: int) -> torch.Tensor:
 
 
 @given(cast=CASTS, size=st.integers(6, 9), sigma=st.floats(0.3, 20.0), alpha=ALPHAS)
-@settings(max_examples=40)
 def test_it_is_the_worst_of_all_other_votes_in_both_directions(
     cast: list[int], size: int, sigma: float, alpha: float
 ) -> None:
@@ -86,7 +85,6 @@ def test_where_all_agree_theorem_6_holds_forth_and_fails_back(parts: int, sigma:
 
 
 @given(cast=CASTS, sigma=st.floats(0.2, 30.0), alpha=ALPHAS)
-@settings(max_examples=60)
 def test_it_is_never_above_what_is_charged(cast: list[int], sigma: float, alpha: float) -> None:
     found = divergences(members(cast, 7), sigma, alpha)
     assert found.shape == (1, len(cast)) and bool((found >= 0).all())
@@ -94,7 +92,6 @@ def test_it_is_never_above_what_is_charged(cast: list[int], sigma: float, alpha:
 
 
 @given(cast=CASTS, size=st.integers(6, 9), sigma=st.floats(0.05, 50.0))
-@settings(max_examples=60)
 def test_bounds_of_appendix_b4_are_what_it_says_and_never_below_the_pmf(
     cast: list[int], size: int, sigma: float
 ) -> None:

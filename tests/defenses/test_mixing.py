@@ -84,7 +84,6 @@ def literal_algorithm_2(
     alpha=st.sampled_from([1.5, 2.0, 4.0, 8.0]),
     beta=st.sampled_from([1e-3, 0.05, 0.5, 50.0]),
 )
-@settings(max_examples=40, deadline=None)
 def test_batches_agree_with_the_literal_transcription(
     seed: int, k: int, alpha: float, beta: float
 ) -> None:
@@ -100,7 +99,6 @@ def test_batches_agree_with_the_literal_transcription(
 
 
 @given(seed=st.integers(0, 10_000), beta=st.floats(1e-4, 2.0), alpha=st.floats(1.1, 16.0))
-@settings(max_examples=40, deadline=None)
 def test_the_feasible_end_is_returned_and_is_the_largest(
     seed: int, beta: float, alpha: float
 ) -> None:
@@ -158,7 +156,6 @@ def test_what_is_charged_is_the_tempered_mixture() -> None:
 
 
 @given(seed=st.integers(0, 10_000), bound=st.floats(0.01, 3.0))
-@settings(max_examples=40, deadline=None)
 def test_clipped_members_stay_in_the_band_and_sum_to_one(seed: int, bound: float) -> None:
     members, public = random_pmfs(seed, 2, 3, 2, 6, spread=4.0), random_pmfs(seed + 1, 2, 6)
     clipped = clip(members, public, bound)

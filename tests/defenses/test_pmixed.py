@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.errors import UsageError
@@ -69,7 +69,6 @@ CASES = {
 
 
 @given(**{name: CASES[name] for name in ("seed", "k", "size", "bound", "coin")})
-@settings(max_examples=60)
 def test_the_coins_need_not_be_drawn(
     seed: int, k: int, size: int, bound: float, coin: float
 ) -> None:
@@ -79,7 +78,6 @@ def test_the_coins_need_not_be_drawn(
 
 
 @given(**CASES)
-@settings(max_examples=150)
 def test_no_part_removed_or_replaced_costs_more(
     seed: int, k: int, size: int, bound: float, coin: float, alpha: float
 ) -> None:
@@ -108,7 +106,6 @@ def test_members_at_the_edges_of_the_band_reach_it(
 
 
 @given(bound=st.floats(1e-5, 20.0), coin=st.floats(0.001, 1.0), k=st.integers(2, 40))
-@settings(max_examples=200)
 def test_knowing_the_number_of_parts_only_helps(bound: float, coin: float, k: int) -> None:
     for alpha in (1.5, 2.0, 8.0):
         simple = simple_bounds(bound, coin, alpha)
@@ -122,7 +119,6 @@ def test_knowing_the_number_of_parts_only_helps(bound: float, coin: float, k: in
     k=st.integers(2, 40),
     alpha=st.sampled_from([1.01, 2.0, 8.0]),
 )
-@settings(max_examples=60)
 def test_the_band_is_the_widest_that_keeps_the_divergence(
     epsilon: float, coin: float, k: int, alpha: float
 ) -> None:

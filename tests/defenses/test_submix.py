@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.corpus import Corpus, Record
@@ -92,7 +92,6 @@ def test_impossible_parameters_are_refused(parameters: dict[str, Any]) -> None:
 
 
 @given(users=st.integers(2, 60), k=st.integers(2, 10), seed=st.integers(0, 99))
-@settings(max_examples=50, deadline=None)
 def test_the_partition_is_disjoint_complete_and_even(users: int, k: int, seed: int) -> None:
     names = [f"u{i}" for i in range(users)]
     parts = halves(names, k, np.random.default_rng(seed))

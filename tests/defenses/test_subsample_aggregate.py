@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import kstest
@@ -37,7 +37,6 @@ def integrated(shift: float, alpha: float) -> float:
 
 
 @given(shift=st.floats(0.01, 5.0), alpha=ORDERS)
-@settings(max_examples=60)
 def test_the_closed_form_is_the_integral(shift: float, alpha: float) -> None:
     expected = integrated(shift, alpha)
     assert laplace_divergence(shift, alpha) == pytest.approx(expected, rel=1e-5, abs=1e-8)
@@ -61,7 +60,6 @@ def pmfs(generator: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 @given(seed=st.integers(0, 10_000), k=st.integers(2, 6), size=st.integers(2, 6), alpha=ORDERS)
-@settings(max_examples=100)
 def test_no_part_replaced_or_removed_costs_more(seed: int, k: int, size: int, alpha: float) -> None:
     """Against the exact divergence of product noise: the sum over coordinates of the integral."""
     generator = np.random.default_rng(seed)
@@ -91,7 +89,6 @@ def test_two_parts_sure_of_different_tokens_cost_exactly_that(k: int) -> None:
 
 
 @given(epsilon=st.floats(1e-9, 1e4), k=st.integers(2, 64), alpha=ORDERS)
-@settings(max_examples=60)
 def test_the_scale_is_the_least_that_keeps_the_divergence(
     epsilon: float, k: int, alpha: float
 ) -> None:

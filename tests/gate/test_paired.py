@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.gate import increase_test
@@ -37,7 +37,6 @@ def test_mcnemar_is_what_enumeration_gives(gained: int, lost: int) -> None:
 
 @given(pair=marks.flatmap(lambda a: st.tuples(st.just(a), st.text("01-", min_size=len(a),
                                                                  max_size=len(a)))))  # fmt: skip
-@settings(deadline=None)
 def test_only_what_both_runs_know_is_paired(make: SimpleNamespace, pair: tuple[str, str]) -> None:
     before, after = pair
     both = [(a, b) for a, b in zip(before, after, strict=True) if "-" not in (a, b)]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.gate import increase_test
@@ -25,7 +25,6 @@ def test_the_lady_tasting_tea() -> None:
 
 
 @given(before=counts, after=counts)
-@settings(max_examples=60, deadline=None)
 def test_fisher_is_what_enumeration_gives(before: tuple[int, int], after: tuple[int, int]) -> None:
     """All ways to place the hits among the trials are equally likely."""
     (k0, n0), (k1, n1) = before, after

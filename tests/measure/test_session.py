@@ -33,7 +33,7 @@ PLAN: dict[str, Any] = {
     "seed": 0,
     "device": "cpu",
     "threads": 1,
-    "finished": {},
+    "source": SimpleNamespace(model={}),
 }
 ONE: dict[str, Any] = {"label": "gnmax", "parameters": {"k": 8}, "keys": ("a", "b")}
 
@@ -60,7 +60,7 @@ def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose:
         ({"seed": 1}, {}, "utility"),
         ({"model": SimpleNamespace(sha256="other")}, {}, "utility"),
         ({"corpus": SimpleNamespace(sha256="other")}, {}, "utility"),
-        ({"finished": {"name": "out", "sha256": "f"}}, {}, "utility"),
+        ({"source": SimpleNamespace(model={"name": "out", "sha256": "f"})}, {}, "utility"),
         ({}, {"keys": ("a", "c")}, "utility"),
         ({}, {"parameters": {"k": 4}}, "utility"),
         ({}, {}, "exposure"),

@@ -365,7 +365,7 @@ class TestBadInput:
         owner = next(iter(document["coins"]))
         document["coins"][owner]["present"] = not document["coins"][owner]["present"]
         path.write_text(json.dumps(document))
-        assert "edited or cut short" in told("--secrets", path)
+        assert "was changed since" in told("--secrets", path)
         path.write_text(made.manifest.read_text()[:-40])
         assert "is not a manifest" in told("--secrets", path)
 
@@ -443,7 +443,7 @@ class TestBadInput:
         rows = tmp_path / "rows.jsonl"
         assert "cannot be read" in told(defense=f"as_is:training={rows}")
         rows.write_text('{"text": "fine"}\n{"input_ids": [1], "labels": [1, 2]}\n')
-        assert f"{rows}:2: has neither" in told(defense=f"as_is:training={rows}")
+        assert f"{rows}:2: needs a 'text'" in told(defense=f"as_is:training={rows}")
 
 
 @pytest.mark.parametrize("what", ["cut short", "of another base"])
@@ -458,7 +458,7 @@ def test_an_adapter_that_does_not_fit(
     else:
         base = other_base(tmp_path / "base")
     words = command(made, tmp_path / "out", "--model", adapter, defense=f"as_is:base={base}")
-    why = {"cut short": "the file is cut short", "of another base": "does not fit its base"}[what]
+    why = {"cut short": "or cut short (incomplete metadata", "of another base": "does not fit its base"}[what]
     assert why in refused(*words)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -33,7 +33,6 @@ def tail_mean(k: int, a: float, tail: float = 0.025) -> float:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-@settings(max_examples=60, deadline=None)
 def test_the_ends_are_where_a_binomial_tail_has_the_mean_for_its_own(values: list[float]) -> None:
     found, n = mean_interval(values), len(values)
     assert found.low is not None and found.high is not None and found.value is not None
@@ -43,7 +42,6 @@ def test_the_ends_are_where_a_binomial_tail_has_the_mean_for_its_own(values: lis
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 200))
-@settings(max_examples=60, deadline=None)
 def test_ends_rise_with_the_mean_and_close_in_with_more_values(a: float, b: float, k: int) -> None:
     low, high = sorted((a, b))
     assert all(x <= y + 1e-8 for x, y in zip(bounds(low, k), bounds(high, k), strict=True))

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -58,7 +58,6 @@ def test_impossible_arguments_are_refused(k: int, chance: float) -> None:
     planted=st.integers(1, 12),
     space=st.integers(10, 40),
 )
-@settings(max_examples=60, deadline=None)
 def test_it_is_a_tail_probability(repeats: list[int], planted: int, space: int) -> None:
     tail = [hits.p_value(k, repeats, planted, 1 / space) for k in range(0, 20)]
     assert all(0 < p <= 1 for p in tail)

@@ -3,7 +3,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta as beta_law
@@ -36,7 +36,6 @@ def test_known_bounds(m, r, v, epsilon):
     assert round(epsilon_lower(m, r, v, DELTA), 5) == epsilon
 
 
-@settings(max_examples=60)
 @given(audits, st.floats(0, 6), st.sampled_from([0.0, 1e-6, 1e-3, 0.05]))
 def test_p_value_is_the_theorem_written_out(audit, epsilon, delta):
     m, r, v = audit

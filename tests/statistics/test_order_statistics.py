@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -14,7 +14,6 @@ from audit.statistics.order_statistics import median_interval, upper_quantile
 
 
 @given(st.integers(1, 300), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-@settings(max_examples=80, deadline=None)
 def test_it_takes_the_innermost_pair_that_covers(n, confidence):
     found = median_interval(np.arange(1.0, n + 1), confidence)
     assert found.value == (n + 1) / 2
@@ -76,7 +75,6 @@ def test_bad_confidence_is_refused():
 
 
 @given(st.integers(1, 400), st.floats(0.001, 0.999), st.sampled_from([0.0125, 0.025, 0.2]))
-@settings(max_examples=80, deadline=None)
 def test_a_quantile_lies_between_the_innermost_that_err_so_seldom(n, share, error):
     """Ascending 1 … n, so that a value is its own place."""
     low, high = upper_quantile(np.arange(1.0, n + 1), share, error)

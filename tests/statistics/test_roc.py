@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm, rankdata
@@ -30,7 +30,6 @@ side = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
 
 @given(side, side)
-@settings(max_examples=50, deadline=None)
 def test_the_area_is_the_share_of_pairs_in_order_ties_half(members, controls):
     pairs = [(a > b) + (a == b) / 2 for a in members for b in controls]
     found = roc.auc(members, controls)
@@ -121,7 +120,6 @@ def test_few_and_none():
 
 
 @given(side, st.lists(st.integers(0, 6), min_size=10, max_size=30), st.floats(0.1, 1))
-@settings(max_examples=60, deadline=None)
 def test_the_threshold_is_the_most_permissive_allowed(members, controls, fpr):
     allowed = [
         np.mean(np.array(members) > t)
@@ -214,7 +212,6 @@ def test_few_controls_leave_its_low_end_open(controls, known):
 
 
 @given(side, side)
-@settings(max_examples=60, deadline=None)
 def test_the_curve_rises_from_no_false_positive_to_all(members, controls):
     steps = roc.curve(members, controls)
     assert steps[0] == (0.0, np.mean(np.array(members) > max(controls)))

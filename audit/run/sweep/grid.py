@@ -10,6 +10,7 @@ from typing import Any
 
 from audit.core.defense import Defense
 from audit.core.errors import UsageError, did_you_mean
+from audit.core.fields import from_text
 from audit.plugins import registry
 
 KEYS = ("defense", "epsilon", "seeds")
@@ -134,7 +135,7 @@ def _text(value: Any) -> str:
 def _numbers(values: Any) -> tuple[str, ...]:
     texts = _texts(values, "epsilon")
     for text in texts:
-        if not 0 < registry.convert(text, float, "sweep: epsilon") < float("inf"):
+        if not 0 < from_text(text, float, "sweep: epsilon") < float("inf"):
             raise UsageError(f"sweep: epsilon is {text}; it must be above 0 and finite")
     return texts
 

@@ -30,7 +30,8 @@ CLOSE = 2e-5  # nats, in float32
 LENGTH, VOCABULARY = 80, 13
 KINDS = ("all", "top:1", "top:2", "head", "embedding", "norm", "a bias", "equal", "with public")
 MANY = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 2,  # each runs a model
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import linear, log_softmax
@@ -345,7 +345,6 @@ examples_drawn = st.lists(st.lists(rows_drawn, min_size=1, max_size=3), min_size
 LAZY: dict[str, Any] = {}
 
 
-@settings(max_examples=40)
 @given(
     examples=examples_drawn,
     form=st.sampled_from(["GPT-2, tied", "LSTM", "padding index"]),

@@ -1,0 +1,72 @@
+"""Reads typed fields: from words of a command line, or from values of a TOML file."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import types
+import typing
+from typing import Any
+
+from audit.core.errors import UsageError
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_EXPECTED: dict[Any, str] = {
+    bool: "true or false",
+    datetime.date: "a day, such as 2030-12-31",
+    float: "a number",
+    int: "a whole number",
+    str: "a string",
+}
+
+
+def from_text(text: str, hint: Any, where: str) -> Any:
+    """Reads a word as a value of the annotated type; a tuple's parts are joined by "+".
+
+    Raises UsageError that says where, and what was expected.
+    """
+    kind, optional = _kind(hint)
+    if optional and text.lower() in ("none", "null"):
+        return None
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)[0]
+        return tuple(from_text(part, inner, where) for part in text.split("+"))
+    if kind is bool and text.lower() in (*_TRUE, *_FALSE):
+        return text.lower() in _TRUE
+    try:
+        if kind is not bool:
+            return kind(text)
+    except ValueError:
+        pass
+    raise _unexpected(text, kind, where)
+
+
+def from_toml(value: Any, hint: Any, where: str) -> Any:
+    """Checks that a TOML value is of the annotated type, which no text stands in for.
+
+    Raises UsageError that says where, and what was expected.
+    """
+    kind, _ = _kind(hint)
+    if kind is float and type(value) in (int, float):
+        if math.isnan(value):
+            raise UsageError(f"{where} is nan; expected a number")
+        return float(value)
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(from_toml(item, str, where) for item in value)
+    if kind in (bool, str, datetime.date) and type(value) is kind:
+        return value
+    raise _unexpected(value, kind, where)
+
+
+def _kind(hint: Any) -> tuple[Any, bool]:
+    """Splits an annotation into the type of a value and whether it may be None."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint, False
+    options = typing.get_args(hint)
+    kind = next(option for option in options if option is not type(None))
+    return kind, type(None) in options
+
+
+def _unexpected(value: object, kind: Any, where: str) -> UsageError:
+    expected = "a list" if typing.get_origin(kind) is tuple else _EXPECTED.get(kind)
+    return UsageError(f"{where} is {str(value)!r}; expected {expected or kind.__name__}")
