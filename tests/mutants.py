@@ -135,7 +135,7 @@ def survives(path: Path, source: str, tree: Path, near: bool) -> bool:
             command = [sys.executable, "-m", "pytest", "-x", "-q", *words]
             environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
             ran = subprocess.run(
-                command, cwd=tree, env=environment, capture_output=True, timeout=1800
+                command, cwd=tree, env=environment, capture_output=True, timeout=900
             )
             if ran.returncode not in (0, 5):  # 5: nothing of it is in the default suite
                 return False

@@ -36,7 +36,10 @@ def third_party(text, interval=1e-3):
     return accountant.get_epsilon(table["delta"])
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(
+    "mechanism",
+    [*MECHANISMS[:2], pytest.param(MECHANISMS[2], marks=pytest.mark.calibration)],
+)
 def test_epsilon_can_be_worked_out_from_the_table_alone(mechanism):
     text = json.dumps(to_table(mechanism, 1e-5), allow_nan=False)
     stated = epsilon(mechanism, 1e-5)

@@ -16,7 +16,7 @@ from tests.command_line import audit
 
 PAGES = ("adding-a-defense", "a-defense-with-a-guarantee", "adding-an-attack")
 RUNS = {
-    "adding-a-defense": ("halved:share=0.3", "extraction:generations=10"),
+    "adding-a-defense": ("halved:share=0.3", "extraction:generations=10,searched=5"),
     "a-defense-with-a-guarantee": ("noisy_descent:steps=2", "extraction:generations=10"),
     "adding-an-attack": ("none", "likelihood"),
 }

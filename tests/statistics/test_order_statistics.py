@@ -103,3 +103,9 @@ def test_each_side_errs_as_seldom_as_it_says(law, n):
     most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
     assert np.mean(found[:, 0] > QUANTILES[law]) <= most
     assert np.mean(found[:, 1] < QUANTILES[law]) <= most
+
+
+def test_an_error_that_is_just_allowed_is_allowed():
+    """One value lies on the wrong side of the median with probability 1/2, on either side."""
+    assert upper_quantile([1.0], 0.5, 0.5) == (1.0, 1.0)
+    assert upper_quantile([1.0], 0.5, 0.4999) == (-math.inf, math.inf)

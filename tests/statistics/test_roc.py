@@ -359,3 +359,11 @@ def test_bad_settings_are_refused():
             roc.tpr_at_fpr([1.0], [1.0], fpr)
     with pytest.raises(ValueError, match="share"):
         roc.refined_accuracy([1.0], [1.0], np.random.default_rng(0), share=1.0)
+
+
+def test_the_accuracys_interval_is_two_bands_wide():
+    """DKW at α/2 a side moves each rate by √(log(4/α)/2n), and the accuracy by half of both."""
+    found = roc.top_half_accuracy(np.arange(400.0) + 200.0, np.arange(400.0))
+    band = math.sqrt(math.log(4.0 / 0.05) / 800.0)
+    assert found.ci == pytest.approx((found.value - band, found.value + band), abs=1e-12)
+    assert found.value == pytest.approx(0.75)
