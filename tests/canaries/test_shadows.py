@@ -162,8 +162,10 @@ def test_the_corpora_of_shadows_differ_as_their_coins_do(tmp_path: Path) -> None
                 assert texts.count(secret.text) == expected
             for i in (i for i in range(20) if f"u{i}" not in coins.present):
                 assert texts.count(f"Hello, I am customer {i}x.") == 1  # never decided by a coin
-    trained = {chosen.name: [task.training for sets in prepared.shadow_tasks[chosen] for task in sets]
-               for chosen in prepared.shadow_tasks}  # fmt: skip
+    trained = {
+        chosen.name: [task.training for tasks in sets for task in tasks]
+        for chosen, sets in prepared.shadow_tasks.items()
+    }
     assert len(trained["none"]) == 4 and len(trained["submix"]) == 16
     for trainings in (trained["none"], trained["submix"]):
         assert len({t.seed for t in trainings}) == len(trainings)
