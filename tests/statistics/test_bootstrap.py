@@ -79,6 +79,8 @@ def test_one_record_has_a_value_and_no_interval():
 def test_records_with_nothing_counted_are_left_out():
     interval = bootstrap_ratio([6.0, 0.0, 0.0], [3.0, 0.0, 0.0], stream())
     assert (interval.value, interval.n) == (2.0, 1)
+    among = bootstrap_ratio([0.0, 6.0, 0.0, 1.0, 8.0], [0.0, 3.0, 0.0, 1.0, 2.0], stream())
+    assert among == bootstrap_ratio([6.0, 1.0, 8.0], [3.0, 1.0, 2.0], stream())
     nothing = bootstrap_ratio([0.0], [0.0], stream())
     assert (nothing.value, nothing.ci, nothing.n) == (None, None, 0)
 
