@@ -29,9 +29,9 @@ from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import execution
 from audit.plan.execution import parsed
+from audit.train import task as task_module
 from audit.train.task import Task
 from audit.train.train import train_all
-from audit.train.workers import ray as ray_place
 from audit.train.workers.choice import open_workers
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
@@ -335,7 +335,7 @@ class TestRay:
         self, here: Any, base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real = metadata.version
-        monkeypatch.setattr(ray_place, "version", lambda n: "9.9" if n == "torch" else real(n))
+        monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == "torch" else real(n))
         with pytest.raises(UsageError, match="another version of audit, torch or"):
             train_all([task(base, tmp_path)], "ray", silent)
 

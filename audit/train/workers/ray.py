@@ -21,16 +21,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
 from audit.core.progress import StepProgress
+from audit.train.task import Task
 from audit.train.workers.place import Train, Workers
-
-if TYPE_CHECKING:
-    from audit.core.model import ModelFolder
-    from audit.train.task import Task
 
 RETRIES = 3  # how many workers a task may lose
 CONNECTIONS = 3  # attempts to connect to a cluster
