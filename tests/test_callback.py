@@ -121,6 +121,7 @@ def results(folder: Path) -> dict[str, Any]:
     return read
 
 
+@pytest.mark.slow  # trains twice, with two audits
 def test_a_training_with_audits_is_bit_for_bit_the_one_without(trained: SimpleNamespace) -> None:
     import torch
 
@@ -138,6 +139,7 @@ def test_a_training_with_audits_is_bit_for_bit_the_one_without(trained: SimpleNa
     assert all(torch.equal(moments[0][i]["exp_avg"], s["exp_avg"]) for i, s in moments[1].items())
 
 
+@pytest.mark.slow  # trains twice, with two audits
 def test_each_audit_is_a_run_folder(
     trained: SimpleNamespace, audit: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -152,6 +154,7 @@ def test_each_audit_is_a_run_folder(
         assert not [*folder.rglob("training.jsonl")]
 
 
+@pytest.mark.slow  # trains twice, with two audits
 def test_only_the_last_audit_has_references(trained: SimpleNamespace) -> None:
     both = [results(trained.output / name)["releases"] for name in ("step-4", "final")]
     assert [[r["defense"] for r in one] for one in both] == [["as_is"], ["as_is", "public"]]
@@ -160,6 +163,7 @@ def test_only_the_last_audit_has_references(trained: SimpleNamespace) -> None:
     assert len(weights) == 2
 
 
+@pytest.mark.slow  # trains twice, with two audits
 def test_what_the_collator_masks_is_told_before_and_after(trained: SimpleNamespace) -> None:
     lost = "Of 24 planted code copies 0 were trained on (24 masked from the loss)"
     assert trained.told[0] == f"preflight: {lost}; what is not trained on cannot leak"
