@@ -92,10 +92,10 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         source=material.source,
         training=training,
     )
-    return dataclasses.replace(plan, command=_command(plan, settings, material))
+    return dataclasses.replace(plan, command=_command(plan, material))
 
 
-def _command(plan: Plan, settings: Mapping[str, Any], material: Material) -> str:
+def _command(plan: Plan, material: Material) -> str:
     """The command that runs a plan again, with names in place of paths."""
     words = ["audit run"]
     words += [f"--defense {one.label}" for one in plan.defenses if not one.reference]
@@ -112,8 +112,7 @@ def _command(plan: Plan, settings: Mapping[str, Any], material: Material) -> str
         words.append(f"--device {plan.device}")
     if plan.policy != policies.named("digits"):
         words.append(f"--policy {plan.policy.label}")
-    tables = ("planting", "training", "utility_tokens", "threads")
-    if any(settings.get(name) for name in tables) and _differs(plan):
+    if _differs(plan):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
     words.append(f"--seed {plan.seed}")
     if not plan.references:
