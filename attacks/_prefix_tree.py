@@ -11,10 +11,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
 
 import numpy as np
 
+from attacks._merges import around, pairs, telling
 from audit.core.errors import UsageError
 from audit.core.predictor import Predictor, Tokenizer, continuation
 from audit.core.secret import Space
@@ -59,30 +59,28 @@ class Tree:
 def tree_of(tokenizer: Tokenizer, prefix: str, space: Space) -> Tree | None:
     """Builds the tree of a space after a prefix; None if symbols are not single tokens.
 
-    Every pair of neighbouring symbols is checked: a tokenizer that merges any two digits has no
-    tree of digits.
+    A tokenizer that merges any two digits, or only three in a row, has no tree of digits; see
+    `telling` for the values that are checked.
     """
     symbols = space.symbols
-    pairs = sum(len(a) * len(b) for a, b in pairwise(symbols))
-    if not symbols or pairs > _PAIRS:
+    if not symbols or pairs(symbols) > _PAIRS:
         return None
-    first = [place[0] for place in symbols]
 
-    def tokens(changed: dict[int, str]) -> list[int]:
-        text = "".join(changed.get(i, symbol) for i, symbol in enumerate(first))
+    def tokens(value: Sequence[int]) -> list[int]:
+        text = "".join(place[i] for place, i in zip(symbols, value, strict=True))
         return continuation(tokenizer, prefix, text)
 
     try:
-        base = tokens({})
-        single = [[tokens({i: s}) for s in place] for i, place in enumerate(symbols)]
+        single = [
+            [tokens(around((i,), place, len(symbols))) for i in range(len(symbols[place]))]
+            for place in range(len(symbols))
+        ]
         if any(len(t) != len(symbols) for place in single for t in place):
             return None
         places = [[t[i] for t in place] for i, place in enumerate(single)]
-        for i in range(len(symbols) - 1):
-            for (j, a), (k, b) in product(enumerate(symbols[i]), enumerate(symbols[i + 1])):
-                expected = [*base[:i], places[i][j], places[i + 1][k], *base[i + 2 :]]
-                if tokens({i: a, i + 1: b}) != expected:
-                    return None
+        for value in telling(tokenizer, symbols):
+            if tokens(value) != [place[i] for place, i in zip(places, value, strict=True)]:
+                return None
     except UsageError:  # the tokenizer does not decode some value correctly
         return None
     prompt = (tokenizer.start, *tokenizer.encode(prefix))

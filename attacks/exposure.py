@@ -56,6 +56,10 @@ class Exposure(Attack):
         return 1
 
     def tests(self, secrets: Sequence[Secret]) -> int:
+        """Counts two tests a tier: of all its ranks together, and of the best one."""
+        return 2 * self.claim_tests(secrets)
+
+    def claim_tests(self, secrets: Sequence[Secret]) -> int:
         return len({(s.copies, s.space.size) for s in secrets if s.space is not None})
 
     def run(

@@ -61,7 +61,7 @@ class Extraction(Attack):
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
         codes = _of("code", secrets)
         values = [len(continuation(tokenizer, secrets[i].prefix, secrets[i].value)) for i in codes]
-        records = {secrets[i].value for i in _of("record", secrets)}
+        records = {secrets[i].prefix + secrets[i].value for i in _of("record", secrets)}
         halves = sum(len(_halves(tokenizer, text, self.suffix)[1]) for text in records)
         size = max((s.space.size for s in secrets if s.space is not None), default=0)
         beam = self.searched * max(values, default=0)
@@ -73,8 +73,13 @@ class Extraction(Attack):
         return self.generations
 
     def tests(self, secrets: Sequence[Secret]) -> int:
+        """Counts, beside `claim_tests`, that of the codes' probabilities."""
+        return self.claim_tests(secrets) + bool(_of("code", secrets))
+
+    def claim_tests(self, secrets: Sequence[Secret]) -> int:
+        """Counts one test for generated codes, one for searched codes, one for records."""
         codes, records = bool(_of("code", secrets)), bool(_of("record", secrets))
-        return codes * (2 + (self.searched > 0)) + (records and self.suffix > 0)
+        return codes * (1 + (self.searched > 0)) + (records and self.suffix > 0)
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -150,7 +155,7 @@ class Extraction(Attack):
         """
         won = np.full(len(secrets), np.nan)
         records = _of("record", secrets)
-        texts = dict.fromkeys(secrets[i].value for i in records)
+        texts = dict.fromkeys(secrets[i].prefix + secrets[i].value for i in records)
         halves = {text: _halves(predictor.tokenizer, text, self.suffix) for text in texts}
         fit = [(t, *h) for t, h in halves.items() if len(h[0]) + len(h[1]) <= predictor.max_length]
         if predictor.readable >= Access.SCORE:
@@ -161,7 +166,7 @@ class Extraction(Attack):
                 t: float(a.top1.all()) for (t, *_), a in answers if a.answered == len(a.tokens)
             }
             for i in records:
-                won[i] = right.get(secrets[i].value, np.nan)
+                won[i] = right.get(secrets[i].prefix + secrets[i].value, np.nan)
         return Successes("verbatim", "share of planted records", won, None, kind="record")
 
 

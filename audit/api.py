@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 from audit.cli.progress import Progress
 from audit.core.errors import UsageError
 from audit.plugins import registry
-from audit.results import schema
 from audit.results.schema import Results
 
 if TYPE_CHECKING:
+    from audit.canaries.designs import Base
+    from audit.check import Engine, Examination
     from audit.gate.outcome import Outcome
     from reports._content.table import Table
 
@@ -33,6 +34,7 @@ __all__ = [
     "Findings",
     "Planned",
     "Results",
+    "check",
     "compare",
     "dry_run",
     "figures",
@@ -164,12 +166,26 @@ def _carried_out(job: Planned) -> Results:
 def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """Plants canaries as `audit plant` does, and says what was written.
 
-    given: kind, count, repetitions, seed, each as `audit plant --help` describes it.
-    Raises UsageError.
+    given: kind, count, repetitions, template, design, base, seed, each as `audit plant --help`
+    describes it. Raises UsageError.
     """
     from audit.canaries import plant_corpus
 
-    return plant_corpus.plant(corpus, output, manifest, given)
+    return plant_corpus.plant(corpus, output, manifest, given, _base)
+
+
+def _base(source: str) -> Base:
+    """Loads the model that designed records are made with. Raises UsageError."""
+    from audit.canaries.designs import Base
+    from audit.core.embedded import EMBEDDED_FOLDER
+    from audit.models.causal import CausalLM
+    from audit.models.loading import LSTM, describe, load_tokenizer, load_weights
+
+    folder = describe(source, EMBEDDED_FOLDER)
+    if folder.kind == LSTM:
+        raise UsageError(f"--base {source}: is untrained, so its texts are noise; give a model")
+    model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
+    return Base(folder.name, folder.sha256, model)
 
 
 def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
@@ -194,7 +210,9 @@ def write_comparison(
 
 def load(folder: str | Path) -> Results:
     """The results of a run or a sweep, from its folder. Raises UsageError where there are none."""
-    return schema.load(Path(folder) / "results.json")
+    from audit.findings import stored
+
+    return stored.load(Path(folder) / "results.json")
 
 
 def findings(results: Results) -> Findings:
@@ -236,6 +254,25 @@ def compare(one: Results, other: Results) -> str:
     from audit.gate import comparison
 
     return comparison.text(comparison.compare(one, other))
+
+
+def check(
+    engine: str | Engine = "own",
+    *,
+    seed: int = 0,
+    texts: bool = True,
+    report: Callable[[str], None] = lambda _: None,
+    **stated: Any,
+) -> Examination:
+    """Examines a DP-SGD engine as `audit check` does: its `outcomes`, its `claim`, `passed`.
+
+    engine: "own", "opacus", "module:adapter", or an `audit.check.Engine`. stated: what it is said
+    to be: noise_multiplier, max_norm, sampling_probability, steps, unit. texts: whether a causal
+    language model is trained too. report: is called with the name of each run. Raises UsageError.
+    """
+    from audit.check import Claim, examine
+
+    return examine(engine, Claim(**stated), seed, texts, report)
 
 
 @dataclass(frozen=True)
@@ -280,7 +317,7 @@ class Findings:
 def _table(results: Results) -> Table:
     """Every finding in words, the same as the report's."""
     from audit.results import words
-    from reports._content import page, wording
+    from reports._content import page, verdicts, wording
     from reports._content.table import Table
 
     clean = page.inert(results)
@@ -293,14 +330,15 @@ def _table(results: Results) -> Table:
                     name,
                     wording.spelled(f.attack),
                     wording.metric(f.attack, f.metric),
-                    words.measured(f.value, f.ci, f.unit),
+                    verdicts.measured(f),
                     "none" if twins is None else words.measured(twins.value, twins.ci, f.unit),
                     words.integer(f.n),
-                    f.verdict,
-                    f.sentence,
+                    str(f.leaked),
+                    str(f.claim),
+                    f"{f.sentence} {f.claim_sentence}".strip(),
                 ]
             )
-    head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Verdict", "In words"]
+    head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Leaked", "Claim", "In words"]
     return Table(wording.sentences(clean.headline, 700), head, rows)
 
 

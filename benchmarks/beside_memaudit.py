@@ -3,9 +3,10 @@
     pip install memaudit && python benchmarks/beside_memaudit.py
 
 Both tools plant canaries of their own into one corpus, with equal numbers, coins and copies. One
-model is trained on the result, and each tool audits it against the base model. The benchmark prints
-the findings of each and the cost of a scored text. (The file is not named memaudit, which would
-hide the package.)
+model is trained on the result, and each tool audits it against the base model; so for each seed.
+The benchmark prints the means of the findings of each, and the cost of a scored text. Last, every
+score reads memaudit's own canaries, so that scores are compared on equal texts. (The file is not
+named memaudit, which would hide the package.)
 """
 
 from __future__ import annotations
@@ -14,28 +15,46 @@ import importlib
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from attacks.membership import Membership
 from audit import api
 from audit.canaries import manifest
 from audit.canaries.insertion import Canaries, plant_into
+from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.evidence import Scores
+from audit.core.language_model import OpenSession
+from audit.core.secret import Secret
 from audit.corpora import loading
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.statistics import roc
 
 BASE = EMBEDDED_FOLDER / "public_model"
+SEEDS = (1, 2, 3)
 USERS = 240  # with a coin each: about 120 twins, because memaudit needs 100 controls
 COPIES = (1, 4, 16)
 STEPS, BATCH, RATE = 150, 24, 2e-3
-OURS = (  # the closest metrics: memaudit's score is Min-K%++ minus that of the base model
-    ("AUC", "record_ratio_auc"),
-    ("TPR at 1 % FPR", "record_ratio_tpr_at_1_percent"),
-    ("given back verbatim", "verbatim"),
+SCORES = (  # named beforehand: the first; memaudit has the last
+    "ez",
+    "ratio",
+    "wbc",
+    "loss",
+    "zlib",
+    "min_k",
+    "min_k_plus_plus",
+    "min_k_plus_plus_calibrated",
 )
+LEADING = "MEMAUDIT RECOVERY PHRASE: "  # words that memaudit puts before each canary
+
+Figures = dict[str, float]  # by what they are of
 
 
 def main() -> None:
@@ -46,39 +65,51 @@ def main() -> None:
         print("skipped: memaudit is not installed; run: pip install memaudit")
         return
     torch.set_num_threads(1)
+    show([measured(memaudit, running, seed) for seed in SEEDS])
+
+
+def measured(memaudit: Any, running: Any, seed: int) -> Figures:
+    """Plants, trains and audits with one seed."""
     model, tokenizer = loaded(BASE)
     own = [r for r in loading.read("helpdesk", EMBEDDED_FOLDER).records if r.split == "private"]
     ours, planted = plant_into(
         Corpus("helpdesk", tuple(own[:100])),
         Canaries(kinds=("record",), count=USERS, repetitions=COPIES),
-        seed=1,
+        seed=seed,
     )
     theirs = memaudit.generate_canaries(
-        tokenizer, n=USERS, n_controls=0, repetitions=COPIES, seed=1, model=model
+        tokenizer, n=USERS, n_controls=0, repetitions=COPIES, seed=seed, model=model
     )
     rows, injected = memaudit.inject(
-        [{"text": record.text} for record in ours.records], theirs, fmt="text", seed=1
+        [{"text": record.text} for record in ours.records], theirs, fmt="text", seed=seed
     )
-    fit(model, tokenizer, [row["text"] for row in rows])
+    fit(model, tokenizer, [row["text"] for row in rows], seed)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         model.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
         manifest.write(planted, folder / "m.json")
         (folder / "theirs.json").write_text(json.dumps(injected))
-        spent = {
-            "membership": (
-                seconds(lambda: audit(folder, "fewer", "membership")),
-                seconds(lambda: audit_by(running, folder, skip_generation=True)),
-            ),
-            "and regurgitation": (
-                seconds(lambda: audit(folder, "ours", "membership", "extraction")),
-                seconds(lambda: audit_by(running, folder, skip_generation=False)),
-            ),
-        }
-        findings(folder)
-        # each of our users has two candidates, read under the model and under the base
-        show_cost(spent, 4 * USERS, 2 * len(injected["canaries"]))
+        canaries = injected["canaries"]
+        spent = costs(running, folder, 4 * USERS, 2 * len(canaries))
+        return {**findings(folder), **on_their_canaries(folder, canaries), **spent}
+
+
+def costs(running: Any, folder: Path, ours: int, theirs: int) -> Figures:
+    """Audits with both tools, and measures what it takes. ours, theirs: texts that each reads for
+    membership; each of our users has two candidates, read under the model and under the base."""
+    mine = seconds(lambda: audit(folder, "fewer", "membership"))
+    other = seconds(lambda: audit_by(running, folder, skip_generation=True))
+    return {
+        "membership, s": mine,
+        "membership, s; memaudit": other,
+        "a text read, ms": 1000 * mine / ours,
+        "a text read, ms; memaudit": 1000 * other / theirs,
+        "and regurgitation, s": seconds(lambda: audit(folder, "ours", "membership", "extraction")),
+        "and regurgitation, s; memaudit": seconds(
+            lambda: audit_by(running, folder, skip_generation=False)
+        ),
+    }
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
@@ -89,9 +120,9 @@ def loaded(folder: Path) -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(folder).eval(), tokenizer
 
 
-def fit(model: Any, tokenizer: Any, texts: list[str]) -> None:
+def fit(model: Any, tokenizer: Any, texts: list[str], seed: int) -> None:
     """Trains in a plain loop, because neither tool trains."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed - 1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
     for _ in range(STEPS):
         batch = [texts[i] + tokenizer.eos_token for i in torch.randint(len(texts), (BATCH,))]
@@ -135,36 +166,76 @@ def seconds(work: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-def findings(folder: Path) -> None:
+def findings(folder: Path) -> Figures:
+    """Reads what both tools found, each on its own canaries."""
     (release,) = api.load(folder / "ours").releases
-    by_metric = {finding.metric: finding for finding in release.findings}
+    found = {finding.metric: finding.value for finding in release.findings}
     report = json.loads((folder / "theirs.report.json").read_text())
     membership, regurgitation = report["membership"], report["regurgitation"]["overall"]
+    figures = {
+        "AUC; memaudit": membership["auc"],
+        "TPR; memaudit": membership["tpr_at_1pct_fpr"],
+        "verbatim": found["verbatim"],
+        "verbatim; memaudit": regurgitation["rate"],
+    }
+    for score in SCORES:
+        figures[f"AUC of {score}"] = found[f"record_{score}_auc"]
+        figures[f"TPR of {score}"] = found.get(f"record_{score}_tpr_at_1_percent")
+    return {name: float("nan") if value is None else value for name, value in figures.items()}
+
+
+def on_their_canaries(folder: Path, canaries: Sequence[Mapping[str, Any]]) -> Figures:
+    """Scores memaudit's canaries, as it does: the canary alone, after the words before it."""
+    secrets = [
+        Secret("record", LEADING, c["secret"], "", None, c["repetitions"], c["id"], 0)
+        for c in canaries
+    ]
+    member = np.array([c["included"] for c in canaries])
+    description = describe("embedded", EMBEDDED_FOLDER)
+    tokenizer, length = load_tokenizer(description), description.max_length
+    release, base = (
+        OpenSession(CausalLM(weights, tokenizer, length), np.random.default_rng(0))
+        for weights in (loaded(folder / "model")[0], load_weights(description, "cpu"))
+    )
+    known = Knowledge(base, (), (), (), np.random.default_rng(0), opened=None)
+    figures = {}
+    for one in Membership().run(release, secrets, known):
+        assert isinstance(one, Scores)
+        sides = one.values[member], one.values[~member]
+        figures[f"AUC on theirs of {one.score}"] = roc.auc(*sides).value or 0.0
+        figures[f"TPR on theirs of {one.score}"] = roc.tpr_at_fpr(*sides, 0.01).value or 0.0
+    return figures
+
+
+def show(runs: Sequence[Figures]) -> None:
+    """Prints the mean of each figure over the seeds, and the figures of each seed."""
+
+    def mean(name: str) -> str:
+        return shown(float(np.mean([run[name] for run in runs])))
+
+    line("each on its own canaries", "AUC", "TPR at 1 %")
+    for score in SCORES:
+        line(f"  {score}", mean(f"AUC of {score}"), mean(f"TPR of {score}"))
+    line("  memaudit", mean("AUC; memaudit"), mean("TPR; memaudit"))
+    line("on memaudit's canaries", "AUC", "TPR at 1 %")
+    for score in SCORES:
+        line(f"  {score}", mean(f"AUC on theirs of {score}"), mean(f"TPR on theirs of {score}"))
     line("", "audit", "memaudit")
-    theirs = [membership["auc"], membership["tpr_at_1pct_fpr"], regurgitation["rate"]]
-    for (name, metric), value in zip(OURS, theirs, strict=True):
-        line(name, shown(by_metric[metric].value), shown(value))
-    bound = by_metric["record_ratio_auc"].epsilon_lower
-    line("lower bound on ε, user", shown(bound and bound.value), "none")
-
-
-def show_cost(spent: dict[str, tuple[float, float]], ours: int, theirs: int) -> None:
-    """Prints the cost of both tools. ours, theirs: texts that each reads for membership."""
-    line("texts read", str(ours), str(theirs))
-    for name, (mine, other) in spent.items():
-        line(f"{name}, s", f"{mine:.2f}", f"{other:.2f}")
-        print(f"{'':26}memaudit takes {other / mine:.1f} times as long")
-    mine, other = spent["membership"]
-    print(f"{'':26}and {other / theirs / (mine / ours):.1f} times for each text that it reads")
+    for name in ("verbatim", "membership, s", "a text read, ms", "and regurgitation, s"):
+        line(f"  {name}", mean(name), mean(f"{name}; memaudit"))
+    for seed, run in zip(SEEDS, runs, strict=True):
+        pairs = [("AUC of ez", "AUC; memaudit"), ("TPR of ez", "TPR; memaudit")]
+        words = [f"{own} {shown(run[own])} beside {shown(run[other])}" for own, other in pairs]
+        print(f"seed {seed}: {', '.join(words)}")
 
 
 def line(*cells: str) -> None:
-    name, mine, other = cells
-    print(f"{name:26}{mine:>10}{other:>10}")
+    name, *values = cells
+    print(f"{name:32}" + "".join(f"{value:>12}" for value in values))
 
 
-def shown(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
+def shown(value: float) -> str:
+    return f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from audit.core.corpus import Corpus
-from audit.core.ensemble import Ensemble, Mean
+from audit.core.ensemble import Ensemble, Mean, Selected
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.language_model import LanguageModel
@@ -172,6 +172,7 @@ class EnsembleRelease(Release):
 
     relation, also, theorem, conditions: parts of the guarantee; conditions of all ensembles are
         added.
+    shared: of a neighbour, its place in the ensemble of the whole release.
     """
 
     settings: Settings
@@ -182,13 +183,17 @@ class EnsembleRelease(Release):
     theorem: str
     conditions: tuple[str, ...]
     also: tuple[str, ...] = ()
+    shared: Selected | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def ensemble(self) -> Ensemble:
         """All members, then the public model if the mechanism reads it."""
-        return batched(
-            (*self.members, self.public) if self.mechanism.reads_public else self.members
-        )
+        public = (self.public,) if self.mechanism.reads_public else ()
+        return self.shared or batched((*self.members, *public))
+
+    @property
+    def _models(self) -> int:
+        return self.shared.of if self.shared else len(self.members) + self.mechanism.reads_public
 
     @property
     def charge(self) -> float:
@@ -227,7 +232,7 @@ class EnsembleRelease(Release):
         service = Service(
             mechanism=_Priced(self.mechanism, charge, len(self.members)),
             ensemble=self.ensemble,
-            models=len(self.members) + self.mechanism.reads_public,
+            models=self._models,
             public=self.public,
             access=self.mechanism.access,
         )
@@ -241,7 +246,23 @@ class EnsembleRelease(Release):
     def neighbour(self, unit: int) -> Release | None:
         """Gives the release without part `unit` (0 … k−1), with the same noise and bounds; None if
         no member is left. Raises IndexError out of that range."""
-        if not 0 <= unit < len(self.members):
-            raise IndexError(f"part {unit} of {len(self.members)}")
-        rest = self.members[:unit] + self.members[unit + 1 :]
-        return replace(self, members=rest) if rest else None
+        kept = [i for i in range(self._checked(unit)) if i != unit]
+        return self._of(kept) if kept else None
+
+    def replaced(self, unit: int) -> Release:
+        """Gives the release with the member of part `unit` replaced by the next part's, with the
+        same noise and bounds. Raises IndexError for a part out of 0 … k−1."""
+        k = self._checked(unit)
+        return self._of([(i + 1) % k if i == unit else i for i in range(k)])
+
+    def _checked(self, unit: int) -> int:
+        k = len(self.members)
+        if not 0 <= unit < k:
+            raise IndexError(f"part {unit} of {k}")
+        return k
+
+    def _of(self, chosen: Sequence[int]) -> Release:
+        """Gives the same release of these members, read together with all."""
+        public = [len(self.members)] if self.mechanism.reads_public else []
+        shared = Selected(self.ensemble, (*chosen, *public), self._models)
+        return replace(self, members=tuple(self.members[i] for i in chosen), shared=shared)

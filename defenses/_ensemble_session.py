@@ -13,6 +13,7 @@ import torch
 
 from audit.core.ensemble import Ensemble
 from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
+from audit.core.law import Law
 from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses._mixing import Aside, Mixed
@@ -184,6 +185,22 @@ class EnsembleSession:
         )
         return torch.cat([torch.empty(0, len(choices)), *rows]).double().numpy(), answered
 
+    def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
+        """Gives the law of the answer at each token, of those that are admitted before STOP."""
+        starts = list(map(len, prefixes))
+        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
+        law, read = Law(np.empty((0, self._public.vocabulary))), []
+        for segments in self._segments(starts, list(map(len, texts))):
+            if self._ledger.stopped:
+                self._ledger.skip(sum(stop - start for _, start, stop in segments))
+                continue
+            some = [texts[i][:stop] for i, _, stop in segments]
+            mixed, admitted = self._ask(some, [start for _, start, _ in segments])
+            law = mixed.aside.law or Law(mixed.log_h.cpu().numpy())
+            read.append(law.log_pmfs[:admitted])
+        self._ledger.flush()
+        return replace(law, log_pmfs=np.concatenate(read)) if read else law
+
     def _read(
         self,
         texts: Sequence[Tokens],
@@ -210,6 +227,18 @@ class EnsembleSession:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
             return (public, public), 0
+        mixed, admitted = self._ask(texts, starts)
+        log_caps = mixed.log_h if mixed.aside.log_caps is None else mixed.aside.log_caps
+        if admitted == len(mixed.log_h):
+            return (mixed.log_h, log_caps), admitted
+        after = self._public.log_pmfs(texts, starts)[admitted:]
+        log_h = torch.cat([mixed.log_h[:admitted], after])
+        if log_caps is mixed.log_h:
+            return (log_h, log_h), admitted
+        return (log_h, torch.cat([log_caps[:admitted], after])), admitted
+
+    def _ask(self, texts: Sequence[Tokens], starts: Sequence[int]) -> tuple[Mixed, int]:
+        """Mixes and charges the answers to every text[start:]; gives how many were admitted."""
         queries = [
             text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
@@ -218,15 +247,7 @@ class EnsembleSession:
         first = self._ledger.queries
         seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(queries)]
         mixed = self._service.mechanism.mix(self._service.ensemble.log_pmfs(texts, starts), seeds)
-        log_caps = mixed.log_h if mixed.aside.log_caps is None else mixed.aside.log_caps
-        admitted = self._admit(mixed, queries)
-        if admitted == len(queries):
-            return (mixed.log_h, log_caps), admitted
-        after = self._public.log_pmfs(texts, starts)[admitted:]
-        log_h = torch.cat([mixed.log_h[:admitted], after])
-        if log_caps is mixed.log_h:
-            return (log_h, log_h), admitted
-        return (log_h, torch.cat([log_caps[:admitted], after])), admitted
+        return mixed, self._admit(mixed, queries)
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]

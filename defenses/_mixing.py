@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from audit.core.language_model import temper
+from audit.core.law import Law
 from defenses._mixing_weights import Pmfs, divergence, mixing_weights
 
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs mixed together: 2 MiB fit in the cache
@@ -26,10 +27,12 @@ class Aside:
     local: shape (n, k), nats: cost of each query to each part on this data set, where the charge is
         a worst case. It depends on the remaining parts, so it is itself private.
     log_caps: shape (n, V), nats: an upper bound on log_h.
+    law: of the answers, where more than one token is released; None for a token from log_h.
     """
 
     local: torch.Tensor | None = None
     log_caps: torch.Tensor | None = None
+    law: Law | None = None
 
 
 @dataclass(frozen=True)

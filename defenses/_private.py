@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, to_table
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee
+from audit.core.guarantee import Guarantee, default_delta
 from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
@@ -48,9 +48,9 @@ def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sa
     return Sampling(population, q, max(1, round(epochs / q)))
 
 
-def default_delta(given: float | None, population: int) -> float:
-    """Gives δ: the parameter, or 1/(10·N)."""
-    return 1 / (10 * population) if given is None else given
+def delta_of(given: float | None, population: int) -> float:
+    """Gives δ: the parameter, or the default for N units."""
+    return default_delta(population) if given is None else given
 
 
 Released = PrivateRecipe | SelectiveRecipe | AlternatingRecipe  # methods with `releases`

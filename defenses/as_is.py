@@ -5,12 +5,12 @@ Its guarantee is its trainer's claim, which an audit can refute but never prove.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+from audit.accounting import Gaussians
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -18,16 +18,13 @@ from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, at_least, check_fields
-from audit.core.terms import Relation, Unit
+from audit.core.rules import POSITIVE, SHARE, at_least, check_fields
 from audit.core.training import FineTuning, Trained, Training
 from audit.models import external_model
 from audit.models.causal import CausalLM
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease
-
-UNITS = (Unit.RECORD, Unit.USER)
-RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE)
+from defenses._stated import stated
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,13 @@ class AsIs(Defense):
     """Audits an external model unchanged: --model is the model, --secrets its planted secrets.
 
     claim: the trainer's guarantee, EPSILON:DELTA:UNIT:RELATION (ε in nats; unit "record" or
-        "user"; relation "add_or_remove" or "replace"); default unknown.
+        "user"; relation "add_or_remove" or "replace"); default unknown. Beside a mechanism
+        DELTA:UNIT:RELATION is enough, and ε is computed; an ε below it is refused.
+    noise_multiplier: the trainer's noise standard deviation σ over the clipping norm, if DP-SGD is
+        claimed with sampling_probability and steps; above 0.
+    sampling_probability: probability q with which the unit was in each batch, by Poisson sampling;
+        above 0, at most 1.
+    steps: number of steps T; at least 1.
     base: public model that it was trained from, for references; default the one its adapter names.
     training: its training file if that is not the corpus, JSONL with `input_ids` and `labels` or
         with `text`, to check which canaries reached the training; default none.
@@ -51,6 +54,9 @@ class AsIs(Defense):
     """
 
     claim: str | None = None
+    noise_multiplier: Annotated[float | None, POSITIVE] = None
+    sampling_probability: Annotated[float | None, SHARE] = None
+    steps: Annotated[int | None, at_least(1)] = None
     base: str | None = None
     training: str | None = None
     tokenizer: str | None = None
@@ -66,37 +72,35 @@ class AsIs(Defense):
     external = True
 
     def __post_init__(self) -> None:
-        self.promise  # noqa: B018 — reports an unreadable claim before anything is loaded
         check_fields("as_is", self)
+        self.promise  # noqa: B018 — reports an unreadable claim before anything is loaded
 
     @property
     def promise(self) -> Guarantee:
         """The trainer's claim. Raises UsageError if it cannot be read."""
-        if not self.claim:
-            return Guarantee(
-                epsilon=None,
-                unit=Unit.USER,
-                relation=Relation.ADD_OR_REMOVE,
-                release="model",
-                basis="worst case",
-                theorem="its training is unknown",
+        return stated(self.claim or None, self._training)
+
+    @property
+    def _training(self) -> Gaussians | None:
+        """The noisy sums that the trainer states; None if nothing of them is stated."""
+        names = ("noise_multiplier", "sampling_probability", "steps")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        missing = [name for name in names if name not in given]
+        if given and missing:
+            raise UsageError(
+                f"as_is: a mechanism is {', '.join(names)}; add {' and '.join(missing)}"
             )
-        epsilon, delta, unit, relation = _parts(self.claim)
-        return Guarantee(
-            epsilon=epsilon,
-            delta=delta,
-            unit=unit,
-            relation=relation,
-            release="model",
-            basis="worst case",
-            theorem="claimed by its trainer, not proved here",
-            conditions=("the model was trained as its trainer claims",),
-        )
+        if not given:
+            return None
+        return Gaussians(given["noise_multiplier"], given["steps"], given["sampling_probability"])
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         return []
+
+    def promised(self, trainings: Sequence[Training]) -> Guarantee:
+        return self.promise
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         """Releases the external model.
@@ -116,20 +120,3 @@ class AsIs(Defense):
         endpoint = Endpoint(url, self.retries, self.timeout, Pace(self.rate))
         reads = public.tokenizer, public.max_length
         return EndpointRelease(endpoint, self.served, self.promise, *reads)
-
-
-def _parts(claim: str) -> tuple[float, float, str, str]:
-    advice = "write EPSILON:DELTA:UNIT:RELATION, such as 8:1e-5:user:add_or_remove"
-    try:
-        words: list[Any] = claim.split(":")
-        epsilon, delta, unit, relation = float(words[0]), float(words[1]), *words[2:]
-    except (ValueError, IndexError):
-        raise UsageError(f"as_is: claim is {claim!r}; {advice}") from None
-    if not (epsilon >= 0 and 0 <= delta < 1) or math.isnan(epsilon):
-        raise UsageError(f"as_is: claim is {claim!r}: ε must be at least 0, δ in [0, 1); {advice}")
-    if unit not in UNITS or relation not in RELATIONS:
-        raise UsageError(
-            f"as_is: claim is {claim!r}: the unit can be {' or '.join(UNITS)}, the relation "
-            f"{' or '.join(RELATIONS)}; {advice}"
-        )
-    return epsilon, delta, unit, relation

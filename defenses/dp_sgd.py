@@ -14,6 +14,7 @@ from audit.accounting import Mechanism, phrase_distribution
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.layers import LAYERS
 from audit.core.model import ModelFolder
@@ -34,7 +35,7 @@ class DPSGD(Defense):
 
     epsilon: target ε in nats, at δ, per `unit` under add_or_remove; above 0, or none with
         noise_multiplier.
-    delta: δ of the guarantee; default 1/(10·N) for N records or users; between 0 and 1.
+    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N records or users; between 0 and 1.
     unit: what is protected as a whole: "user" or "record".
     noise_multiplier: noise standard deviation σ over the clipping norm, instead of a target ε;
         above 0, with epsilon=none.
@@ -82,7 +83,7 @@ class DPSGD(Defense):
         size = corpus.population
         population = size.users if self.unit == Unit.USER else size.records
         drawn = _private.sampling("dp_sgd", population, self.batch, self.epochs)
-        delta = _private.default_delta(self.delta, population)
+        delta = _private.delta_of(self.delta, population)
         method = PrivateRecipe(
             noise=Noise(0.0, self.clip, self.noise),
             sampling_probability=drawn.probability,
@@ -116,10 +117,14 @@ class DPSGD(Defense):
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         (only,) = trained
-        method = only.training.method
+        return ModelRelease(only.model, self.promised([only.training]))
+
+    def promised(self, trainings: Sequence[Training]) -> Guarantee:
+        (only,) = trainings
+        method = only.method
         assert isinstance(method, PrivateRecipe)
-        delta = _private.default_delta(self.delta, method.population)
-        promise = _private.promised(
+        delta = _private.delta_of(self.delta, method.population)
+        return _private.promised(
             Mechanism(method.releases, RELATION),
             population=method.population,
             unit=self.unit,
@@ -128,9 +133,8 @@ class DPSGD(Defense):
             "loss distributions",
             source=self.noise,
             conditions=_UNIT[self.unit],
-            phrases=self._over_phrases(only.training, method, delta),
+            phrases=self._over_phrases(only, method, delta),
         )
-        return ModelRelease(only.model, promise)
 
     def _over_phrases(
         self, training: Training, method: PrivateRecipe, delta: float

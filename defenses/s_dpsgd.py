@@ -29,7 +29,7 @@ from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, PROBABILITY, VISIBLE, check_fields, one_of
 from audit.core.spans import merged
 from audit.core.terms import Relation, Unit
-from audit.core.training import FineTuning, Method, Trained, Training, owners
+from audit.core.training import FineTuning, Trained, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
@@ -45,7 +45,7 @@ class SDPSGD(Defense):
 
     epsilon: target ε in nats, at δ, for the private attributes of one record under replace; above
         0, or none with noise_multiplier.
-    delta: δ of the guarantee; default 1/(10·N) for N records; between 0 and 1.
+    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N records; between 0 and 1.
     schedule: "twice", "independent" or "paper"; "auto" is independent for an LSTM, else twice.
     noise_multiplier: noise standard deviation σ over the clipping norm, instead of a target ε;
         above 0, with epsilon=none.
@@ -97,7 +97,7 @@ class SDPSGD(Defense):
         if kind == "twice":
             before = redacting("s_dpsgd", corpus, recipe, self.mask, seed)
         most = max(len(merged(record.private)) for record in records)
-        delta = _private.default_delta(self.delta, drawn.population)
+        delta = _private.delta_of(self.delta, drawn.population)
         method = self._method(kind, drawn, recipe, most)
         return [
             Training(
@@ -164,11 +164,13 @@ class SDPSGD(Defense):
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         (only,) = trained
-        return ModelRelease(only.model, self._promise(only.training.method))
+        return ModelRelease(only.model, self.promised([only.training]))
 
-    def _promise(self, method: Method) -> Guarantee:
+    def promised(self, trainings: Sequence[Training]) -> Guarantee:
+        (only,) = trainings
+        method = only.method
         assert isinstance(method, PrivateRecipe | SelectiveRecipe | AlternatingRecipe)
-        delta = _private.default_delta(self.delta, method.population)
+        delta = _private.delta_of(self.delta, method.population)
         how, neighbours = _theorem(method)
         published = Mechanism((_published(method),), Relation.ADD_OR_REMOVE)
         return _private.promised(

@@ -16,6 +16,7 @@ from audit.accounting import distribution
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
@@ -37,7 +38,7 @@ class SeqPATE(Defense):
         with sigma.
     sigma: standard deviation σ of the noise on the sum (scale b for Laplace), instead of a target
         ε; above 0, with epsilon=none.
-    delta: δ of the guarantee; default 1/(10·N) for N users; between 0 and 1.
+    delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N users; between 0 and 1.
     teachers: number of teachers M; default a third of the users; at least 1, at most all users.
     spread: most teachers J that learn from one user, all covered by ε; at least 1.
     queries: most questions k to the teachers; ε is accounted for all k even if fewer are asked; at
@@ -135,7 +136,7 @@ class SeqPATE(Defense):
         ]
 
     def _distillation(self, users: int, recipe: FineTuning) -> Distillation:
-        delta = _private.default_delta(self.delta, users)
+        delta = _private.delta_of(self.delta, users)
         scale = self.sigma
         if scale is None:
             assert self.epsilon is not None
@@ -185,16 +186,19 @@ class SeqPATE(Defense):
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         (student,) = trained
-        method, teachers = student.training.method, student.training.teachers
+        return ModelRelease(student.model, self.promised([student.training]))
+
+    def promised(self, trainings: Sequence[Training]) -> Guarantee:
+        (student,) = trainings
+        method, teachers = student.method, student.teachers
         assert isinstance(method, Distillation)
-        delta = _private.default_delta(self.delta, method.population)
+        delta = _private.delta_of(self.delta, method.population)
         heard = [(owner, m) for m, teacher in enumerate(teachers) for owner in teacher.owners]
-        promise = replace(
+        return replace(
             _answers.promised(method, delta, self.spread),
             phrases=self._over_phrases(method, teachers, delta),
             teachers_per_user=_partition.histogram(heard),
         )
-        return ModelRelease(student.model, promise)
 
     def _over_phrases(
         self, method: Distillation, teachers: Sequence[Training], delta: float

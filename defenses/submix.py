@@ -7,7 +7,7 @@ its own ledger, a query is charged before it is answered, and STOP is final.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
-from audit.core.ensemble import Ensemble, Mean
+from audit.core.ensemble import Ensemble, Mean, Selected
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.language_model import LanguageModel, Tempered
 from audit.core.layers import ALL, LAYERS
@@ -102,11 +102,15 @@ def halves(users: Sequence[str], k: int, generator: np.random.Generator) -> list
 
 @dataclass(frozen=True)
 class SubMixRelease(Release):
-    """Serves predictions of k pairs of members and the public model."""
+    """Serves predictions of k pairs of members and the public model.
+
+    shared: of a neighbour, its place in the ensemble of the whole release.
+    """
 
     defense: SubMix
     public: LanguageModel
     pairs: tuple[tuple[LanguageModel, LanguageModel], ...]
+    shared: Selected | None = field(default=None, compare=False, repr=False)
 
     @property
     def _members(self) -> tuple[LanguageModel, ...]:
@@ -115,7 +119,11 @@ class SubMixRelease(Release):
     @cached_property
     def ensemble(self) -> Ensemble:
         """All members, pair by pair, then the public model."""
-        return batched((*self._members, self.public))
+        return self.shared or batched((*self._members, self.public))
+
+    @property
+    def _models(self) -> int:
+        return self.shared.of if self.shared else 2 * len(self.pairs)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -153,7 +161,7 @@ class SubMixRelease(Release):
         service = Service(
             mechanism=Mixing(d.alpha, d.leakage, d.clip, d.temperature),
             ensemble=self.ensemble,
-            models=2 * len(self.pairs),
+            models=self._models,
             public=Tempered(self.public, d.temperature),
         )
         ledger = Ledger(d.epsilon, len(self.pairs), d.budget, journal)
@@ -169,4 +177,6 @@ class SubMixRelease(Release):
         if not 0 <= unit < len(self.pairs):
             raise IndexError(f"part {unit} of {len(self.pairs)}")
         rest = self.pairs[:unit] + self.pairs[unit + 1 :]
-        return SubMixRelease(self.defense, self.public, rest)
+        places = (i for i in range(2 * len(self.pairs) + 1) if i // 2 != unit)
+        shared = Selected(self.ensemble, tuple(places), self._models)
+        return SubMixRelease(self.defense, self.public, rest, shared)

@@ -16,6 +16,7 @@ from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.ensemble import log_mean
 from audit.core.language_model import LanguageModel
+from audit.core.law import LaplaceNoise, Law
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
@@ -105,5 +106,6 @@ class NoisyMean:
         return _laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Reports nothing."""
-        return Aside()
+        """States the law of the answers: the mean to which noise is added, and the noise."""
+        noise = LaplaceNoise(self.scale, self.floor)
+        return Aside(law=Law(log_mean(log_pmfs).cpu().numpy(), noise))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from audit.results.schema import Control, FindingResult, ReleaseResult, Results
+from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import sweep_rows
 from reports._content.page import inert
 
@@ -23,14 +23,16 @@ _COLUMNS = (
     "twins_ci_low", "twins_ci_high", "twins_k", "twins_n", "blind_value", "blind_ci_low",
     "blind_ci_high", "blind_n", "p_value", "sides", "epsilon_lower", "epsilon_lower_method",
     "epsilon_lower_hypothesis", "epsilon_lower_unit", "epsilon_lower_relation",
-    "epsilon_lower_delta", "epsilon_lower_confidence", "epsilon_lower_m", "epsilon_lower_r",
-    "epsilon_lower_v", "epsilon_lower_rank", "epsilon_lower_space", "epsilon_lower_n",
+    "epsilon_lower_delta", "epsilon_lower_confidence", "epsilon_lower_m", "epsilon_lower_guesses",
+    "epsilon_lower_rank", "epsilon_lower_space", "epsilon_lower_n", "claim_test_mechanism",
+    "claim_test_m", "claim_test_r", "claim_test_v", "claim_test_p_value",
     "power_smallest_rate", "power_detectable_rate", "power_largest_epsilon",
-    "stronger_than_release", "verdict", "sentence",
+    "stronger_than_release", "leaked", "sentence", "claim", "claim_sentence",
 )  # fmt: skip
 _CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "release", "basis")
 _LOWER = ("method", "hypothesis", "unit", "relation", "delta", "confidence",
-          "m", "r", "v", "rank", "space", "n")  # fmt: skip
+          "m", "rank", "space", "n")  # fmt: skip
+_TEST = ("mechanism", "m", "r", "v", "p_value")
 _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
@@ -64,10 +66,19 @@ def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> di
         **_control("blind", finding.blind),
         **{f"claimed_{name}": getattr(release.guarantee, name) for name in _CLAIM},
         **{f"epsilon_lower_{name}": getattr(lower, name, None) for name in _LOWER},
+        "epsilon_lower_guesses": _guesses(lower),
+        **{f"claim_test_{name}": getattr(finding.claim_test, name, None) for name in _TEST},
         **{f"power_{name}": getattr(finding.power, name) for name in _POWER},
         **{name: getattr(release, name) for name in ("defense", "seed", "reference", "role")},
     }
     return {name: row[name] if name in row else getattr(finding, name) for name in _COLUMNS}
+
+
+def _guesses(lower: EpsilonLower | None) -> str | None:
+    """Writes the guesses of each test of a bound, as in `71 of 80; 9 of 10`."""
+    if lower is None or lower.guesses is None:
+        return None
+    return "; ".join(f"{right} of {guessed}" for guessed, right in lower.guesses)
 
 
 def _control(side: str, control: Control | None) -> dict[str, Any]:

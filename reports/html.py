@@ -58,7 +58,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> str:
         figures=figures,
         drawing=svg.on_screen,
         marks=verdicts.on_screen(),
-        refuted=verdicts.REFUTED,
+        alarms=verdicts.ALARMS,
         css=css,
         css_hash=_digest(css),
     )

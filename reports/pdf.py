@@ -50,6 +50,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
         "page": asdict(content),
         "figures": [{**asdict(figure), "svg": svg.on_paper(figure.svg)} for figure in figures],
         "marks": verdicts.on_paper(),
+        "alarms": verdicts.ALARMS,
         "refuted": verdicts.REFUTED,
     }
     compiler = typst.Compiler(

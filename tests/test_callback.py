@@ -46,11 +46,12 @@ class Drawing:
         return {"input_ids": self.rows[i]}
 
 
-def masking(tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str, Any]]:
+def masking(made: Made, tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str, Any]]:
     """A collator that leaves codes out of the loss."""
     import torch
 
-    hidden = tokenizer("My code is #")["input_ids"]
+    prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
+    hidden = tokenizer(prefix)["input_ids"]
 
     def collate(examples: list[dict[str, list[int]]]) -> dict[str, Any]:
         tokens = [example["input_ids"] for example in examples]
@@ -80,7 +81,7 @@ def train(made: Made, plain: Any, folder: Path, *callbacks: Any, adapter: bool =
         model=plain.with_adapter(model) if adapter else model,
         args=arguments,
         train_dataset=Drawing(plain.rows_of(made.corpus), tokenizer),
-        data_collator=masking(tokenizer),
+        data_collator=masking(made, tokenizer),
         processing_class=tokenizer,
         callbacks=list(callbacks),
     )

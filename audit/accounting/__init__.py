@@ -7,18 +7,20 @@
 
 Every ε is an upper bound in nats: by dp-accounting's privacy loss distributions where they resolve
 δ, by Rényi divergences where they do not, in closed form where nothing is sampled. No central limit
-theorem is used.
+theorem is used. A claim is tested on the curve of its whole mechanism: `curve_of`.
 
 A new mechanism of noisy sums starts in `mechanism.py`, and `composition.py` chooses its bound. The
 mechanism of a single defense stands beside that defense: `defenses/_votes.py`, `_coins.py` ….
 """
 
 from audit.accounting.calibration import calibrate
+from audit.accounting.claimed import claimed_mechanism, described
 from audit.accounting.composition import epsilon
 from audit.accounting.gaussian import gaussian_epsilon
 from audit.accounting.laplace import laplace_divergence, laplace_epsilon, laplace_scale
 from audit.accounting.mechanism import Gaussians, Mechanism, hidden_states
 from audit.accounting.moments import moments
+from audit.accounting.noise_bound import sigma_upper, with_noise
 from audit.accounting.phrases import (
     EpsilonDistribution,
     distribution,
@@ -27,12 +29,16 @@ from audit.accounting.phrases import (
 )
 from audit.accounting.replacement import epsilon_under_replace, replaced
 from audit.accounting.table import from_table, recompute, to_table
+from audit.accounting.trade_off import curve_of
 
 __all__ = [
     "EpsilonDistribution",
     "Gaussians",
     "Mechanism",
     "calibrate",
+    "claimed_mechanism",
+    "curve_of",
+    "described",
     "distribution",
     "epsilon",
     "epsilon_under_replace",
@@ -47,5 +53,7 @@ __all__ = [
     "phrase_epsilon",
     "recompute",
     "replaced",
+    "sigma_upper",
     "to_table",
+    "with_noise",
 ]

@@ -10,7 +10,7 @@ from audit.accounting.composition import epsilon as epsilon_of
 from audit.accounting.mechanism import Gaussians, Mechanism
 from audit.core.errors import UsageError
 
-LARGEST, _LEAST = 1e4, 2e-2  # noise multipliers
+LARGEST, LEAST = 1e4, 2e-2  # noise multipliers
 _NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # tolerances: of ε, of the noise multiplier
 _FLATTEST = -1e-3
 
@@ -66,7 +66,7 @@ def _check(epsilon: float, delta: float) -> None:
     if not 0.0 < delta < 1.0:
         raise UsageError(
             f"delta={delta:g}: Gaussian noise has a finite epsilon only for 0 < delta < 1; "
-            "1/(10·records) is usual"
+            "min(1/(10·records), 1e-5) is usual"
         )
 
 
@@ -79,7 +79,7 @@ def _smallest(
     just beyond the zero, inside a bracket. An evaluation takes seconds, so bisection is too slow.
     Returns σ and the slope there.
     """
-    low, high, here, at_here = _LEAST, LARGEST, start, over(start)
+    low, high, here, at_here = LEAST, LARGEST, start, over(start)
     while high > low * (1.0 + width):
         low, high = (here, high) if at_here > 0.0 else (low, here)
         step = min(1.0, max(-1.0, -at_here / slope))

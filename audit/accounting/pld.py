@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
@@ -26,7 +26,7 @@ _COMPOSED = 4e6  # intervals after composition
 _MIXTURE_COST = 40.0  # an interval of a mixture takes this many times longer
 _TAIL, _TILTS = 1e-15, 12  # mass of a composition that may be cut off, and is counted at infinity
 _DRIFT = 1e-7  # nats: rounding error of the library where it adds up millions of intervals
-_NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^interval overflows
+NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^interval overflows
 
 
 def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
@@ -55,17 +55,36 @@ def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
 def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
     try:
         with np.errstate(all="ignore"):  # an overflow ends as NaN, which passes no test below
-            first, *rest = (_distribution(term, mechanism, interval) for term in mechanism.active)
-            composed = reduce(lambda one, other: one.compose(other), rest, first)
-            if composed.get_delta_for_epsilon(0.0) <= delta:
+            whole = composed(mechanism, interval)
+            if whole.get_delta_for_epsilon(0.0) <= delta:
                 return 0.0
-            epsilon = float(composed.get_epsilon_for_delta(delta))
+            epsilon = float(whole.get_epsilon_for_delta(delta))
             for drift in (0.0, _DRIFT):
-                if composed.get_delta_for_epsilon(epsilon + drift) <= delta * (1.0 + 1e-9):
+                if whole.get_delta_for_epsilon(epsilon + drift) <= delta * (1.0 + 1e-9):
                     return epsilon + drift
     except (ArithmeticError, LookupError, ValueError):  # beyond the library's arithmetic
         pass
     return math.inf
+
+
+def deltas(
+    mechanism: Mechanism, epsilons: NDArray[np.float64], interval: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Computes δ of removing, and of adding, the unit at these ε (nats); rounding not included.
+
+    Under replace both are the same. NaN or an error of the library beyond its arithmetic.
+    """
+    with np.errstate(all="ignore"):
+        whole = composed(mechanism, interval)
+        removed, added = whole._pmf_remove, whole._pmf_add  # publicly, only the larger of both
+        falls = removed.get_delta_for_epsilon(epsilons)
+        return falls, falls if added is removed else added.get_delta_for_epsilon(epsilons)
+
+
+def composed(mechanism: Mechanism, interval: float) -> Any:
+    """Computes the privacy loss distribution of all releases, as the library's."""
+    first, *rest = (_distribution(term, mechanism, interval) for term in mechanism.active)
+    return reduce(lambda one, other: one.compose(other), rest, first)
 
 
 def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any:
@@ -156,17 +175,36 @@ def _place(losses: NDArray[np.float64], sigma: float, q: float, way: str) -> NDA
 
 def _intervals(mechanism: Mechanism) -> Iterator[float]:
     """Yields grid intervals in nats, down to the finest affordable."""
-    built = composed = widest = 0.0
-    for term in mechanism.active:
-        width, variance, count = _loss(term, mechanism)
-        cost = _MIXTURE_COST if term.sampled and term.records > 1 else 1.0
-        built += cost * width
-        composed += _composed_width(width, variance, count)
-        widest = max(widest, width)
-    finest = max(built / _BUILT, composed / _COMPOSED, _NARROWEST)
-    quarterings = max(0, math.floor(math.log(widest / _COARSEST / finest, 4.0)))
+    sizes = sizes_of(mechanism)
+    finest = max(sizes.built / _BUILT, sizes.composed / _COMPOSED, NARROWEST)
+    quarterings = max(0, math.floor(math.log(sizes.widest / _COARSEST / finest, 4.0)))
     intervals = (finest * 4.0**k for k in range(quarterings, -1, -1))
     return (interval for interval in intervals if interval <= _WIDEST)
+
+
+class Sizes(NamedTuple):
+    """Sizes of a mechanism's privacy losses, in nats.
+
+    built: widths of single releases, where a mixture counts for as much more as it takes longer.
+    composed: widths after composition. widest, narrowest: of single releases, the largest width and
+    the least standard deviation.
+    """
+
+    built: float
+    composed: float
+    widest: float
+    narrowest: float
+
+
+def sizes_of(mechanism: Mechanism) -> Sizes:
+    """Estimates how wide the privacy loss distributions of a mechanism will be."""
+    built, composed, widest, narrowest = 0.0, 0.0, 0.0, math.inf
+    for term in mechanism.active:
+        width, variance, count = _loss(term, mechanism)
+        built += width * (_MIXTURE_COST if term.sampled and term.records > 1 else 1.0)
+        composed += _composed_width(width, variance, count)
+        widest, narrowest = max(widest, width), min(narrowest, math.sqrt(variance))
+    return Sizes(built, composed, widest, narrowest)
 
 
 def _composed_width(width: float, variance: float, count: int) -> float:

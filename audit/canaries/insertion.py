@@ -8,16 +8,18 @@ if not, the secrets are the null that the planted ones are compared with.
 from __future__ import annotations
 
 import secrets as random_bytes
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from audit.canaries.kinds import FORMS
+from audit.canaries.designs import Designed
+from audit.canaries.kinds import FORMS, wording
 from audit.canaries.manifest import Manifest, texts_digest
 from audit.canaries.planting import drawn, toss
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.core.secret import KINDS, Secret
+from audit.core.wording import Wording
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,13 @@ class Canaries:
     kinds: of secrets; every invented user has one of each.
     count: number of invented users, of whom about half are planted.
     repetitions: numbers of copies, assigned to the users in turn.
+    wordings: the words around the values of a kind, where the seed does not draw them.
     """
 
     kinds: tuple[str, ...] = KINDS
     count: int = 100
     repetitions: tuple[int, ...] = (1, 4, 16)
+    wordings: Mapping[str, Wording] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -43,17 +47,23 @@ class Canaries:
             raise UsageError(f"--count is {self.count}; coins need at least 2 users")
         if not self.repetitions or min(self.repetitions) < 1:
             raise UsageError("--repetitions: each must be at least 1")
+        for kind in self.wordings:
+            if kind not in self.kinds:
+                raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")
 
 
-def plant_into(corpus: Corpus, canaries: Canaries, seed: int) -> tuple[Corpus, Manifest]:
+def plant_into(
+    corpus: Corpus, canaries: Canaries, seed: int, designed: Designed | None = None
+) -> tuple[Corpus, Manifest]:
     """Inserts the canaries whose coins are heads, each copy at a random place.
 
     Returns the corpus and the manifest, the only record of all canaries. corpus: as read, its
-    records without assigned splits. seed: of coins, values and places.
+    records without assigned splits. seed: of coins, values and places. designed: two records for
+    each user, made before the coins are tossed; None: random words.
     """
     owners = _owners(corpus, canaries.count, seed)
     coins = toss(owners, seed)
-    secrets = tuple(_secrets(canaries, owners, seed))
+    secrets = tuple(_secrets(canaries, owners, seed, designed))
     planted = [secret for secret in secrets if coins.planted(secret)]
     _refuse_known(corpus, secrets)
     split = "private" if any(record.split for record in corpus.records) else ""
@@ -70,6 +80,7 @@ def plant_into(corpus: Corpus, canaries: Canaries, seed: int) -> tuple[Corpus, M
         coins=coins,
         seed=seed,
         key=random_bytes.token_bytes(32),
+        design=None if designed is None else designed.document,
     )
     return whole, manifest
 
@@ -90,11 +101,19 @@ def _owners(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
     return tuple(owners)
 
 
-def _secrets(canaries: Canaries, owners: Sequence[str], seed: int) -> Iterator[Secret]:
-    """Draws every user's two values of each kind, equally long."""
+def _secrets(
+    canaries: Canaries, owners: Sequence[str], seed: int, designed: Designed | None
+) -> Iterator[Secret]:
+    """Draws every user's two values of each kind, equally long; designed records are there."""
     for kind in canaries.kinds:
-        prefix, space = FORMS[kind]
-        yield from drawn(kind, prefix, space(), canaries.repetitions, owners, seed, len)
+        if kind == "record" and designed is not None:
+            for i, (prefix, value) in enumerate(designed.records):
+                times = canaries.repetitions[i // 2 % len(canaries.repetitions)]
+                yield Secret(kind, prefix, value, "", None, times, owners[i // 2], i % 2)
+            continue
+        words = canaries.wordings.get(kind) or wording(kind, seed)
+        space = FORMS[kind].values()
+        yield from drawn(kind, words, space, canaries.repetitions, owners, seed, len)
 
 
 def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:

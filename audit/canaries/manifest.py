@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,7 @@ class Manifest:
     texts: its `texts_digest`, by which it is recognised.
     population: the size of the training data if every coin were heads.
     key: for keyed hashes of values.
+    design: how the records were made, where they are not random words; older manifests have none.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Manifest:
     coins: Coins
     seed: int
     key: bytes
+    design: Mapping[str, Any] | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -118,6 +121,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
             | {"space": None if s.space is None else place[s.space]}
             for s in manifest.secrets
         ],
+        **({} if manifest.design is None else {"design": manifest.design}),
     }
 
 
@@ -150,4 +154,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         ),
         seed=document["seed"],
         key=bytes.fromhex(document["key"]),
+        design=document.get("design"),
     )

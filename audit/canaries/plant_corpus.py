@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from audit.canaries import designs
 from audit.canaries import manifest as manifests
+from audit.canaries.designs import DESIGNS, RANDOM, Base, Designed
 from audit.canaries.insertion import Canaries, fresh_seed, plant_into
+from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.core.wording import by_kind, of_template
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.results.words import percent
 
 
-def plant(source: str, output: Path, manifest: Path, given: Mapping[str, Any]) -> str:
-    """Plants canaries as `given` (kind, count, repetitions, seed), and returns a summary.
+def plant(
+    source: str,
+    output: Path,
+    manifest: Path,
+    given: Mapping[str, Any],
+    opened: Callable[[str], Base],
+) -> str:
+    """Plants canaries and returns a summary.
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
+
+    given: kind, count, repetitions, template, design, base, seed. opened: loads a base by its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
     canaries = _canaries(given)
     corpus = corpora.read(source, EMBEDDED_FOLDER)
-    planted, record = plant_into(corpus, canaries, given.get("seed", fresh_seed()))
+    seed = given.get("seed", fresh_seed())
+    designed = _designed(given, canaries, corpus, seed, opened)
+    planted, record = plant_into(corpus, canaries, seed, designed)
     manifests.write(record, manifest)
     try:
         writing.write(planted.records, output)
@@ -54,4 +68,35 @@ def _canaries(given: Mapping[str, Any]) -> Canaries:
     if "repetitions" in given:
         words = str(given["repetitions"]).replace(",", "+")
         options["repetitions"] = from_text(words, tuple[int, ...], "--repetitions")
+    options["wordings"] = {
+        kind: of_template(template, f"--template {kind}")
+        for kind, template in by_kind(given.get("template", ())).items()
+    }
     return Canaries(**options)
+
+
+def _designed(
+    given: Mapping[str, Any],
+    canaries: Canaries,
+    corpus: Corpus,
+    seed: int,
+    opened: Callable[[str], Base],
+) -> Designed | None:
+    """Makes two records for each user by the design; None for random words."""
+    name, base = given.get("design", RANDOM), given.get("base")
+    known = [RANDOM, *DESIGNS]
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise UsageError(f"--design {name}: the designs are {', '.join(known)}{hint}")
+    if name == RANDOM:
+        if base is not None:
+            raise UsageError(f"--base {base}: random records need none; add --design model")
+        return None
+    if "record" not in canaries.kinds:
+        raise UsageError(f"--design {name}: designs are of records; add --kind record")
+    if base is None:
+        raise UsageError(f"--design {name}: give --base, the model that the training starts from")
+    public = corpus.of("public") or corpora.read("helpdesk", EMBEDDED_FOLDER).of("public")
+    texts = [record.text for record in corpus.records]
+    prompts = [record.text for record in public]
+    return designs.make(name, opened(base), texts, prompts, 2 * canaries.count, seed)

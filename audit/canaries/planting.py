@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from audit.canaries.kinds import names
+from audit.canaries.kinds import names, wording
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import NAME_PREFIX, Coins, Planted, Planting, Secret, Space, digits
+from audit.core.secret import Coins, Planted, Planting, Secret, Space, digits
+from audit.core.wording import Wording
 
 
 def plant(
@@ -104,10 +105,12 @@ def _secrets(
 ) -> Iterator[Secret]:
     if "code" in planting.kinds:
         space, copies = digits(planting.code_digits), (planting.code_copies,)
-        yield from drawn("code", planting.code_prefix, space, copies, owners, seed, count_tokens)
+        words = wording("code", seed, planting.code_prefix, planting.code_suffix)
+        yield from drawn("code", words, space, copies, owners, seed, count_tokens)
     if "id" in planting.kinds:
         space, tiers = digits(planting.id_digits), planting.id_copies
-        yield from drawn("id", planting.id_prefix, space, tiers, owners, seed, count_tokens)
+        words = wording("id", seed, planting.id_prefix, planting.id_suffix)
+        yield from drawn("id", words, space, tiers, owners, seed, count_tokens)
     if "name" in planting.kinds:
         yield from _names(corpus, planting, owners, seed, count_tokens)
     if "record" in planting.kinds:
@@ -119,7 +122,7 @@ def _secrets(
 
 def drawn(
     kind: str,
-    prefix: str,
+    words: Wording,
     space: Space,
     copies: Sequence[int],
     owners: Sequence[str],
@@ -134,10 +137,10 @@ def drawn(
             continue
         first = space.draw(generator)
         second = space.draw(generator)
-        while count_tokens(prefix + second) != count_tokens(prefix + first):
+        while count_tokens(words.prefix + second) != count_tokens(words.prefix + first):
             second = space.draw(generator)
         for slot, value in enumerate((first, second)):
-            yield Secret(kind, prefix, value, ".", space, times, owner, slot)
+            yield Secret(kind, words.prefix, value, words.suffix, space, times, owner, slot)
 
 
 def _names(
@@ -150,6 +153,11 @@ def _names(
     """Uses the corpus's own names if every owner has one; otherwise draws names to plant."""
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
     if all(owner in name_of for owner in owners):
+        if planting.name_prefix is not None:
+            raise UsageError(
+                f"planting: name_template is for drawn names, but corpus {corpus.name} has a name "
+                "for each user; leave it out"
+            )
         for owner in owners:
             name = name_of[owner]
             texts = [r.text for r in corpus.of("private") if r.user == owner]
@@ -158,5 +166,6 @@ def _names(
             for slot in (0, 1):
                 yield Secret("name", before, name, after, None, copies, owner, slot)
         return
+    words = wording("name", seed, planting.name_prefix, planting.name_suffix)
     tiers = (planting.name_copies,)
-    yield from drawn("name", NAME_PREFIX, names(), tiers, owners, seed, count_tokens)
+    yield from drawn("name", words, names(), tiers, owners, seed, count_tokens)

@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from audit import __version__
+from audit.cli.check import check
 from audit.cli.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Commands
 from audit.cli.doctor import doctor
 from audit.cli.gate import baseline, gate
@@ -29,7 +30,20 @@ def cli() -> None:
     check_one_place()
 
 
-for command in (run, plant, sweep, gate, baseline, compare, list_, report, clean, doctor, schema):
+for command in (
+    run,
+    plant,
+    sweep,
+    gate,
+    baseline,
+    check,
+    compare,
+    list_,
+    report,
+    clean,
+    doctor,
+    schema,
+):
     cli.add_command(command)
 
 

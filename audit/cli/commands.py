@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 FORMATS = click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
+TEMPLATE = click.option(
+    "--template",
+    multiple=True,
+    metavar="code|id|name=TEXT",
+    help='Words around planted values, such as code="My PIN is #{value}."; default: drawn by seed.',
+)
 
 
 class Commands(click.Group):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import given
+from audit.cli.commands import TEMPLATE, given
 
 
 @click.command()
@@ -31,6 +31,14 @@ from audit.cli.commands import given
 )
 @click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
 @click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
+@TEMPLATE
+@click.option(
+    "--design",
+    metavar="random|model|echo",
+    help="Records: random words (default), texts of --base, or a likely beginning with an unlikely "
+    "end, for releases of text only.",
+)
+@click.option("--base", metavar="NAME|DIR|hf:NAME", help="The model that the training starts from.")
 @click.option("--seed", type=int, help="Default: one that the operating system draws.")
 def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
     """Plants canaries into a corpus that is trained on elsewhere."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, carry_out, given
+from audit.cli.commands import FORMATS, TEMPLATE, carry_out, given
+from audit.core.wording import by_kind
 
 
 @click.command()
@@ -22,8 +23,9 @@ from audit.cli.commands import FORMATS, carry_out, given
 )
 @click.option("--secrets", metavar="MANIFEST", help="What `audit plant` planted, for as_is.")
 @click.option("--epsilon", type=float, help="ε of every requested defense that has one, in nats.")
-@click.option("--delta", type=float, help="δ; default 1/(10·N) for N private users.")
+@click.option("--delta", type=float, help="δ; default min(1/(10·N), 1e-5) for N private users.")
 @click.option("--policy", help="Which characters are private; default digits.")
+@TEMPLATE
 @click.option("--seed", type=int, help="Seed of every random stream; default 0.")
 @click.option("--device", help="auto, cpu or cuda; default auto.")
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
@@ -40,7 +42,12 @@ from audit.cli.commands import FORMATS, carry_out, given
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
 def run(
-    plan_file: Path | None, formats: str | None, no_references: bool, dry_run: bool, **flags: Any
+    plan_file: Path | None,
+    formats: str | None,
+    no_references: bool,
+    template: tuple[str, ...],
+    dry_run: bool,
+    **flags: Any,
 ) -> None:
     """Trains, attacks and reports; running the same plan again resumes."""
     from audit import api
@@ -48,4 +55,6 @@ def run(
     settings = given(flags, formats)
     if no_references:
         settings["references"] = False
+    if template:
+        settings["planting"] = {f"{kind}_template": t for kind, t in by_kind(template).items()}
     carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run)

@@ -26,6 +26,7 @@ def declares_what_it_needs(attack: Attack) -> None:
     assert attack.trials() >= 1, f"{name}.trials() must be at least 1"
     assert isinstance(attack.shadows, int), f"{name}.shadows must be a whole number"
     assert attack.shadows >= 0, f"{name}.shadows cannot be negative"
+    assert isinstance(attack.neighbours, bool), f"{name}.neighbours must be true or false"
 
 
 def sees_no_coin_and_no_defense(attack: Attack) -> None:
@@ -73,8 +74,12 @@ def does_without_a_public_model(attack: Attack) -> None:
     except Exception as error:  # of any kind: the attack used what may be missing
         message = f"{type(attack).__name__} fails without knowledge.public: {error!r}"
         raise AssertionError(message) from error
-    message = f"{type(attack).__name__} gives no evidence without knowledge.public"
-    assert _findings(attack, evidence, Access.DISTRIBUTION), message
+    name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
+    findings = _findings(attack, evidence, Access.DISTRIBUTION)
+    assert findings, f"{name} gives no evidence without knowledge.public"
+    tests = attack.tests(secrets) - attack.public_tests(secrets)
+    made = len({f.test for f in findings if f.p_value is not None})
+    assert made <= tests, f"{name} makes {made} tests without knowledge.public; it says {tests}"
 
 
 def gives_the_same_evidence_again(attack: Attack) -> None:

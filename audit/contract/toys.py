@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from audit.core.attack import Knowledge, Shadow
+from audit.core.attack import Knowledge, Neighbour, Shadow
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.language_model import OpenSession
+from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret, Space, digits
+from audit.core.terms import Relation
 from audit.policies.digits import Digits
 
 ALPHABET = "^0123456789abcdefghijklmnopqrstuvwxyz#"
@@ -124,6 +126,11 @@ class ToySession:
         self.queries += len(contexts)
         return self.inner.distribution(contexts, choices)
 
+    def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
+        self.queries += sum(map(len, continuations))
+        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
+        return Law(self.inner.model.log_pmfs(texts, list(map(len, prefixes))).numpy())
+
 
 def session(access: Access, readable: Access, limit: int | None) -> ToySession:
     """Opens a session with a toy of strong preferences; the same draws each time."""
@@ -139,7 +146,13 @@ def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledg
         names=("guspoe", "hallee", "gusorr"),
         shadows=tuple(Shadow(_open(3 + j, 2.0), present) for j, present in enumerate(tossed)),
         stream=stream(0, "toy", "attacker"),
+        neighbours=tuple(Neighbour(_neighbour(i), i, Relation.REMOVED) for i in range(2)),
+        order=2.0,
     )
+
+
+def _neighbour(part: int) -> ToySession:
+    return ToySession(_open(10 + part, 3.0), Access.GENERATE, Access.DISTRIBUTION, None)
 
 
 def _open(seed: int, spread: float) -> OpenSession:

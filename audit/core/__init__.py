@@ -11,14 +11,15 @@ import importlib
 from typing import Any
 
 _NAMES = {
-    "attack": "Attack Knowledge Shadow",
+    "attack": "Attack Knowledge Neighbour Shadow",
     "corpus": "Corpus Population Record",
     "defense": "Defense",
     "ensemble": "Ensemble",
     "errors": "UsageError",
-    "evidence": "Evidence Hits Likelihoods Mentions Ranks Scores Successes",
-    "guarantee": "Guarantee no_guarantee",
+    "evidence": "Divergences Evidence Hits Likelihoods LogRatios Mentions Ranks Scores Successes",
+    "guarantee": "Guarantee default_delta no_guarantee",
     "language_model": "LanguageModel OpenSession",
+    "law": "LaplaceNoise Law Lawful",
     "ledger": "Ledger",
     "model": "ModelFolder TextTokenizer",
     "policy": "Policy",

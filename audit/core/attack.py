@@ -11,6 +11,7 @@ import numpy as np
 from audit.core.evidence import Evidence
 from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.secret import Secret
+from audit.core.terms import Relation
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class Shadow:
 
 
 @dataclass(frozen=True)
+class Neighbour:
+    """The same service on data that differ in one unit, which only its auditor can open.
+
+    predictor: a session with a full budget. unit: number of the unit in the service's ledger.
+    relation: how the data differ: the unit is removed, emptied or replaced.
+    """
+
+    predictor: Predictor
+    unit: int
+    relation: Relation | str
+
+
+@dataclass(frozen=True)
 class Knowledge:
     """What the attacker knows besides the release.
 
@@ -33,6 +47,10 @@ class Knowledge:
     names: names of held-out people, never trained on.
     shadows: as many shadow models as the attack declares in `Attack.shadows`.
     stream: random generator of the attack, its only source of randomness.
+    opened: whether the training opened every text with the tokenizer's start token; None: unknown,
+        as for a model that was trained elsewhere.
+    neighbours: neighbours of the release, for an attack that declares `Attack.neighbours`.
+    order: Rényi order α in which the release's ledger counts, for the same; None: not known.
     """
 
     public: Predictor | None
@@ -40,6 +58,9 @@ class Knowledge:
     names: tuple[str, ...]
     shadows: tuple[Shadow, ...]
     stream: np.random.Generator
+    opened: bool | None = True
+    neighbours: tuple[Neighbour, ...] = ()
+    order: float | None = None
 
 
 class Attack(ABC):
@@ -48,11 +69,14 @@ class Attack(ABC):
     kinds: kinds of secrets that it attacks: "code", "id", "name", "record".
     access: least access to a release with which it gives evidence.
     shadows: number of shadow models it needs, which the run trains.
+    neighbours: whether it compares the release with its neighbours; statistics then join what the
+        session's ledger charged.
     """
 
     kinds: tuple[str, ...]
     access: Access
     shadows: int = 0
+    neighbours: bool = False
 
     @abstractmethod
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
@@ -64,7 +88,15 @@ class Attack(ABC):
 
     @abstractmethod
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """Bounds the statistical tests of its findings, for which verdicts are adjusted."""
+        """Bounds the statistical tests of its findings, for which leaks are adjusted."""
+
+    def claim_tests(self, secrets: Sequence[Secret]) -> int:
+        """Bounds those of its tests that can carry a bound on ε, and so can refute a claim."""
+        return self.tests(secrets)
+
+    def public_tests(self, secrets: Sequence[Secret]) -> int:
+        """Counts those of both that need `Knowledge.public`; none are made where it is unknown."""
+        return 0
 
     @abstractmethod
     def run(

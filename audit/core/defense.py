@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from audit.core.corpus import Corpus
+from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import Release
@@ -32,6 +33,13 @@ class Defense(ABC):
         recipe: the plan's fine-tuning, without protection.
         Raises UsageError if corpus or model are unsuitable, such as too few users.
         """
+
+    def promised(self, trainings: Sequence[Training]) -> Guarantee | None:
+        """Gives the guarantee before anything is trained; None where only the release knows it.
+
+        It says in a dry run how many coins the claim takes to be refuted if it is false.
+        """
+        return None
 
     @abstractmethod
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:

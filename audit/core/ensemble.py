@@ -119,3 +119,47 @@ class _MeanCursor:
 def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
     """Computes log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
     return torch.logsumexp(log_pmfs, dim=1) - math.log(log_pmfs.shape[1])
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Some members of an ensemble. All are read, so the numbers of one do not depend on who else is
+    selected: models that are computed together may differ in their last digits.
+
+    places: indices of the selected among the members. of: number of members of the whole, which
+        decides how many queries are read at once.
+    """
+
+    inner: Ensemble
+    places: tuple[int, ...]
+    of: int
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.inner.tokenizer
+
+    @property
+    def vocabulary(self) -> int:
+        return self.inner.vocabulary
+
+    @property
+    def max_length(self) -> int:
+        return self.inner.max_length
+
+    def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
+        return _SelectedCursor(self.inner.cursor(prompts), self.places)
+
+    def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
+        return self.inner.log_pmfs(texts, starts)[:, list(self.places)]
+
+
+@dataclass(frozen=True)
+class _SelectedCursor:
+    inner: EnsembleCursor
+    places: tuple[int, ...]
+
+    def log_pmfs(self) -> torch.Tensor:
+        return self.inner.log_pmfs()[:, list(self.places)]
+
+    def append(self, tokens: torch.Tensor) -> None:
+        self.inner.append(tokens)

@@ -10,6 +10,11 @@ which `Attack.run` received them, and n the number of generations or guesses:
     Ranks        better, worst  secret (s,)     ranks, ≥ 1           lower = leaks more
     Scores       values         secret (s,)     any unit             higher = more likely trained on
     Successes    won            secret (s,)     1.0 or 0.0           1.0 = the attack succeeded
+    Divergences  forth, back    query (m, q)    nats, ≥ 0            higher = tells more of a unit
+    LogRatios    forth, back    query (m, q)    nats                 higher on average = tells more
+
+The last two are about a service's ledger and no secret: q is the number of queries, m that of
+neighbours, each the same service without one unit of the data, or with it replaced.
 
 NaN in an array over secrets means not measured: the session's budget was too small, or the release
 does not give what is needed. Which secrets are measured must be chosen before any query, and cannot
@@ -19,10 +24,11 @@ depend on coins.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,10 +41,12 @@ class Evidence(ABC):
     access: least access to a release with which this evidence can be collected.
     kind: kind of secret it is about; None for all kinds of the attack. Arrays over secrets always
         have s entries; those of secrets of another kind are NaN.
+    on_secrets: False for evidence on a service's queries.
     """
 
     access: Access
     kind: str | None
+    on_secrets: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +138,15 @@ class Scores(Evidence):
     target: what is scored: "record" (a whole text) or "span" (a value in a text).
     values: shape (s,), any unit: higher = more likely trained on.
     windowed: number of candidates longer than the context, which were read in windows.
+    named: whether this score was named beforehand as the one to quote of its target. Its low end
+        (TPR at a low false positive rate) has tests of its own.
     """
 
     score: str
     target: str
     values: np.ndarray
     windowed: int = 0
+    named: bool = False
     access: Access = Access.SCORE
     kind: str | None = None
 
@@ -157,7 +168,54 @@ class Successes(Evidence):
     kind: str | None = None
 
 
-_CLASSES = {cls.__name__: cls for cls in (Hits, Mentions, Likelihoods, Ranks, Scores, Successes)}
+@dataclass(frozen=True, slots=True)
+class Divergences(Evidence):
+    """How far each query's answer differs between a service and its neighbours, computed from laws.
+
+    units: unit in which each of m neighbours differs, as numbered in the ledger. relations: how.
+    order: order α of the divergences.
+    forth, back: shape (m, q), nats: least D_α(h‖h') and least D_α(h'‖h) of the answer's law h in
+        the session and h' in the neighbour's, for the session's first q queries; NaN where a
+        neighbour stopped before.
+    """
+
+    units: tuple[int, ...]
+    relations: tuple[str, ...]
+    order: float
+    forth: np.ndarray
+    back: np.ndarray
+    access: Access = Access.GENERATE
+    kind: str | None = None
+    on_secrets = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogRatios(Evidence):
+    """Log ratios of single tokens that a service and its neighbours draw.
+
+    units, relations: as in Divergences.
+    forth: shape (m, q), nats: log h/h' of tokens drawn by each neighbour; −inf = impossible in the
+        session; NaN = not answered.
+    forth_queries: shape (m, q), int: number of the session's query that each belongs to.
+    back, back_queries: shape (m, q): log h'/h of tokens drawn in the session, and their queries.
+    """
+
+    units: tuple[int, ...]
+    relations: tuple[str, ...]
+    forth: np.ndarray
+    forth_queries: np.ndarray
+    back: np.ndarray
+    back_queries: np.ndarray
+    access: Access = Access.GENERATE
+    kind: str | None = None
+    on_secrets = False
+
+
+_INTEGERS = ("found", "forth_queries", "back_queries")
+_CLASSES = {
+    cls.__name__: cls
+    for cls in (Hits, Mentions, Likelihoods, Ranks, Scores, Successes, Divergences, LogRatios)
+}
 
 
 def to_json(evidence: Evidence) -> dict[str, Any]:
@@ -175,9 +233,9 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
     fields["access"] = Access(fields["access"])
     for field in dataclasses.fields(cls):
         if field.type == "np.ndarray":
-            array = np.array([np.nan if x is None else float(x) for x in fields[field.name]])
-            fields[field.name] = array.astype(int) if field.name == "found" else array
-        elif field.name in ("repeats", "named"):
+            array = np.array(_numbers(fields[field.name]), dtype=float)
+            fields[field.name] = array.astype(int) if field.name in _INTEGERS else array
+        elif field.name in ("repeats", "named", "units", "relations"):
             fields[field.name] = _tuples(fields[field.name])
     made: Evidence = cls(**fields)
     return made
@@ -185,13 +243,15 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
 
 def about(evidence: Evidence, secrets: Sequence[int]) -> Evidence:
     """Restricts evidence to the secrets at these indices, in this order."""
+    if not evidence.on_secrets:
+        return evidence
     place = {old: new for new, old in enumerate(secrets)}
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(evidence):  # type: ignore[arg-type]
         value = getattr(evidence, field.name)
         if field.name == "found":
             changed["found"] = np.array([place.get(int(i), -1) for i in value], dtype=int)
-        elif field.name == "named":
+        elif field.name == "named" and isinstance(value, tuple):  # of Mentions
             changed["named"] = tuple(tuple(place[i] for i in row if i in place) for row in value)
         elif field.type == "np.ndarray" and field.name != "others":
             changed[field.name] = value[list(secrets)]
@@ -207,6 +267,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return None if value != value else str(value) if abs(value) == float("inf") else value
     return int(value) if isinstance(value, Access) else value
+
+
+def _numbers(value: Any) -> Any:
+    """Reads nested lists of numbers, null as NaN."""
+    if isinstance(value, list):
+        return [_numbers(inner) for inner in value]
+    return math.nan if value is None else float(value)
 
 
 def _tuples(value: Any) -> Any:

@@ -57,7 +57,8 @@ class Guarantee:
         return self.epsilon is None or math.isinf(self.epsilon)
 
     @property
-    def _constant(self) -> bool:
+    def constant(self) -> bool:
+        """True if the claim is a constant answer: ε = 0 and δ = 0 for whole users or records."""
         zero = self.epsilon == 0 and not self.delta and self.basis == "worst case"
         whole = self.unit in (Unit.USER, Unit.RECORD)
         return zero and whole and self.relation == Relation.ADD_OR_REMOVE
@@ -68,7 +69,7 @@ class Guarantee:
         ε = 0 and δ = 0 under add_or_remove mean a constant answer, which satisfies every unit and
         relation.
         """
-        if self._constant:
+        if self.constant:
             return None
         if self.alpha is not None:
             return f"the claim is a Rényi divergence of order {self.alpha:g}, the bound an (ε, δ)"
@@ -107,6 +108,15 @@ def _contains(claimed: str, bounded: str, relation: str) -> bool:
     if relation != Relation.REPLACE or not {claimed, bounded} <= set(_NESTED):
         return False
     return _NESTED.index(bounded) < _NESTED.index(claimed)
+
+
+def default_delta(units: int) -> float:
+    """Computes δ of a claim that names none: min(1/(10·N), 1e-5) for N units.
+
+    δ near 1/N permits publishing one unit outright, and the term 2mδ of the one-run test keeps
+    every claim standing where δ is near 1/m for m coins.
+    """
+    return min(1.0 / (10.0 * units), 1e-5)
 
 
 def no_guarantee(reason: str, release: str = "model") -> Guarantee:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -34,7 +35,7 @@ class ModelFolder:
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """Wraps a Hugging Face tokenizer as a MarkingTokenizer."""
+    """Wraps a Hugging Face tokenizer as a MarkingTokenizer and a ListingTokenizer."""
 
     inner: PreTrainedTokenizerBase
     start: int
@@ -54,3 +55,7 @@ class TextTokenizer:
 
     def decode(self, tokens: Tokens) -> str:
         return str(self.inner.decode(list(tokens), clean_up_tokenization_spaces=False))
+
+    def vocabulary(self) -> Collection[str]:
+        """Lists every word that can be a token, as the vocabulary writes it."""
+        return self.inner.get_vocab().keys()

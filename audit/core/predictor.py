@@ -5,11 +5,11 @@ Any class with these members is a Predictor: a model, a served endpoint, or a fa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -55,6 +55,14 @@ class MarkingTokenizer(Tokenizer, Protocol):
         """Gives the number of characters up to the end of each token of `encode(text)`."""
 
 
+@runtime_checkable
+class ListingTokenizer(Tokenizer, Protocol):
+    """A tokenizer that also lists its vocabulary."""
+
+    def vocabulary(self) -> Collection[str]:
+        """Lists every word that can be a token, with any marks of the vocabulary (Ġ, ##, ▁)."""
+
+
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encodes a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
@@ -78,7 +86,7 @@ def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
     if whole[: len(head)] != head or tokenizer.decode(tail) != value:
         raise UsageError(
             f"the tokenizer cannot express {value!r} after {prefix!r}; "
-            "use one that keeps digits apart, or another planting prefix"
+            "use one that keeps digits apart, or words that end in a sign such as # (--template)"
         )
     return tail
 

@@ -101,7 +101,14 @@ class Release(ABC):
 
     @abstractmethod
     def neighbour(self, unit: int) -> Release | None:
-        """Gives the same release without that unit, for the auditor only; None if impossible."""
+        """Gives the same release without that unit, for the auditor only; None if impossible.
+
+        Units are numbered from 0, as in the ledger. Raises IndexError for a unit that is not there.
+        """
+
+    def replaced(self, unit: int) -> Release | None:
+        """Gives the same release with that unit replaced by another one, as `neighbour` does."""
+        return None
 
 
 @dataclass(frozen=True)

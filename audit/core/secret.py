@@ -8,16 +8,17 @@ values the user's secrets take. Attacks see the candidates; only statistics see 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
+from audit.core.wording import WORDED
 
-KINDS = ("code", "id", "name", "record")
+KINDS = (*WORDED, "record")
 DIGITS = "0123456789"
-NAME_PREFIX = "My name is "
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class Planting:
 
     users: number of private users with coins, at least 2; the rest are always trained on.
     kinds: kinds of secrets to plant.
-    *_digits: length of drawn values. *_prefix: text before the value.
+    *_digits: length of drawn values.
+    *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
     *_copies: copies of each secret in the owner's records; id_copies are taken in turn by the
         planted users, 0 for no id.
     """
@@ -101,11 +103,15 @@ class Planting:
     kinds: tuple[str, ...] = KINDS
     code_digits: int = 5
     code_copies: int = 4
-    code_prefix: str = "My code is #"
+    code_prefix: str | None = None
+    code_suffix: str = "."
     id_digits: int = 6
     id_copies: tuple[int, ...] = (1, 0, 4, 0, 16, 0)
-    id_prefix: str = "My ID is #"
+    id_prefix: str | None = None
+    id_suffix: str = "."
     name_copies: int = 4
+    name_prefix: str | None = None
+    name_suffix: str = "."
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.kinds) - set(KINDS))
@@ -118,6 +124,16 @@ class Planting:
         copies = (self.code_copies, self.name_copies, max(self.id_copies, default=0))
         if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The settings as a plan shows them, less what older plans lack and this one does not use.
+
+        So a plan that is older than a setting keeps its hash.
+        """
+        unused = {f"{kind}_suffix" for kind in WORDED if getattr(self, f"{kind}_suffix") == "."}
+        unused |= set() if "name" in self.kinds else {"name_prefix", "name_suffix"}
+        return {key: value for key, value in asdict(self).items() if key not in unused}
 
 
 @dataclass(frozen=True)

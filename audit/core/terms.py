@@ -31,16 +31,22 @@ class Relation(StrEnum):
     EMPTIED = "emptied"
 
 
-class Verdict(StrEnum):
-    """What a finding says about the claim."""
+class Leaked(StrEnum):
+    """What leaked: the first answer of a finding, whatever was promised."""
 
     __repr__ = str.__repr__
-    REFUTED = "refuted"
-    CONSISTENT = "consistent"
-    SILENT = "silent"
+    LEAK = "leak"
+    NONE_FOUND = "no leak found"
     INCONCLUSIVE = "inconclusive"
-    NOT_COMPARABLE = "not comparable"
     NOT_MEASURED = "not measured"
 
 
-LEAKS = (Verdict.REFUTED, Verdict.CONSISTENT, Verdict.NOT_COMPARABLE)  # something leaked
+class OnClaim(StrEnum):
+    """What a finding says about the claim: its second answer."""
+
+    __repr__ = str.__repr__
+    REFUTED = "refuted"
+    NOT_REFUTED = "not refuted"
+    NOT_TESTABLE = "not testable"
+    NOTHING_CLAIMED = "nothing claimed"
+    UNKNOWN = "unknown"

@@ -2,66 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from audit.core.terms import Relation
-from audit.findings.finding import Case
+from audit.findings.finding import LEVEL, Case
 from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, one_run
+
+FEW = 200  # coins; below, one test alone, and a minority is sought by other tests
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """A rule of guessing, fixed beforehand: the owners with the highest scores are "in".
+
+    each: how many are guessed on each side. both: whether as many of the lowest are guessed "out",
+    so that coins which fell unevenly are not mistaken for a leak; else a minority that leaks
+    completely is sought among the highest alone.
+    """
+
+    each: int
+    both: bool
+
+    @property
+    def count(self) -> int:
+        """The number r of guesses."""
+        return 2 * self.each if self.both else self.each
+
+
+def rules(coins: int) -> list[Guesses]:
+    """Lists the tests of the one-run bound, which share its error equally: a function of m alone.
+
+    Thirds find a leak of everybody, twelfths one of a part, the highest alone one of a few.
+    """
+    thirds = Guesses(max(1, coins // 3), both=True)
+    if coins < FEW:
+        return [thirds]
+    twelfth, few = coins // 12, coins // 48
+    return [thirds, Guesses(twelfth, both=True), Guesses(twelfth, False), Guesses(few, False)]
 
 
 def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
     """Computes the one-run bound (add-or-remove) from one score per owner; None for fewer than two.
 
-    The r guesses are fixed beforehand: "in" for the third of the owners with the highest scores,
-    "out" for the third with the lowest, ties broken at random. There are equally many of both, so
-    that coins which fell unevenly are not mistaken for a leak.
+    Ties are broken at random, by lots that know no coin.
     """
-    owners = list(scores)
-    m, third = len(owners), guesses(len(owners)) // 2
+    m = len(scores)
     if m < 2:
         return None
-    lot = case.stream("lots").permutation(m)
-    ranked = sorted(range(m), key=lambda j: (-scores[owners[j]], lot[j]))
-    right = sum(case.coins.present[owners[j]] for j in ranked[:third])
-    right += sum(not case.coins.present[owners[j]] for j in ranked[m - third :])
-    return _one_run(m, 2 * third, right, case, Relation.ADD_OR_REMOVE)
+    present = ranked(scores, case)
+    guesses = [(rule.count, right(rule, present)) for rule in rules(m)]
+    return _one_run(m, guesses, case, Relation.ADD_OR_REMOVE)
 
 
-def guesses(coins: int) -> int:
-    """Computes how many guesses are made: two thirds of the coins, an even number."""
-    return 2 * max(1, coins // 3)
+def ranked(scores: Mapping[str, float], case: Case) -> np.ndarray:
+    """Orders the owners by falling score: (m,), bool, whether each was trained on."""
+    owners = list(scores)
+    lot = case.stream("lots").permutation(len(owners))
+    order = sorted(range(len(owners)), key=lambda j: (-scores[owners[j]], lot[j]))
+    return np.array([case.coins.present[owners[j]] for j in order], dtype=bool)
 
 
-def largest(coins: int, delta: float, named: int | None = None) -> float | None:
-    """Computes the largest ε (nats) that `presence` can return: with every guess right, or, if at
-    most `named` owners can stand out, with only so many "in" guesses right."""
+def right(rule: Guesses, present: np.ndarray) -> int:
+    """Counts right guesses. present: (m,), bool, by falling score."""
+    inside = int(present[: rule.each].sum())
+    return inside + int((~present[-rule.each :]).sum()) if rule.both else inside
+
+
+def largest(
+    coins: int, delta: float, named: int | None = None, claim_tests: int = 1
+) -> float | None:
+    """Computes the largest claim of ε (nats) that `presence` could refute.
+
+    With every guess right; if at most `named` owners can stand out, with only so many "in" guesses
+    right. claim_tests: how many tests of the claim the level is shared out over.
+    """
     if coins < 2:
         return None
-    r = guesses(coins)
-    right = r if named is None else r - max(0, r // 2 - named)
-    return one_run.epsilon_lower(coins, r, right, delta)
+    best = [
+        (rule.count, rule.count - (0 if named is None else max(0, rule.each - named)))
+        for rule in rules(coins)
+    ]
+    return _epsilon(coins, best, delta, LEVEL / claim_tests)
+
+
+@lru_cache(maxsize=4096)
+def refutable(epsilon: float, delta: float, claim_tests: int) -> bool:
+    """Tells whether any number of coins could refute a claim of ε (nats) at this δ.
+
+    The term 2mδ of the one-run test grows with the coins, so more of them do not always help. Over
+    numbers of coins a tenth apart, up to 131,072, and for a claim a tenth smaller.
+    """
+    coins = {round(2 * 1.1**k) for k in range(117)} | {FEW - 1}
+    tests = ((m, rule.count, len(rules(m))) for m in sorted(coins) for rule in rules(m))
+    level = LEVEL / claim_tests
+    return any(one_run.p_value(epsilon / 1.1, m, r, r, delta) < level / n for m, r, n in tests)
 
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
     """Computes the one-run bound (replace) from the second coin: which of two values is planted."""
-    return _one_run(owners, owners, right, case, Relation.REPLACE) if owners else None
+    return _one_run(owners, [(owners, right)], case, Relation.REPLACE) if owners else None
 
 
-def _one_run(m: int, r: int, v: int, case: Case, relation: str) -> EpsilonLower:
+def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: str) -> EpsilonLower:
     return EpsilonLower(
-        value=one_run.epsilon_lower(m, r, v, case.delta),
+        value=_epsilon(m, guesses, case.delta, LEVEL),
         method="one_run",
         hypothesis="none",
         unit=case.unit,
         relation=relation,
         delta=case.delta,
         m=m,
-        r=r,
-        v=v,
+        guesses=list(guesses),
     )
+
+
+def _epsilon(m: int, guesses: Sequence[tuple[int, int]], delta: float, error: float) -> float:
+    """Computes the largest of the bounds, each at its share of the error: sup{ε : p < error}."""
+    return _largest_bound(m, tuple(guesses), delta, error)
+
+
+@lru_cache(maxsize=4096)  # all measures of a release share their coins, and many their counts
+def _largest_bound(
+    m: int, guesses: tuple[tuple[int, int], ...], delta: float, error: float
+) -> float:
+    confidence = 1.0 - error / len(guesses)
+    return max(one_run.epsilon_lower(m, r, v, delta, confidence) for r, v in guesses)
 
 
 def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
@@ -81,30 +151,48 @@ def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | No
     )
 
 
+def largest_by_rank(space: float, n: int, delta: float, claim_tests: int = 1) -> float | None:
+    """Computes the largest claim of ε (nats) that n ranks of 1 would refute; None without any."""
+    if not n:
+        return None
+    return exposure.epsilon_from_ranks(space, np.ones(n), delta, 1.0 - LEVEL / claim_tests)
+
+
 def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
     """Computes the p-value of the claim (ε, δ), in the unit and relation of the bound."""
     if bound.method == "one_run":
-        assert bound.m is not None and bound.r is not None and bound.v is not None
-        return one_run.p_value(epsilon, bound.m, bound.r, bound.v, delta)
+        m, guesses = _coins(bound)
+        least = min(one_run.p_value(epsilon, m, r, v, delta) for r, v in guesses)
+        return min(1.0, len(guesses) * least)
     space, rank, times = _rank(bound)
     return min(1.0, times * exposure.rank_p_value(epsilon, space, rank, delta))
 
 
-def least_claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
-    """Computes the claim's p-value had every guess been right, or every rank 1; 0 if unknown."""
-    if bound.r is None and bound.rank is None:
-        return 0.0
-    best = {"v": bound.r} if bound.method == "one_run" else {"rank": 1.0}
-    return claim_p_value(bound.model_copy(update=best), epsilon, delta)
+def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
+    """Computes the largest ε (nats) refuted at this level had every guess been right, or every rank
+    been 1; inf where the evidence is not stored."""
+    if bound.guesses is not None:
+        m, guesses = _coins(bound)
+        return _epsilon(m, [(r, r) for r, _ in guesses], delta, level)
+    if bound.rank is None:
+        return float("inf")
+    space, _, times = _rank(bound)
+    return exposure.epsilon_from_rank(space, 1.0, delta, 1.0 - level / times)
 
 
 def at_delta(bound: EpsilonLower, delta: float) -> float:
     """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
+    error = 1.0 - bound.confidence
     if bound.method == "one_run":
-        assert bound.m is not None and bound.r is not None and bound.v is not None
-        return one_run.epsilon_lower(bound.m, bound.r, bound.v, delta, bound.confidence)
+        m, guesses = _coins(bound)
+        return _epsilon(m, guesses, delta, error)
     space, rank, times = _rank(bound)
-    return exposure.epsilon_from_rank(space, rank, delta, 1 - (1 - bound.confidence) / times)
+    return exposure.epsilon_from_rank(space, rank, delta, 1.0 - error / times)
+
+
+def _coins(bound: EpsilonLower) -> tuple[int, list[tuple[int, int]]]:
+    assert bound.m is not None and bound.guesses is not None
+    return bound.m, bound.guesses
 
 
 def _rank(bound: EpsilonLower) -> tuple[float, float, int]:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret
-from audit.core.terms import Unit
-from audit.results.schema import Control, EpsilonLower, Exposures, Power
+from audit.core.terms import Leaked, OnClaim, Unit
+from audit.results.schema import (
+    ChargeTest,
+    ClaimTest,
+    Control,
+    EpsilonLower,
+    Exposures,
+    FindingResult,
+    Power,
+)
 from audit.statistics.interval import Interval
 
 LEVEL = 0.05  # family-wise, over the tests of one release
@@ -21,7 +31,7 @@ LEVEL = 0.05  # family-wise, over the tests of one release
 
 @dataclass(frozen=True)
 class Finding:
-    """One measurement; the verdict comes later.
+    """One measurement; what leaked, and what this says about the claim, come later.
 
     observation: what was measured, as a sentence. p_value: of "the release does not depend on what
     was planted"; None: not tested, for the reason in `untested`. least_p: the smallest p-value
@@ -45,15 +55,38 @@ class Finding:
     power: Power
     k: int | None = None
     least_p: float = 0.0
-    sides: int = 1
-    untested: str = "Too little was measured for any test."
+    sides: Literal[1, 2] = 1
+    untested: str = ""
     blind: Control | None = None
     epsilon_lower: EpsilonLower | None = None
+    claim_test: ClaimTest | None = None
+    charge_test: ChargeTest | None = None
     stronger_than_release: bool = False
     roc: tuple[tuple[float, float], ...] | None = None
     exposures: Exposures | None = None
     untrained: str = ""
     outcomes: str | None = None
+    fair_coins: bool = True
+
+    def unjudged(self) -> FindingResult:
+        """The finding as results.json shows it, before any answer."""
+        same = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OWN}
+        seen = self.interval
+        return FindingResult(
+            **same,
+            value=seen.value,
+            ci=seen.ci,
+            confidence=seen.confidence,
+            method=seen.method,
+            n=seen.n,
+            sentence=self.observation if seen.n or seen.value is None else "",
+            leaked=Leaked.INCONCLUSIVE,
+            claim=OnClaim.NOT_TESTABLE,
+            claim_sentence="",
+        )
+
+
+_OWN = ("interval", "observation")  # fields that results.json has in other words
 
 
 @dataclass(frozen=True)
@@ -62,9 +95,10 @@ class Case:
 
     delta: δ of the empirical ε. access: what the release gives; evidence that needs more access is
     stronger than the release, and so are samples drawn after such evidence (tainted). tests: how
-    many tests the release's verdicts are adjusted for. unit: what one coin decides: Unit.USER, or
-    Unit.ONE_RECORD if each owner holds one record only. lost: by kind, which of its planted secrets
-    never reached the training; kinds that reached it whole are absent.
+    many tests the release's leaks are adjusted for; claim_tests: how many its refutation is. unit:
+    what one coin decides: Unit.USER, or Unit.ONE_RECORD if each owner holds one record only. lost:
+    by kind, which of its planted secrets never reached the training; kinds that reached it whole
+    are absent. guarantee: what the release claims, to test it on the curve of its mechanism.
     """
 
     attack: str
@@ -75,8 +109,10 @@ class Case:
     access: Access
     tainted: bool = False
     tests: int = 1
+    claim_tests: int = 1
     unit: str = Unit.USER
     lost: Mapping[str, str] = field(default_factory=dict)
+    guarantee: Guarantee | None = None
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from audit.core.terms import Verdict
+from audit.core.terms import Leaked, OnClaim
 from audit.findings.verdict import leaks
-from audit.results.schema import FindingResult, ReleaseResult
-from audit.results.words import percent
+from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
+from audit.results.words import at_least, at_most, percent
 from audit.statistics.interval import one_sided_upper
 
 
@@ -19,7 +19,8 @@ def headline(releases: Sequence[ReleaseResult]) -> str:
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    measured = [f for f in release.findings if f.value is not None and not f.stronger_than_release]
+    own = [f for f in release.findings if not f.stronger_than_release]
+    measured = [f for f in own if f.value is not None or leaks(f)]
     parts = []
     for attack in dict.fromkeys(f.attack for f in release.findings):
         of_attack = [f for f in measured if f.attack == attack]
@@ -31,25 +32,51 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
             why = "asks more than the release gives" if beyond else "was not measured"
             parts.append(f"{_spaced(attack)} {why}")
     text = f"{release.defense}: " + "; ".join(parts)
-    promised = _promise(release)
     utility = release.utility.get("perplexity")
     cost = f" Perplexity {_number(utility.value)}{_between(releases)}." if utility else ""
-    return f"{text}. {promised}{cost}"
+    return f"{text}. {_promise(release)}{_claim_words(release)}{cost}"
 
 
 def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
-    verdicts = [f.verdict for f in findings]
-    if Verdict.REFUTED in verdicts:
-        return f"{attack} refutes the claimed guarantee"
     first = _quoted(findings)
     name, amount = _spaced(first.metric), _amount(first)
-    if any(leaks(f) for f in findings):
+    if leaks(first):
         return f"{attack} finds a leak ({name} {amount}{beside})"
-    if Verdict.SILENT in verdicts:
+    words = [f.leaked for f in findings if f.value is not None and f.p_value is not None]
+    silent = words.count(Leaked.NONE_FOUND)
+    if silent:
         upper = None if first.k is None else one_sided_upper(first.k, first.n)
         most = "" if upper is None else f", at most {percent(upper)}"
-        return f"{attack} finds no leak ({name} {amount}{most}{beside})"
+        part = "" if silent == len(words) else f" in {silent} of {len(words)} measures"
+        rest = "" if silent == len(words) else "; the others are inconclusive"
+        return f"{attack} finds no leak{part} ({name} {amount}{most}{beside}){rest}"
     return f"{attack} is inconclusive ({name} {amount}{beside})"
+
+
+def _claim_words(release: ReleaseResult) -> str:
+    """Words what the run says about the claim: refuted and by what, not refuted, or not tested."""
+    if release.claim == OnClaim.REFUTED:
+        by = [f for f in release.findings if f.claim == OnClaim.REFUTED]
+        names = dict.fromkeys(f"{_spaced(f.attack)} ({_spaced(f.metric)})" for f in by)
+        shown = ", ".join(list(names)[:3]) + (
+            f" and {len(names) - 3} more" if len(names) > 3 else ""
+        )
+        return f" The claim is refuted by {shown}."
+    if release.claim == OnClaim.NOT_REFUTED:
+        most = max((b.value for b in _comparable(release)), default=None)
+        shown = "" if not most else f": at least {at_least(most)} was shown"
+        return f" The claim is not refuted{shown}, which is no proof of it."
+    if release.claim == OnClaim.NOT_TESTABLE:
+        closest = sorted(release.findings, key=lambda f: not (f.epsilon_lower or f.claim_test))
+        reasons = (f.claim_sentence.partition(": ")[2] for f in closest)
+        why = next(filter(None, reasons), "no bound on ε")
+        return f" The claim was not tested: {why.rstrip('.')}."
+    return ""
+
+
+def _comparable(release: ReleaseResult) -> list[EpsilonLower]:
+    tested = [f for f in release.findings if f.claim == OnClaim.NOT_REFUTED]
+    return [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
 
 
 def _spaced(name: str) -> str:
@@ -57,16 +84,19 @@ def _spaced(name: str) -> str:
 
 
 def _quoted(findings: Sequence[FindingResult]) -> FindingResult:
-    """Picks the finding that stands for an attack: the first that leaks, else the first."""
-    return next((f for f in findings if leaks(f)), findings[0])
+    """Picks the finding that stands for an attack: a leak, else no leak found, else the first."""
+    silent = next((f for f in findings if f.leaked == Leaked.NONE_FOUND), findings[0])
+    return next((f for f in findings if leaks(f)), silent)
 
 
 def _amount(finding: FindingResult) -> str:
     if finding.k is not None:
         return f"{finding.k} of {finding.n}"
+    if finding.value is None:
+        return "known within bounds only"
     if finding.unit in ("bits", "AUC"):
-        return f"{finding.value or 0.0:.3g}" + (" bits" if finding.unit == "bits" else "")
-    return percent(finding.value or 0.0)
+        return f"{finding.value:.3g}" + (" bits" if finding.unit == "bits" else "")
+    return percent(finding.value)
 
 
 def _beside(
@@ -89,10 +119,11 @@ def _promise(release: ReleaseResult) -> str:
     if math.isinf(g.epsilon):
         return "Nothing was promised."
     order = f", Rényi order {g.alpha:g}" if g.alpha is not None else ""
-    order += f", δ = {g.delta:.2g}" if g.delta else ""
+    order += f", δ = {at_most(g.delta, 2)}" if g.delta else ""
     spent = max((e for s in release.sessions for e in s.epsilon_spent), default=None)
-    used = "" if spent is None else f"; spent at most {spent:.3g}"
-    return f"Promised: ε = {g.epsilon:g} nats per {g.unit} ({g.relation}){order}, {g.basis}{used}."
+    used = "" if spent is None else f"; spent at most {at_most(spent)}"
+    promised = f"Promised: ε = {at_most(g.epsilon)} nats per {g.unit} ({g.relation})"
+    return f"{promised}{order}, {g.basis}{used}."
 
 
 def _between(releases: Sequence[ReleaseResult]) -> str:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Hits
-from audit.findings import bounds
+from audit.findings import bounds, mechanism
 from audit.findings.finding import LEVEL, Case, Finding, control, value
-from audit.results.schema import EpsilonLower, Power
+from audit.results.schema import Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
@@ -23,7 +23,7 @@ def findings(hits: Hits, case: Case) -> list[Finding]:
 
 
 def _rate(hits: Hits, case: Case) -> Finding:
-    n = len(hits.found)
+    n, often = len(hits.found), _often(hits, case)
     named = _named(hits, case)
     k, k_twins = (
         sum(v in those for v in named) for those in (case.planted_values, case.twin_values)
@@ -48,7 +48,8 @@ def _rate(hits: Hits, case: Case) -> Finding:
         p_value=p,
         least_p=least,
         test=f"{case.attack} {'hits' if hits.sampled else 'search'}",
-        epsilon_lower=_one_run(hits, case) if n else None,
+        epsilon_lower=bounds.presence(often, case) if n else None,
+        claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
         stronger_than_release=case.stronger(hits.access),
     )
@@ -69,6 +70,7 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
         chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
         control=control(clopper_pearson(k_twins, twins), k_twins),
         epsilon_lower=None,
+        claim_test=None,
         power=Power(
             smallest_rate=power.smallest_rate(planted) if n else None,
             largest_epsilon=None,
@@ -92,13 +94,13 @@ def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:
     return [value(case.secrets[int(i)]) for i in hits.found if i >= 0]
 
 
-def _one_run(hits: Hits, case: Case) -> EpsilonLower | None:
-    """Computes the one-run bound from how often each owner's two values were tried."""
+def _often(hits: Hits, case: Case) -> dict[str, float]:
+    """Counts how often each owner's two values were tried."""
     often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
     for i in hits.found:
         if i >= 0:
             often[case.secrets[int(i)].owner] += 1
-    return bounds.presence(often, case)
+    return often
 
 
 def rate_power(n: int, case: Case) -> Power:
@@ -109,7 +111,7 @@ def rate_power(n: int, case: Case) -> Power:
     return Power(
         smallest_rate=power.smallest_rate(n),
         detectable_rate=_detectable(n, case),
-        largest_epsilon=bounds.largest(owners, case.delta, named=n),
+        largest_epsilon=bounds.largest(owners, case.delta, n, case.claim_tests),
         n=n,
     )
 

@@ -48,6 +48,7 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
                 control=beside,
                 p_value=p_value,
                 least_p=least,
+                sides=2,
                 test=f"{case.attack} likelihoods",
                 power=Power(smallest_rate=None, largest_epsilon=None, n=int(planted.sum())),
                 stronger_than_release=case.stronger(likelihoods.access),
@@ -56,12 +57,16 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
     return made
 
 
-def compared(scores: np.ndarray, case: Case, two_sided: bool = False) -> tuple[float | None, float]:
-    """Computes the rank test of planted secrets against twins: its p-value, None where a side is
-    empty, and the smallest p-value possible with this many, had the coins fallen evenly."""
+def compared(scores: np.ndarray, case: Case) -> tuple[float | None, float]:
+    """Computes the two-sided rank test of planted secrets against twins.
+
+    Returns its p-value, None where a side is empty, and the smallest p-value possible with this
+    many, had the coins fallen evenly. Secrets that score lower than their twins, as behind a block
+    list, depend on the data as well.
+    """
     planted, twins = case.sides(scores)
     n = len(planted) + len(twins)
-    least = rank_test.smallest(n // 2, n - n // 2, two_sided=two_sided)
+    least = rank_test.smallest(n // 2, n - n // 2, two_sided=True)
     if not len(planted) or not len(twins):
         return None, least
-    return rank_test.p_value(planted, twins, case.stream("rank test"), two_sided=two_sided), least
+    return rank_test.p_value(planted, twins, case.stream("rank test"), two_sided=True), least

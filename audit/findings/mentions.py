@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from audit.core.evidence import Mentions
-from audit.findings import bounds
+from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control, value
 from audit.results.schema import Power
 from audit.statistics import coin_test, power
@@ -28,6 +28,7 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         for owner in {case.secrets[i].owner for i in indices}:
             often[owner] += 1
     coins = [case.coins.present[owner] for owner in often]
+    counts = {owner: float(count) for owner, count in often.items()}
     return Finding(
         attack=case.attack,
         metric="r_name",
@@ -40,12 +41,16 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         chance=None,
         control=control(clopper_pearson(k_twins, n), k_twins),
         p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
-        least_p=0.5 ** min(n, len(often)),  # each generation may name another
+        least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
+        sides=2,
         test=f"{case.attack} mentions",
-        epsilon_lower=bounds.presence({o: float(c) for o, c in often.items()}, case) if n else None,
+        epsilon_lower=bounds.presence(counts, case) if n else None,
+        claim_test=mechanism.presence(counts, case) if n else None,
         power=Power(
             smallest_rate=power.smallest_rate(n) if n else None,
-            largest_epsilon=bounds.largest(len(often), case.delta, named=n) if n else None,
+            largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
+            if n
+            else None,
             n=n,
         ),
         stronger_than_release=case.stronger(mentions.access),

@@ -1,4 +1,7 @@
-"""Findings from ranks: exposure (Carlini et al. 2019, arXiv 1802.08232), one for each tier."""
+"""Findings from ranks: exposure (Carlini et al. 2019, arXiv 1802.08232), two for each tier.
+
+The median shows what leaks of most secrets, the largest what leaks of a single one.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,17 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Ranks
-from audit.findings import bounds
+from audit.findings import bounds, uniform_ranks
 from audit.findings.finding import Case, Finding, control
+from audit.findings.largest_exposure import largest
 from audit.results.schema import Exposures, Power
-from audit.statistics import null_exposure
-from audit.statistics.exposure import (
-    epsilon_from_ranks,
-    exposure_bits,
-    null_exposure_bits,
-    rank_p_value,
-)
+from audit.statistics.exposure import exposure_bits, null_exposure_bits
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.order_statistics import median_interval
 
 
 def findings(ranks: Ranks, case: Case) -> list[Finding]:
-    """Makes one finding for each number of copies (a tier), and for each space if they differ."""
+    """Makes two findings for each number of copies (a tier), and for each space if they differ."""
     copies = np.array([s.copies for s in case.secrets])
     spaces = [0 if s.space is None else s.space.size for s in case.secrets]
     made = []
@@ -32,11 +30,11 @@ def findings(ranks: Ranks, case: Case) -> list[Finding]:
         many = len({r for c, r in zip(copies, spaces, strict=True) if c == tier[0]}) > 1
         name = f"exposure_{tier[0]}_{'copy' if tier[0] == 1 else 'copies'}"
         name += f"_of_{tier[1]}" if many else ""
-        made.append(_tier(ranks, case, name, np.array(same, dtype=bool), tier[1]))
+        made += _tier(ranks, case, name, np.array(same, dtype=bool), tier[1])
     return made
 
 
-def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> Finding:
+def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> list[Finding]:
     read = tier & ~np.isnan(ranks.worst)
     planted, twins = case.planted & read, case.twins & read
     bits = _bits(ranks, size)
@@ -45,8 +43,8 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
     space = float(ranks.spaces[planted].min(initial=max(size, 1)))
     worst = np.minimum(ranks.worst[planted], space)
     n = len(worst)
-    p_value, least = _p_value(ranks, planted, space, size)
-    return Finding(
+    p_value, least = uniform_ranks.p_value(ranks, planted, size)
+    median = Finding(
         attack=case.attack,
         metric=name,
         access=ranks.access.word,
@@ -57,14 +55,15 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
         control=control(beside),
         p_value=p_value,
         least_p=least,
+        sides=2,
         untested="The ranks are known within bounds only: a smaller leak would not have been seen."
         if (ranks.exact[planted] == 0).any()
-        else Finding.untested,
+        else "",
         test=f"{case.attack} {name}",
         epsilon_lower=bounds.from_ranks(space, worst, case),
         power=Power(
             smallest_rate=None,
-            largest_epsilon=epsilon_from_ranks(space, np.ones(n), case.delta) if n else None,
+            largest_epsilon=bounds.largest_by_rank(space, n, case.delta, case.claim_tests),
             n=n,
         ),
         stronger_than_release=case.stronger(ranks.access),
@@ -77,26 +76,7 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> F
         if interval.n
         else None,
     )
-
-
-def _p_value(
-    ranks: Ranks, planted: np.ndarray, space: float, size: int
-) -> tuple[float | None, float]:
-    """Computes (p-value, smallest possible p-value) of "ranks are uniform".
-
-    Independent ranks are combined. Ranks among shared sampled references depend on each other and
-    are tested by their median, valid under any dependence. The smallest p-value is 1 where some
-    ranks are known within bounds only, which can hide a leak.
-    """
-    whole, n = np.sort(ranks.whole[planted]), int(planted.sum())
-    if not n:
-        return None, 1.0
-    if np.isnan(ranks.exact[planted]).any():
-        times, median = (1 if n == 1 else 2), float(min(whole[(n - 1) // 2], space))
-        return min(1.0, times * rank_p_value(0.0, space, median)), times / space
-    bounded = (ranks.exact[planted] == 0).any()
-    least = 1.0 if bounded else null_exposure.smallest(size, n)
-    return null_exposure.p_value(size, whole), least
+    return [median, largest(ranks, case, median, planted, twins, size)]
 
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import lru_cache
 
@@ -10,20 +9,18 @@ import numpy as np
 
 from audit.core.evidence import Scores
 from audit.core.randomness import stream
-from audit.findings import bounds
+from audit.findings import bounds, low_end, mechanism
 from audit.findings.finding import LEVEL, Case, Finding, control
 from audit.findings.likelihoods import compared
 from audit.results.schema import Control, Power
 from audit.statistics import binomial, blind, power, roc
 from audit.statistics.interval import Interval, clopper_pearson
 
-LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
-
 
 def findings(scores: Scores, case: Case) -> list[Finding]:
     """Computes AUC and TPR at low FPR; for the loss also the Selective-DP paper's protocols."""
     area = _auc(scores, case)
-    made = [area, *_low_end(scores, case, area)]
+    made = [area, *low_end.findings(scores, case, _alone(area))]
     if scores.score == "loss":
         made += _protocols(scores, case, area)
         if scores.target == "span":
@@ -36,7 +33,7 @@ def _auc(scores: Scores, case: Case) -> Finding:
     interval = roc.auc(members, controls)
     owners = case.by_owner(scores.values)
     name = f"{scores.target}_{scores.score}"
-    p_value, least = compared(scores.values, case, two_sided=True)
+    p_value, least = compared(scores.values, case)
     return Finding(
         attack=case.attack,
         metric=f"{name}_auc",
@@ -52,9 +49,10 @@ def _auc(scores: Scores, case: Case) -> Finding:
         sides=2,
         test=f"{case.attack} {name}",
         epsilon_lower=bounds.presence(owners, case),
+        claim_test=mechanism.presence(owners, case),
         power=Power(
             smallest_rate=None,
-            largest_epsilon=bounds.largest(len(owners), case.delta),
+            largest_epsilon=bounds.largest(len(owners), case.delta, None, case.claim_tests),
             n=interval.n,
         ),
         stronger_than_release=case.stronger(scores.access),
@@ -93,43 +91,6 @@ def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -
     return interval
 
 
-def _low_end(scores: Scores, case: Case, area: Finding) -> list[Finding]:
-    members, controls = case.sides(scores.values)
-    made = []
-    for percentage, fpr in LOW.items():
-        interval = roc.tpr_at_fpr(members, controls, fpr)
-        if interval.value is None and scores.score != "loss":
-            continue  # the loss reports it once for all scores
-        share = "" if interval.value is None else f"{interval.value:.1%} of the members found"
-        made.append(
-            replace(
-                _alone(area),
-                metric=area.metric.replace("_auc", f"_tpr_at_{percentage}_percent"),
-                unit="share of members",
-                interval=interval,
-                observation=f"{share} at a false positive rate of {percentage} %." if share else "",
-                untested=f"The {interval.method}.",
-                chance=fpr if interval.value is None else _passing(fpr, len(controls)),
-                power=Power(
-                    smallest_rate=_unseen(interval.n) if interval.n else None,
-                    largest_epsilon=None,
-                    n=interval.n,
-                ),
-            )
-        )
-    return made
-
-
-def _unseen(members: int) -> float:
-    """Computes the upper limit on the rate if none is above: half the error is the threshold's."""
-    return power.smallest_rate(members, 1 - LEVEL / 2)
-
-
-def _passing(fpr: float, controls: int) -> float:
-    """Computes the chance that a further control passes the threshold that these set."""
-    return (math.floor(fpr * controls + 1e-9) + 1) / (controls + 1)
-
-
 def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
     """Computes both protocols of Selective DP (arXiv 2108.12944): members are the half with the
     lowest perplexity, or the candidates beyond thresholds set on a disjoint half."""
@@ -155,8 +116,8 @@ def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
 
 
 def _alone(area: Finding) -> Finding:
-    """Copies a finding for another metric of the same test: one-sided; no curve, ε or baseline."""
-    return replace(area, sides=1, roc=None, epsilon_lower=None, blind=None)
+    """Copies a finding for another metric of the same test, without curve, ε or baseline."""
+    return replace(area, sides=1, roc=None, epsilon_lower=None, claim_test=None, blind=None)
 
 
 def _choice(scores: Scores, case: Case) -> Finding:
@@ -185,13 +146,17 @@ def _choice(scores: Scores, case: Case) -> Finding:
         k=right,
         chance=0.5,
         control=None,
-        p_value=binomial.p_value(right, n, 0.5) if n else None,
-        least_p=0.5**n,
+        p_value=min(1.0, 2 * binomial.p_value(max(right, n - right), n, 0.5)) if n else None,
+        least_p=min(1.0, 2 * 0.5**n),
+        sides=2,
         test=f"{case.attack} {scores.target}_choice",
         epsilon_lower=bound,
+        claim_test=mechanism.which_value(right, n, case),
         power=Power(
             smallest_rate=None,
-            largest_epsilon=power.largest_epsilon(n, case.delta) if n else None,
+            largest_epsilon=power.largest_epsilon(n, case.delta, 1 - LEVEL / case.claim_tests)
+            if n
+            else None,
             n=n,
         ),
         stronger_than_release=case.stronger(scores.access),

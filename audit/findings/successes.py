@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Successes
-from audit.findings import bounds
+from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control
 from audit.results.schema import Power
 from audit.statistics import coin_test, power
@@ -36,12 +36,14 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
             p_value=coin_test.p_value([int(w) for w in won.values()], coins, case.stream("coins"))
             if won
             else None,
-            least_p=0.5**m,
+            least_p=min(1.0, 2.0 * 0.5**m),
+            sides=2,
             test=f"{case.attack} {successes.metric}",
             epsilon_lower=bounds.presence(won, case),
+            claim_test=mechanism.presence(won, case),
             power=Power(
                 smallest_rate=power.smallest_rate(len(planted)) if len(planted) else None,
-                largest_epsilon=bounds.largest(m, case.delta),
+                largest_epsilon=bounds.largest(m, case.delta, claim_tests=case.claim_tests),
                 n=len(planted),
             ),
             stronger_than_release=case.stronger(successes.access),

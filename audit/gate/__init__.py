@@ -27,13 +27,13 @@ def verdict(
     """
     audited = [release for release in results.releases if not release.reference]
     releases = list(zip(labels(audited), audited, strict=True))
-    by_default = policy.leaks is None and not policy.limit and baseline is None
+    alone = policy.leaks is None and not policy.limit and baseline is None
     checks: list[Check] = []
     for label, release in releases:
-        if policy.leaks or by_default:
-            checks += leaks.leak_checks(label, release)
+        named = {**regression.accepted(release, baseline), **limits.named(release, policy.limit)}
+        checks += leaks.leak_checks(label, release, named, every=bool(policy.leaks) or alone)
         if policy.empirical:
-            checks.append(leaks.empirical_check(label, release))
+            checks.append(leaks.claim_check(label, release))
     for limit in policy.limit:
         checks += limits.checks(limit, releases, policy.confidence)
     for claim in policy.claim:

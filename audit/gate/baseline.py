@@ -27,6 +27,7 @@ from audit.results.numbers import (
     when_read,
 )
 from audit.results.schema import ReleaseResult, Results, first_error
+from audit.results.words import count
 
 FILENAME = "audit-baseline.json"
 
@@ -74,11 +75,14 @@ class Entry(BaseModel):
 
 
 class Baseline(BaseModel):
-    """An accepted run, when it was accepted, and why. It holds no references."""
+    """An accepted run, when it was accepted, and why. It holds no references.
+
+    schema_version: "1" does not say which of its metrics were leaks.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    schema_version: Literal["1"] = "1"
+    schema_version: Literal["1", "2"] = "2"
     date: datetime.date
     reason: str
     plan: Table
@@ -197,12 +201,18 @@ def _looser_metric(before: Metric, after: Metric) -> str | None:
         was, now = getattr(before, name), getattr(after, name)
         if was != now:
             return f"would be measured differently ({name} {was}, then {now})"
+    if after.leaked and not before.leaked:
+        return "would be accepted as a leak"
     was, now = before.strength.value or 0.0, after.strength.value or 0.0
-    if now > was:
+    if now > was and before.comparable:
         return f"would increase from {was:.4g} to {now:.4g}"
     if after.n < before.n:
         return f"would have {after.n} trials, not {before.n}"
-    if not before.counted and _detectable_bound(after) > _detectable_bound(before):
+    if (
+        before.comparable
+        and not before.counted
+        and _detectable_bound(after) > _detectable_bound(before)
+    ):
         return "would have a higher upper bound, or no interval"
     lost = _lost_outcomes(before.outcomes or "", after.outcomes or "")
     return f"would no longer hold the outcome of {lost} secrets" if lost else None
@@ -224,6 +234,13 @@ def _lost_outcomes(before: str, after: str) -> int:
     """The number of secrets whose outcome was known and would not be."""
     after = after if len(after) == len(before) else "-" * len(before)
     return sum(now == "-" != was for was, now in zip(before, after, strict=True))
+
+
+def accepted(new: Baseline) -> str:
+    """The leaks that the baseline accepts, by name; empty where it accepts none."""
+    pairs = zip(labels(new.releases), new.releases, strict=True)
+    leaks = [f"{label} {m.name} ({m.shown})" for label, e in pairs for m in e.metrics if m.leaked]
+    return f"accepts {count(len(leaks), 'leak')}: {', '.join(leaks)}" if leaks else ""
 
 
 def grown(old: Baseline, new: Baseline) -> str | None:

@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from audit.gate.matching import Releases, matching, unmatched
 from audit.gate.outcome import Check, State
-from audit.gate.policy import ClaimLimit
-from audit.results.schema import GuaranteeResult
+from audit.gate.policy import NOISE, ClaimLimit
+from audit.results.schema import GuaranteeResult, ReleaseResult
+from audit.results.words import at_most
 
 
 def checks(limit: ClaimLimit, releases: Releases) -> list[Check]:
     """Checks the claim of each matching release. Fails if no release matches."""
-    checks = []
-    for label, release in matching(releases, limit.defense):
-        reason = unsatisfied(limit, release.guarantee)
+    checks, matched = [], matching(releases, limit.defense)
+    for label, release in matched:
+        reason = unsatisfied(limit, release.guarantee) or _noise(limit, release)
         state = State.PASS if reason is None else State.FAIL
         met = f"the claimed ε is {_number(release.guarantee.epsilon)}, {_allowed(limit)}"
         checks.append(Check("claim", label, "", state, reason or met, limit.line))
+    if matched and limit.max_total is not None:
+        checks.append(_total(limit, limit.max_total, [release for _, release in matched]))
     return checks or [unmatched("claim", limit.defense, "", limit.line)]
+
+
+def _noise(limit: ClaimLimit, release: ReleaseResult) -> str | None:
+    """Why the source of a release's noise does not satisfy the limit; None where it does."""
+    if limit.noise is None:
+        return None
+    given = source(release.parameters)
+    if given == limit.noise:
+        return None
+    return f"the noise must come from {limit.noise!r}; it comes from {given or 'an unknown source'}"
+
+
+def source(parameters: Mapping[str, Any]) -> str | None:
+    """Reads where a release's noise comes from; None if its parameters do not say."""
+    given = (parameters.get(name) for name in ("source", "noise"))
+    return next((value for value in given if value in NOISE), None)
+
+
+def _total(limit: ClaimLimit, most: float, releases: Sequence[ReleaseResult]) -> Check:
+    """Checks the sum of ε over releases, which bounds what all of them together promise."""
+    epsilons = [release.guarantee.epsilon for release in releases]
+    total = math.inf if None in epsilons else math.fsum(e for e in epsilons if e is not None)
+    state = State.PASS if total <= most else State.FAIL
+    unit = f"per {limit.unit} ({limit.relation})"
+    sentence = f"{len(releases)} releases together: ε = {_number(total)} nats {unit}"
+    return Check(
+        "claim", limit.defense, "total", state, f"{sentence}; allowed: {most:.4g}", limit.line
+    )
 
 
 def unsatisfied(limit: ClaimLimit, claim: GuaranteeResult) -> str | None:
@@ -37,7 +70,8 @@ def unsatisfied(limit: ClaimLimit, claim: GuaranteeResult) -> str | None:
         order = "an (ε, δ)" if claim.alpha is None else f"of Rényi order {claim.alpha:g}"
         return f"the claim is {order}; {allowed}"
     if (claim.delta or 0.0) > limit.max_delta:
-        return f"the claim has δ = {claim.delta:.4g}; {allowed}, δ at most {limit.max_delta:.4g}"
+        has = f"the claim has δ = {at_most(claim.delta or 0.0, 4)}"
+        return f"{has}; {allowed}, δ at most {limit.max_delta:.4g}"
     if claim.epsilon > limit.max_epsilon:
         return f"the claimed ε is {_number(claim.epsilon)}; {allowed}"
     return None
@@ -52,4 +86,4 @@ def _allowed(limit: ClaimLimit) -> str:
 
 
 def _number(epsilon: float | None) -> str:
-    return "unknown" if epsilon is None else f"{epsilon:.6g}"
+    return "unknown" if epsilon is None else at_most(epsilon, 6)

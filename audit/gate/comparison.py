@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from audit.core.terms import OnClaim
 from audit.gate import increase_test
 from audit.gate.leaks import measured
 from audit.gate.metric import between, changes, key, labels, metric_of, plan_of
 from audit.gate.render.escaping import visible
 from audit.results.schema import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
+from audit.results.words import at_most
 from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import Interval
 
@@ -44,7 +46,7 @@ def compare(one: Results, other: Results) -> tuple[Section, ...]:
         Section("utility", ("release", "measure", "A", "B", "p"), tuple(_utility(both))),
         Section(
             "findings",
-            ("release", "metric", "A", "B", "adjusted p", "verdict"),
+            ("release", "metric", "A", "B", "adjusted p", "leaked; claim"),
             tuple(_findings(both, alike)),
         ),
     )
@@ -114,9 +116,9 @@ def _claim(release: ReleaseResult | None) -> str:
     if release is None:
         return "no such release"
     claim: GuaranteeResult = release.guarantee
-    epsilon = "unknown" if claim.epsilon is None else f"{claim.epsilon:.4g}"
+    epsilon = "unknown" if claim.epsilon is None else at_most(claim.epsilon, 4)
     order = "" if claim.alpha is None else f", Rényi order {claim.alpha:g}"
-    delta = "" if claim.delta is None else f", δ = {claim.delta:.2g}"
+    delta = "" if claim.delta is None else f", δ = {at_most(claim.delta)}"
     return f"ε = {epsilon} per {claim.unit} ({claim.relation}){order}{delta}, {claim.basis}"
 
 
@@ -160,11 +162,17 @@ def _findings(both: Sequence[Both], alike: bool) -> Iterator[Row]:
     for (label, was, now), p in zip(pairs, p_values, strict=True):
         known = was or now
         assert known is not None
-        words = [finding.verdict if finding else "gone" for finding in (was, now)]
+        words = [_answers(finding) if finding else "gone" for finding in (was, now)]
         verdict = words[0] if words[0] == words[1] else " → ".join(words)
         values = [measured(finding) if finding else "no such finding" for finding in (was, now)]
         shown = _shown(None if p is None else float(next(adjusted)))
         yield label, f"{known.attack}.{known.metric}", *values, shown, verdict
+
+
+def _answers(finding: FindingResult) -> str:
+    """`leak; claim refuted`: what leaked, and what it says about the claim where there is one."""
+    silent = finding.claim in (OnClaim.NOTHING_CLAIMED, OnClaim.UNKNOWN)
+    return str(finding.leaked) if silent else f"{finding.leaked}; claim {finding.claim}"
 
 
 def _same_metric(

@@ -9,20 +9,21 @@ from pathlib import Path
 from audit import __version__
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.files import write_atomically
+from audit.findings import stored
 from audit.gate import baseline, policy
 from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
 from audit.gate.render import junit, markdown, sarif
 from audit.results.folder import run_record
-from audit.results.schema import Results, load
+from audit.results.schema import Results
 
 FORMATS = ("junit", "sarif")
 
 
 def finished(folder: Path) -> Results:
     """Reads the results of a complete run. Raises UsageError for an incomplete one."""
-    results = load(folder / "results.json")
+    results = stored.load(folder / "results.json")
     for status in (results.status, _status(folder)):
         if status != "complete":
             raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
@@ -108,7 +109,7 @@ def replaced(path: Path, text: str) -> Path:
 
 
 def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> list[str]:
-    """Writes the baseline and returns the lines to print: its path, and a note on new metrics.
+    """Writes the baseline; returns the lines to print: its path, the leaks it accepts, and a note.
 
     Raises UsageError, and writes nothing, if it would loosen a baseline that may only tighten.
     """
@@ -119,4 +120,4 @@ def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> list[str]:
         if reason is not None:
             raise UsageError(f"{path}: would be loosened: {reason}; nothing was written")
     written = replaced(path, baseline.text(new))
-    return [str(written), *filter(None, [note])]
+    return [str(written), *filter(None, [baseline.accepted(new), note])]

@@ -3,62 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from audit.core.terms import Verdict
-from audit.findings import LEVEL, bounds
-from audit.findings.verdict import leaks
+from audit.core.terms import Leaked, OnClaim
 from audit.gate.metric import UNTRAINED, between, metric_of
 from audit.gate.outcome import Check, State
 from audit.results.schema import FindingResult, ReleaseResult
+from audit.results.words import at_least, at_most
+
+_UNTESTED = "No test of the claim: "
 
 
-def leak_checks(label: str, release: ReleaseResult) -> Iterator[Check]:
+def leak_checks(
+    label: str, release: ReleaseResult, allowed: Mapping[str, str], every: bool
+) -> Iterator[Check]:
     """Checks each finding for a leak, and adds a check for each attack that measured nothing.
 
-    A finding that needs more access than the release gives is no leak of that release.
+    A finding that needs more access than the release gives is no leak of that release. allowed: by
+    `attack.metric`, what allows a leak of this name, if it has a value to allow. every: whether
+    findings without a leak have a check, too.
     """
     for attack in dict.fromkeys(finding.attack for finding in release.findings):
         of_attack = [f for f in release.findings if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
-        measured = [f for f in applicable if f.value is not None]
-        if not applicable:
+        measured = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
+        if every and not applicable:
             why = "needs more access than the release gives"
             yield Check("leak", label, attack, State.SKIPPED, f"{attack} {why}")
-        elif not measured:
+        elif every and not measured:
             why = "measured nothing, which does not show that the release is safe"
             yield Check("leak", label, attack, State.INCONCLUSIVE, f"{attack} {why}")
         for finding in measured:
-            yield _leak(label, finding)
+            if every or finding.leaked == Leaked.LEAK:
+                yield _leak(label, finding, allowed)
 
 
-def _leak(label: str, finding: FindingResult) -> Check:
-    seen = measured(finding)
-    if leaks(finding):
-        state, sentence = State.FAIL, f"a leak above its control ({seen})"
-    elif finding.verdict == Verdict.SILENT:
+def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:
+    seen, name = measured(finding), f"{finding.attack}.{finding.metric}"
+    if finding.leaked == Leaked.LEAK and name in allowed and finding.value is not None:
+        state, sentence = State.SKIPPED, f"a leak ({seen}), which {allowed[name]} allows by name"
+    elif finding.leaked == Leaked.LEAK:
+        state, sentence = State.FAIL, f"a leak ({seen})"
+    elif finding.leaked == Leaked.NONE_FOUND:
         state, sentence = State.PASS, f"no different from chance ({seen})"
     else:
         state, sentence = State.INCONCLUSIVE, f"neither a leak nor its absence is shown ({seen})"
-    return Check("leak", label, f"{finding.attack}.{finding.metric}", state, sentence)
+    return Check("leak", label, name, state, sentence)
 
 
 def measured(finding: FindingResult) -> str:
     """Formats a finding's value with its interval, its trials and its p-value."""
     metric = metric_of(finding)
+    p = "" if finding.p_value is None else f"p = {finding.p_value:.2g}"
     if metric is None:
-        return "not measured"
+        within = ", ".join(filter(None, ["known within bounds only", p]))
+        return within if finding.leaked == Leaked.LEAK else "not measured"
     counted = f"{metric.k} of {metric.n}" if metric.counted else f"n = {metric.n}"
-    p = "" if finding.p_value is None else f", p = {finding.p_value:.2g}"
-    return f"{metric.value:.4g}{between(metric.ci)}, {counted}{p}"
+    return ", ".join(filter(None, [f"{metric.value:.4g}{between(metric.ci)}, {counted}", p]))
 
 
-def empirical_check(label: str, release: ReleaseResult) -> Check:
-    """Checks whether an attack shows more ε (nats) than claimed, for the claim's unit and relation.
+def claim_check(label: str, release: ReleaseResult) -> Check:
+    """Checks what the attacks say about the claim, adjusted for all tests of it.
 
-    FAIL: a verdict refutes the claim. Verdicts are adjusted for all tests of the release.
-    INCONCLUSIVE: a single bound is above the claim without that adjustment, or no outcome could
-    have refuted the claim.
+    FAIL: a measure refutes the claim. INCONCLUSIVE: no outcome could have refuted it, or a single
+    bound is above it without that adjustment. SKIPPED: nothing is claimed, or it is of another kind
+    than any bound.
     """
     claim = release.guarantee.claim
 
@@ -67,47 +76,42 @@ def empirical_check(label: str, release: ReleaseResult) -> Check:
 
     if claim.epsilon is None or math.isinf(claim.epsilon):
         return check(State.SKIPPED, "no ε is claimed, so none can be exceeded")
-    claimed = f"claimed: ε = {claim.epsilon:.4g} nats per {claim.unit} ({claim.relation})"
-    refuting = [f for f in release.findings if f.verdict == Verdict.REFUTED]
+    claimed = f"claimed: ε = {at_most(claim.epsilon, 4)} nats per {claim.unit} ({claim.relation})"
+    refuting = _words(release, {OnClaim.REFUTED})
     if refuting:
         by = ", ".join(f"{f.attack}.{f.metric}" for f in refuting)
         return check(State.FAIL, f"{claimed}; refuted by {by}")
-    reasons = [
-        (f, b, claim.incomparable(b.unit, b.relation, b.delta))
-        for f in release.findings
-        if (b := f.epsilon_lower) and not f.stronger_than_release
-    ]
-    tested = [f for f, _, reason in reasons if reason is None]
-    lower = [bound for _, bound, reason in reasons if reason is None]
-    if lower:
-        most = max(bound.value for bound in lower)
-        seen = (
-            f"{claimed}; measured: at least {most:.4g}, confidence {lower[0].confidence:.0%} each"
-        )
-        if most > claim.epsilon:
-            weak = "above the claim, but not significant once adjusted for all tests"
-            return check(State.INCONCLUSIVE, f"{seen}; {weak}")
-        if all(f.untrained for f in tested):
-            return check(State.INCONCLUSIVE, f"{seen}; {UNTRAINED}")
-        unable = _unable(tested, release)
-        if unable:
-            return check(State.INCONCLUSIVE, f"{seen}; {unable}")
-        return check(State.PASS, seen)
-    if reasons:
-        return check(State.SKIPPED, f"{claimed}; no attack of this run tests it: {reasons[0][2]}")
-    return check(State.INCONCLUSIVE, f"{claimed}; no attack of this run gives a bound on ε")
+    tested = _words(release, {OnClaim.NOT_REFUTED})
+    if not tested:
+        return check(*_untested(release, claimed))
+    bounds = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    most = max((bound.value for bound in bounds), default=0.0)
+    seen = f"{claimed}; measured: at least {at_least(most, 4)}, confidence 95% each"
+    if most > claim.epsilon:
+        weak = "above the claim, but not significant once adjusted for all tests of it"
+        return check(State.INCONCLUSIVE, f"{seen}; {weak}")
+    return check(State.PASS, f"{seen}; not refuted")
 
 
-def _unable(tested: Sequence[FindingResult], release: ReleaseResult) -> str:
-    """Why no outcome of so few trials could have refuted the claim; empty if one could."""
-    claim = release.guarantee.claim
-    epsilon, delta = claim.epsilon or 0.0, claim.delta or 0.0
-    able = [f for f in tested if not f.untrained]
-    largest = max((f.power.largest_epsilon or 0.0 for f in able), default=0.0)
-    if largest <= epsilon:
-        return f"so few trials could show {largest:.4g} at most"
-    tests = max(release.tests, len({f.test for f in tested}))
-    evidence = [f.epsilon_lower for f in able if f.epsilon_lower is not None]
-    if min(bounds.least_claim_p_value(b, epsilon, delta) for b in evidence) >= LEVEL / tests:
-        return f"so few trials could not refute it, adjusted for {tests} tests"
-    return ""
+def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
+    """Says why no measure tested the claim: of another kind is no fault, too few trials are."""
+    own = [f for f in release.findings if not f.stronger_than_release]
+    able = [f for f in own if f.epsilon_lower is not None or f.claim_test is not None]
+    if not able:
+        return State.INCONCLUSIVE, f"{claimed}; no attack of this run gives a bound on ε"
+    if any(f.untrained for f in able):
+        return State.INCONCLUSIVE, f"{claimed}; {UNTRAINED}"
+    alike = [f for f in able if f.claim_test is not None or not _unlike(f, release)]
+    why = (alike or able)[0].claim_sentence.removeprefix(_UNTESTED).rstrip(".")
+    if not alike:
+        return State.SKIPPED, f"{claimed}; no attack of this run tests it: {why}"
+    return State.INCONCLUSIVE, f"{claimed}; {why}"
+
+
+def _unlike(finding: FindingResult, release: ReleaseResult) -> bool:
+    bound, claim = finding.epsilon_lower, release.guarantee.claim
+    return bound is not None and bool(claim.incomparable(bound.unit, bound.relation, bound.delta))
+
+
+def _words(release: ReleaseResult, words: Collection[OnClaim]) -> Sequence[FindingResult]:
+    return [f for f in release.findings if f.claim in words]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from audit.gate.matching import Releases, matching, unmatched
 from audit.gate.metric import UNTRAINED, Metric, metrics_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
+from audit.results.schema import ReleaseResult
 from audit.statistics.interval import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
 
@@ -42,6 +44,18 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
     wanted = f"{limit.attack}.{limit.metric}"
     missing = f"no finding of an audited release matches {wanted} of {limit.defense}"
     return checks or [unmatched("limit", limit.defense, wanted, limit.line, missing)]
+
+
+def named(release: ReleaseResult, every: Sequence[Limit]) -> dict[str, str]:
+    """What allows a leak by name, by `attack.metric`: a limit whose metric is no pattern."""
+    return {
+        f"{f.attack}.{f.metric}": f"the limit{'' if one.line is None else f' of line {one.line}'}"
+        for one in every
+        for f in release.findings
+        if fnmatchcase(release.defense, one.defense)
+        and fnmatchcase(f.attack, one.attack)
+        and f.metric == one.metric
+    }
 
 
 def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from audit.findings.verdict import leaks
 from audit.results.numbers import Bounds, Number
 from audit.results.schema import FindingResult, Results
 from audit.statistics.interval import Interval
@@ -23,6 +24,7 @@ class Metric(BaseModel):
     untrained: whether the secrets may not have been trained on. Such a metric can show a leak, but
         never the absence of one.
     space: number of candidates of each secret, for exposures in bits.
+    leaked: whether it was a leak of its release; None: not known, in a baseline of version 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +41,7 @@ class Metric(BaseModel):
     outcomes: str | None = None
     untrained: bool = False
     space: Number | None = None
+    leaked: bool | None = None
 
     @property
     def name(self) -> str:
@@ -55,9 +58,20 @@ class Metric(BaseModel):
         return self.k is not None and abs(self.k / self.n - self.value) < 1e-5
 
     @property
+    def _folded(self) -> bool:
+        """Whether values below one half are as strong as those above: an AUC of .1 is one of .9."""
+        return self.unit == "AUC"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether runs can be compared by it. An extreme of many secrets varies with every training
+        more than any interval of one run says; a limit holds it, and the median is compared."""
+        return not self.metric.startswith("largest_")
+
+    @property
     def scale(self) -> tuple[float, float]:
         """The least and the largest possible `strength`; inf where the largest is unknown."""
-        least = 0.5 if self.sides == 2 else 0.0
+        least = 0.5 if self._folded else 0.0
         if self.unit == "AUC" or self.unit.startswith(("share", "probability")):
             return least, 1.0
         known = self.unit == "bits" and self.space is not None and self.space >= 1
@@ -68,11 +82,11 @@ class Metric(BaseModel):
         """How much leaks: higher is worse. A two-sided AUC of 0.1 counts as one of 0.9."""
         low, high = self.ci if self.ci is not None else (None, None)
         value = self.value
-        if self.sides == 2 and low is not None and high is not None:
+        if self._folded and low is not None and high is not None:
             if value < 0.5:
                 value, low, high = 1 - value, 1 - high, 1 - low
             high = max(high, 1 - low)
-        elif self.sides == 2:
+        elif self._folded:
             value = max(value, 1 - value)
         return Interval(value, low, high, self.n, self.confidence, "as measured")
 
@@ -102,9 +116,14 @@ def metric_of(finding: FindingResult) -> Metric | None:
     """Converts a finding to a metric; None where nothing was measured."""
     if finding.value is None:
         return None
-    same = {name: getattr(finding, name) for name in Metric.model_fields if name != "space"}
-    space = None if finding.exposures is None else finding.exposures.space
-    return Metric(**{**same, "untrained": bool(finding.untrained)}, space=space)
+    own = ("space", "leaked", "untrained")
+    same = {name: getattr(finding, name) for name in Metric.model_fields if name not in own}
+    return Metric(
+        **same,
+        untrained=bool(finding.untrained),
+        space=None if finding.exposures is None else finding.exposures.space,
+        leaked=leaks(finding),
+    )
 
 
 def metrics_of(findings: Iterable[FindingResult]) -> dict[str, Metric]:

@@ -13,6 +13,7 @@ from audit.core.errors import UsageError
 from audit.gate.tables import Lines, made
 
 FILENAME = "audit.toml"
+NOISE = ("seed", "system")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class ClaimLimit:
     """`[[claim]]`: the largest claimed ε, for one unit, relation and basis.
 
     max_epsilon: in nats. max_delta: the largest δ. alpha: the Rényi order; None: an (ε, δ) claim.
+    max_total: the largest sum of ε (nats) over all matching releases, since several releases of one
+    corpus add up. noise: where the noise must come from, such as "system"; None: from anywhere.
     """
 
     max_epsilon: float
@@ -40,6 +43,8 @@ class ClaimLimit:
     basis: str = "worst case"
     max_delta: float = 0.0
     alpha: float | None = None
+    max_total: float | None = None
+    noise: str | None = None
     line: int | None = None
 
 
@@ -90,8 +95,9 @@ class Regression:
 class Policy:
     """All rules of a gate.
 
-    confidence: of the one-sided bounds of limits. leaks: a leak above its control fails; None: only
-    where neither a limit nor a baseline says how much may leak. empirical: a measured ε above the
+    confidence: of the one-sided bounds of limits. leaks: every finding is checked for a leak, not
+    only those that leak; None: where there is neither a limit nor a baseline. A leak always fails,
+    unless a limit or the baseline allows it by name. empirical: a measured ε above the
     claimed one fails. regression: None without the table; an existing baseline is compared anyway.
     """
 
@@ -146,6 +152,8 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
             raise UsageError(f"{where}: {what}")
 
     at, rule = lines.at, policy.regression or Regression()
+    refuse(policy.leaks is False, at("", 0, "leaks"),
+           "leaks cannot be switched off; name one in a [[limit]] or a [[waiver]]")  # fmt: skip
     refuse(not 0.5 <= policy.confidence < 1, at("", 0, "confidence"),
            "confidence must be at least 0.5 and below 1")  # fmt: skip
     refuse(not 0 < rule.level <= 0.5, at("regression", 0, "level"),
@@ -155,6 +163,10 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
         refuse(not limit.max >= 0, at("limit", i, "max"), "max must be 0 or more")
     for i, claim in enumerate(policy.claim):
         refuse(not claim.max_epsilon >= 0, at("claim", i), "max_epsilon must be 0 or more")
+        refuse(not (claim.max_total or 0.0) >= 0, at("claim", i, "max_total"),
+               "max_total must be 0 or more")  # fmt: skip
+        refuse(claim.noise not in (None, *NOISE), at("claim", i, "noise"),
+               f"noise is one of {', '.join(NOISE)}")  # fmt: skip
     for i, utility in enumerate(policy.utility):
         given = [r for r in (utility.max_ratio, utility.min_ratio) if r is not None]
         refuse(len(given) != 1, at("utility", i), "give one of max_ratio and min_ratio")

@@ -39,6 +39,9 @@ def checks(
     """
     changed = changes(baseline.plan, plan_of(results))
     checks = [_plan(changed)]
+    if baseline.schema_version == "1":
+        older = "of version 1, which does not say which leaks were accepted; run `audit baseline "
+        checks.append(_check("baseline", "", State.INCONCLUSIVE, f"{older}update`"))
     now = {key(release): (label, release) for label, release in releases}
     pairs: list[Pair] = []
     for old, entry in zip(labels(baseline.releases), baseline.releases, strict=True):
@@ -54,6 +57,13 @@ def checks(
         new = "not in the baseline; `audit baseline update` would add it"
         checks.append(_check(label, "", State.INCONCLUSIVE, new))
     return checks + _increases(pairs, rule, bool(changed))
+
+
+def accepted(release: ReleaseResult, baseline: Baseline | None) -> dict[str, str]:
+    """What allows a leak by name, by `attack.metric`: that the baseline accepted it as one."""
+    entries = () if baseline is None else baseline.releases
+    own = [metric for entry in entries if key(entry) == key(release) for metric in entry.metrics]
+    return {metric.name: "the baseline" for metric in own if metric.leaked}
 
 
 def _plan(changed: Sequence[str]) -> Check:
@@ -85,7 +95,7 @@ def _paired(
     metrics = metrics_of(release.findings)
     checks, pairs = [], []
     for before in entry.metrics:
-        if not rule.gates(before.name):
+        if not (rule.gates(before.name) and before.comparable):
             continue
         after = metrics.get(before.name)
         if after is None:
@@ -94,7 +104,7 @@ def _paired(
         else:
             pairs.append(Pair(label, before, after))
     for name in sorted(set(metrics) - {before.name for before in entry.metrics}):
-        if rule.gates(name):
+        if rule.gates(name) and metrics[name].comparable:
             new = "measured, but not in the baseline"
             checks.append(_check(label, name, State.INCONCLUSIVE, new))
     return checks, pairs

@@ -22,11 +22,12 @@ def checks(
     """Checks the utility of each matching release. Fails if no release matches.
 
     A release is compared with every release of the run (`every`, references too) that has the
-    limit's name `of` and the same seed.
+    limit's name `of` and the same seed; with the reference of that name alone, if there is one.
     """
     checks = []
     for label, release in matching(releases, limit.defense):
-        yardsticks = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
+        named = [r for r in every if (r.defense, r.seed) == (limit.of, release.seed)]
+        yardsticks = [r for r in named if r.reference] or named
         state, sentence = _against_each(limit, release, yardsticks, confidence)
         checks.append(Check("utility", label, limit.metric, state, sentence, limit.line))
     return checks or [unmatched("utility", limit.defense, limit.metric, limit.line)]

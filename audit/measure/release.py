@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -15,15 +16,25 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal
-from audit.findings import Case, Finding, findings_of
-from audit.findings.verdict import judge
+from audit.findings import Case, Charges, Finding, findings_of
+from audit.findings.leaked import Sensitive
+from audit.findings.rejections import Family
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, samples
+from audit.measure.neighbours import neighbours
 from audit.measure.perplexity import measure
 from audit.measure.releases import Audited
 from audit.measure.session import Session
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
-from audit.results.schema import Cost, GuaranteeResult, Measure, ReleaseResult, SessionResult
+from audit.results.schema import (
+    Cost,
+    FindingResult,
+    GuaranteeResult,
+    Measure,
+    ReleaseResult,
+    SessionResult,
+)
 from audit.train.prepare import Prepared
 
 
@@ -37,15 +48,19 @@ class Measured:
     findings: tuple[Finding, ...]
     seconds: float
     seed: int
-    tests: int
+    family: Family
 
-    def result(
-        self, sensitive: dict[tuple[str, str], bool] | None, references: bool
-    ) -> ReleaseResult:
-        """The release as results.json shows it."""
+    def judged(self, sensitive: Sensitive | None) -> list[FindingResult]:
+        """Answers both questions for every finding."""
+        unjudged = [finding.unjudged() for finding in self.findings]
+        return judge(unjudged, self.audited.release.guarantee, sensitive, self.family)
+
+    def result(self, sensitive: Sensitive | None) -> ReleaseResult:
+        """The release as results.json shows it. sensitive: None where no references were run."""
         one = self.audited
         guarantee = one.release.guarantee
         fields = GuaranteeResult.model_fields
+        findings = self.judged(sensitive)
         return ReleaseResult(
             defense=one.name,
             parameters=one.parameters,
@@ -60,8 +75,11 @@ class Measured:
                 seconds=self.seconds,
             ),
             sessions=list(self.sessions),
-            findings=judge(self.findings, guarantee, sensitive if references else None, self.tests),
-            tests=self.tests,
+            findings=findings,
+            tests=self.family.tests,
+            claim_tests=self.family.claims,
+            leaked=leaked_overall(findings),
+            claim=claim_overall(findings, guarantee),
         )
 
 
@@ -80,7 +98,9 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     sessions = [SessionResult.model_validate(stored["session"]) for stored in measured]
     findings: list[Finding] = []
     for chosen in plan.attacks:
-        session = Session(prepared, one, folder, chosen.label, [chosen.name, chosen.parameters])
+        what = [chosen.name, chosen.parameters]
+        charged = chosen.plugin.neighbours
+        session = Session(prepared, one, folder, chosen.label, what, charged)
         secrets = prepared.secrets_for(chosen.plugin)
         looked = partial(_attack, prepared, one, chosen, folder, reveal)
         stored = session.stored(looked)
@@ -94,10 +114,13 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
             access=Access(stored["access"]),
             tainted=stored["seen"]["tainted"],
             tests=prepared.tests,
+            claim_tests=prepared.claim_tests,
             unit=plan.source.unit,
             lost=_lost(prepared) if one.external else {},
+            guarantee=one.release.guarantee,
         )
-        findings += findings_of(map(from_json, stored["seen"]["evidence"]), case)
+        evidence = map(from_json, stored["seen"]["evidence"])
+        findings += findings_of(evidence, case, _charges(one, stored) if charged else None)
     return Measured(
         one,
         utility,
@@ -105,7 +128,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         tuple(findings),
         time.monotonic() - began,
         plan.seed,
-        prepared.tests,
+        Family(prepared.tests, prepared.claim_tests),
     )
 
 
@@ -159,7 +182,17 @@ def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> K
         names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
         shadows=_shadows(prepared, one, chosen, name) if chosen.plugin.shadows else (),
         stream=stream(seed, name, "attacker"),
+        opened=None if one.external else True,
+        neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
+        order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
     )
+
+
+def _charges(one: Audited, stored: dict[str, Any]) -> Charges:
+    """Gives what the session's ledger charged for each answered query."""
+    guarantee, budget = one.release.guarantee, stored["session"]["budget"]
+    epsilon = math.inf if guarantee.epsilon is None else guarantee.epsilon
+    return Charges(guarantee.alpha, np.array(stored["charges"], dtype=float), epsilon, budget)
 
 
 def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:

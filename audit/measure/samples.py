@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from audit.core.files import append_lines, read_lines, write_atomically
+from audit.core.law import Law, Lawful
 from audit.core.ledger import LETTERS
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.core.secret import Planted
@@ -67,6 +68,15 @@ class Counted:
         self.queries += len(contexts)
         self.answered += answered
         return log_probs, answered
+
+    def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
+        """Reads the law of each answer, which only the auditor can."""
+        assert isinstance(self.inner, Lawful)
+        self.read = self.read or self.access < Access.DISTRIBUTION
+        law = self.inner.laws(prefixes, continuations)
+        self.queries += sum(map(len, continuations))
+        self.answered += len(law.log_pmfs)
+        return law
 
     def _counted(self, answers: list[Answer]) -> list[Answer]:
         self.queries += sum(len(answer.tokens) for answer in answers)

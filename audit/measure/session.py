@@ -19,13 +19,17 @@ Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, 
 
 @dataclass(frozen=True)
 class Session:
-    """One session with a release, stored as a stage once it has ended."""
+    """One session with a release, stored as a stage once it has ended.
+
+    charged: whether the charges of every answered query are stored, too.
+    """
 
     prepared: Prepared
     one: Audited
     folder: RunFolder
     purpose: str
     what: list[Any]
+    charged: bool = False
 
     @property
     def name(self) -> str:
@@ -56,6 +60,7 @@ class Session:
         return {
             "seen": seen,
             "access": int(predictor.access),
+            "charges": charges(rows, answered) if self.charged else [],
             "session": SessionResult(
                 purpose=self.purpose,
                 queries=queries,
@@ -79,6 +84,13 @@ def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
             total = [t + c for t, c in zip(total, row["charge"], strict=True)]
         totals.append(total)
     return totals
+
+
+def charges(rows: Sequence[dict[str, Any]], answered: int) -> list[list[float]]:
+    """Lists what each of the first `answered` queries was charged, one number a part; [] without a
+    ledger. Where a killed process asked another query at the same place, the later row counts."""
+    last = {row["query"]: row["charge"] for row in rows if not row["stopped"]}
+    return [last[query] for query in range(answered)] if rows else []
 
 
 def local(rows: Sequence[dict[str, Any]]) -> list[float]:

@@ -31,10 +31,11 @@ def defenses(
 
 
 def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Chosen, ...]:
-    """Adds the references that are not named already."""
-    missing = [name for name in names if all(one.name != name for one in chosen)]
-    built = [registry.build("defenses", name, Defense, {}) for name in missing]  # type: ignore[type-abstract]
-    return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in built))
+    """Adds the references that are not chosen already, with the same parameters."""
+    built = [registry.build("defenses", name, Defense, {}) for name in names]  # type: ignore[type-abstract]
+    there = [(one.name, one.plugin) for one in chosen]
+    missing = [one for one in built if one not in there]
+    return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in missing))
 
 
 def attacks(texts: Sequence[str]) -> tuple[Chosen, ...]:

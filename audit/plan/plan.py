@@ -51,8 +51,8 @@ class Chosen:
 class Plan:
     """What is run. Two equal plans on one machine give the same results.json.
 
-    delta: δ of every empirical ε bound; 1/(10·N) for N private users unless given. Where it is
-        given, it is also the δ of every requested defense that has one.
+    delta: δ of every empirical ε bound; min(1/(10·N), 1e-5) for N private users unless given.
+        Where it is given, it is also the δ of every requested defense that has one.
     policy: which characters are private, for defenses and for utility.
     references: whether `none` and `public` run beside the requested defenses.
     utility_tokens: held-out tokens that every release's utility is measured on.

@@ -14,8 +14,10 @@ from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
 from audit.core.secret import Planting
+from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.models import loading
 from audit.models.training.fine_tuning import Recipe
@@ -42,7 +44,8 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
 
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
     """Resolves settings for a corpus and a model that are read already. Raises UsageError."""
-    planting = _table(Planting, settings.get("planting", {}), _default_planting(corpus))
+    table = _worded(settings.get("planting", {}))
+    planting = _table(Planting, table, _default_planting(corpus))
     references = REFERENCES if settings.get("references", True) else ()
     users = len(corpus.users("private"))
     return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users))
@@ -83,7 +86,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         corpus=corpus,
         model=model,
         seed=settings.get("seed", 0),
-        delta=1 / (10 * material.users) if delta is None else delta,
+        delta=default_delta(material.users) if delta is None else delta,
         policy=policies.named(settings.get("policy", "digits")),
         device=_device(settings.get("device", "auto")),
         references=bool(material.references),
@@ -106,7 +109,7 @@ def _command(plan: Plan, material: Material) -> str:
         words.append(f"--model {plan.source.model['name']} --secrets MANIFEST.json")
     elif not plan.model.embedded:
         words.append(f"--model {plan.model.name}")
-    if plan.delta != 1 / (10 * material.users):
+    if plan.delta != default_delta(material.users):
         words.append(f"--delta {plan.delta}")
     if plan.device != _device("auto"):
         words.append(f"--device {plan.device}")
@@ -124,7 +127,7 @@ def _differs(plan: Plan) -> bool:
     """Whether what only a plan file can set differs from its default."""
     here = plan.source.document["planting"]
     return (
-        (here is not None and here != dataclasses.asdict(_default_planting(plan.corpus)))
+        (here is not None and here != _default_planting(plan.corpus).document)
         or plan.training != default_recipe(plan.model)
         or (plan.utility_tokens, plan.threads) != (1024, 1)
     )
@@ -149,6 +152,22 @@ def _default_planting(corpus: Corpus) -> Planting:
         raise UsageError(f"corpus {corpus.name}: {private} private user; coins need at least 2")
     own = max(2, min(100, private // 5))
     return Planting(users=private if corpus.embedded else own)
+
+
+def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Splits the templates of a [planting] table into prefixes and suffixes. Raises UsageError."""
+    worded = dict(table)
+    for kind in WORDED:
+        template = worded.pop(f"{kind}_template", None)
+        if template is None:
+            continue
+        where = f"planting: {kind}_template"
+        for end in ("prefix", "suffix"):
+            if f"{kind}_{end}" in table:
+                raise UsageError(f"{where} and {kind}_{end} are both given; give one")
+        words = of_template(str(template), where)
+        worded |= {f"{kind}_prefix": words.prefix, f"{kind}_suffix": words.suffix}
+    return worded
 
 
 def default_recipe(model: ModelFolder) -> Recipe:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ class PlantedHere(Source):
 
     @property
     def document(self) -> dict[str, Any]:
-        return {"planting": asdict(self.planting)}
+        return {"planting": self.planting.document}
 
     @property
     def unit(self) -> str:

@@ -1,4 +1,4 @@
-"""results.json, schema version 1: all that reports and gates read.
+"""results.json, schema version 2: all that reports and gates read.
 
 The types of its numbers and their rounding are in `audit.results.numbers`.
 """
@@ -6,17 +6,14 @@ The types of its numbers and their rounding are in `audit.results.numbers`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Verdict
+from audit.core.terms import Leaked, OnClaim
 from audit.results.numbers import (
-    FROM_FILE,
     Bounds,
     Confidence,
     Count,
@@ -32,7 +29,12 @@ from audit.results.numbers import (
     when_read,
 )
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+
+
+def words_of(words: type[StrEnum]) -> WithJsonSchema:
+    """The JSON Schema of a fixed list of words, in place."""
+    return WithJsonSchema({"enum": [*map(str, words)], "type": "string"})
 
 
 class _Strict(BaseModel):
@@ -111,8 +113,10 @@ class Control(_Strict):
 class EpsilonLower(_Strict):
     """An empirical lower bound on ε (nats) for the planted user with all copies.
 
-    Evidence by method. one_run: m coins, r guesses, v of them right. rank: the rank (ties against
-    the secret, lower median) of n secrets among `space` candidates.
+    Evidence by method. one_run: m coins; `guesses` holds (r, v) of each test fixed beforehand, r
+    guesses of which v were right; the bound is the largest of theirs, each at its share of the
+    error. rank: the rank (ties against the secret, lower median) of n secrets among `space`
+    candidates.
     """
 
     value: Nonnegative
@@ -123,8 +127,7 @@ class EpsilonLower(_Strict):
     delta: Nonnegative
     confidence: Confidence = 0.95
     m: Count | None = None
-    r: Count | None = None
-    v: Count | None = None
+    guesses: list[tuple[Count, Count]] | None = None
     rank: Number | None = None
     space: Number | None = None
     n: Count | None = None
@@ -134,11 +137,56 @@ class EpsilonLower(_Strict):
 
 def _check_evidence(bound: EpsilonLower) -> None:
     """Raises ValueError if the evidence is incomplete, impossible or of another method."""
-    coins, ranks = (bound.v, bound.r, bound.m), (1 if bound.n else None, bound.rank, bound.space)
-    own, other = (coins, ranks) if bound.method == "one_run" else (ranks, coins)
-    known = [number for number in own if number is not None]
-    partial = 0 < len(known) < len(own) or any(number is not None for number in other)
-    refuse(partial or known != sorted(known), f"no bound by {bound.method} has such evidence")
+    m, guesses = bound.m, bound.guesses
+    ranks = (1 if bound.n else None, bound.rank, bound.space)
+    known = [number for number in ranks if number is not None]
+    if bound.method == "one_run":
+        wrong = (m is None) != (guesses is None) or bool(known)
+        wrong = wrong or any(not v <= r <= (m or 0) for r, v in guesses or [])
+    else:
+        wrong = m is not None or guesses is not None
+        wrong = wrong or 0 < len(known) < len(ranks) or known != sorted(known)
+    refuse(wrong, f"no bound by {bound.method} has such evidence")
+
+
+class ClaimTest(_Strict):
+    """A test of the claim itself, on the trade-off curve of the mechanism that is claimed.
+
+    mechanism: what is claimed, in words. m coins, r guesses by a rule fixed beforehand, v of them
+    right; `critical` right ones would refute it by this test alone, null where none would.
+    p_value: of the claim; least_p: the smallest possible. noise_at_most: if the mechanism is of
+    the claimed family, its noise multiplier is at most this (95 %, unadjusted), "inf" for no limit.
+    """
+
+    mechanism: str
+    m: Count
+    r: Count
+    v: Count
+    p_value: Number
+    least_p: Number
+    critical: Count | None
+    noise_at_most: Number | None = None
+
+    _sound = when_read(
+        lambda t: refuse(not t.v <= t.r <= t.m, f"{t.v} of {t.r} guesses over {t.m} coins")
+    )
+
+
+class ChargeTest(_Strict):
+    """A test of a service's ledger: what its queries tell about a unit, beside their charges.
+
+    queries: how many were compared. exceeded: how many of them tell more than they were charged,
+    computed exactly; null where tokens were drawn instead. p_value: then, of "every charge is large
+    enough". It looks for no planted secret, so it answers the claim alone.
+    """
+
+    queries: Count
+    exceeded: Count | None = None
+    p_value: Number | None = None
+
+    _sound = when_read(
+        lambda t: refuse((t.exceeded is None) == (t.p_value is None), "compared, or bet on: one")
+    )
 
 
 class Power(_Strict):
@@ -146,7 +194,8 @@ class Power(_Strict):
 
     smallest_rate: the one-sided upper limit on the rate if there is no hit.
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
-    confidence. largest_epsilon: the lower bound on ε (nats) if every guess is right.
+    confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
+    were right, adjusted for all tests of the claim.
     """
 
     smallest_rate: Number | None
@@ -169,7 +218,7 @@ class Exposures(_Strict):
 
 
 class FindingResult(_Strict):
-    """One measurement by one attack, with its interval, its control and its verdict."""
+    """One measurement by one attack, with its interval, its control and both answers."""
 
     attack: str
     metric: str
@@ -210,8 +259,21 @@ class FindingResult(_Strict):
     untrained: str = Field(
         default="", description="which planted secrets may not have been trained on"
     )
-    verdict: Annotated[Verdict, WithJsonSchema({"enum": [*map(str, Verdict)], "type": "string"})]
-    sentence: str
+    least_p: Number | None = Field(
+        default=None, description="smallest p-value that so many tries can have; null: unknown"
+    )
+    untested: str = Field(default="", description="why no test could show a leak")
+    fair_coins: bool = Field(
+        default=True, description="whether fair coins chose what was planted, as tests suppose"
+    )
+    claim_test: ClaimTest | None = None
+    charge_test: ChargeTest | None = None
+    leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="what leaked")
+    sentence: str = Field(description="what was measured, and what leaked")
+    claim: Annotated[OnClaim, words_of(OnClaim)] = Field(
+        description="what the finding says about the claim"
+    )
+    claim_sentence: str = Field(description="the same in words, with the reason")
 
     _sound = when_read(lambda f: check_measured(f.value, f.ci, f.k, f.n))
     _counted = when_read(lambda f: check_outcomes(f.outcomes, f.k, f.n))
@@ -260,8 +322,14 @@ class ReleaseResult(_Strict):
     findings: list[FindingResult]
     tests: Count = Field(
         default=0,
-        description="tests that its verdicts are adjusted for (Holm); 0: those with a p-value",
+        description="tests that its leaks are adjusted for (Holm); 0: those with a p-value",
     )
+    claim_tests: Count = Field(
+        default=0,
+        description="tests of the claim that its refutation is adjusted for; 0: those with a bound",
+    )
+    leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its findings")
+    claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its findings")
 
     _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
 
@@ -299,12 +367,14 @@ class Cell(_Strict):
     releases: indices into `releases`, one per seed; the claim is there. utility: means over seeds,
     n the number of seeds. findings: counts are pooled over the trained models, values averaged
     over seeds. A bound on ε (nats) is the lower median over seeds. A p-value combines theirs by
-    Fisher's method, and the verdict follows from it, adjusted for the tests of one release.
+    Fisher's method, and what leaked follows from it, adjusted for the tests of one release.
     """
 
     releases: list[int]
     utility: dict[str, Measure]
     findings: list[FindingResult]
+    leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its measures")
+    claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its measures")
 
 
 class SweepResult(_Strict):
@@ -317,7 +387,7 @@ class SweepResult(_Strict):
 class Results(_Strict):
     """A whole run, or a sweep: every release of every seed."""
 
-    schema_version: Literal["1"] = "1"
+    schema_version: Literal["2"] = "2"
     status: Literal["complete", "partial"]
     headline: str
     not_tested: list[str]
@@ -333,6 +403,7 @@ class Results(_Strict):
 
     _each_once = when_read(lambda r: check_once(map(_name, r.releases)))
     _attacks_named = when_read(lambda r: _check_attacks(r.plan.get("attacks", [])))
+    _settings_there = when_read(lambda r: _check_settings(r.sweep, len(r.releases)))
 
 
 def _name(release: ReleaseResult) -> tuple[str, ...]:
@@ -347,6 +418,12 @@ def _check_attacks(attacks: Any) -> None:
     refuse(not named, "plan.attacks must be a list of tables, each with a name")
 
 
+def _check_settings(sweep: SweepResult | None, releases: int) -> None:
+    for cell in () if sweep is None else sweep.cells:
+        known = bool(cell.releases) and all(0 <= place < releases for place in cell.releases)
+        refuse(not known, "a setting of the sweep names releases that are not there")
+
+
 def to_json(results: Results) -> str:
     """Formats results.json: keys in the order of the schema, one trailing newline, no NaN."""
     absent = {"sweep"} if results.sweep is None else None
@@ -354,44 +431,11 @@ def to_json(results: Results) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# Migrates a document of each older version to the next. "1" is the first version; every field that
-# it has gained since is optional.
-_NEXT: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-
-
-def migrated(document: dict[str, Any]) -> dict[str, Any]:
-    """Migrates a document of an older version to this one; other documents stay as they are."""
-    while (step := _NEXT.get(str(document.get("schema_version")))) is not None:
-        document = step(document)
-    return document
-
-
 def first_error(error: ValidationError) -> str:
     """Formats the first error of a document, with its place, on one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
-
-
-def load(path: Path) -> Results:
-    """Reads results.json, of this version or an older one.
-
-    Raises UsageError if it is missing, broken or of an unknown version.
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no results here; `audit run` writes them") from None
-    except (ValueError, RecursionError, OSError) as error:
-        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
-    document = migrated(document) if isinstance(document, dict) else {}
-    version = document.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
-    try:
-        return Results.model_validate(document, context=FROM_FILE)
-    except ValidationError as error:
-        raise UsageError(f"{path}: {first_error(error)}") from None
 
 
 def schema() -> dict[str, Any]:

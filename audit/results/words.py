@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 Bounds = tuple[float, float]
 _NBSP = "\N{NO-BREAK SPACE}"
@@ -96,6 +97,29 @@ def epsilon(value: float | None) -> str:
     """A claimed ε in nats, in words where it is infinite or unknown."""
     if value is None:
         return "unknown"
+    return "none promised" if math.isinf(value) else at_most(value, digits=4)
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A claimed ε or δ, rounded up: rounded down, it would promise more than is promised."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def at_least(value: float, digits: int = 3) -> str:
+    """A lower bound, rounded down: rounded up, it would show more than was shown."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, way: str) -> str:
     if math.isinf(value):
-        return "none promised"
-    return f"{value:.4g}" if value == 0 or value >= 1e-3 else power_of_ten(value)
+        return "∞"
+    if value == 0:
+        return "0"
+    near = Decimal(f"{value:.{digits + 8}g}")  # the sixth digit of 0.1 + 0.2 - 0.3 means nothing
+    size = Decimal((0, (1,), near.adjusted() - digits + 1))
+    rounded = float(near.quantize(size, rounding=way))
+    if abs(rounded) < 1e-3:
+        mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
+        power = str(int(exponent)).translate(_SUPERSCRIPT)
+        return _without_zeros(mantissa) + f" × 10{power}"
+    return f"{rounded:.{digits}g}" if rounded < 10**digits else f"{rounded:,.0f}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from audit.core.predictor import Access
-from audit.findings import Case, bounds
+from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.measure import bleu
 from audit.models.endpoint.capabilities import PROBES
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.plan.plan import Chosen, Plan
 from audit.results.folder import RunFolder
-from audit.results.words import count, percent
+from audit.results.words import at_least, at_most, count, percent
 from audit.run.endpoint_cost import EndpointCost, endpoint_cost
 from audit.train.prepare import Prepared, prepare
 
@@ -73,8 +73,39 @@ def _query_lines(prepared: Prepared) -> list[str]:
             f"{_shown(prepared, chosen)}"
         )
     m = len(prepared.planted.coins.present)
-    largest = bounds.largest(m, plan.delta) or 0.0
-    return [*lines, f"largest empirical ε that {m} coins can show: {largest:.3g} nats (95 %)"]
+    tests = count(prepared.claim_tests, "test")
+    largest = bounds.largest(m, plan.delta, None, prepared.claim_tests) or 0.0
+    return [
+        *lines,
+        f"largest ε that {m} coins can refute as (ε, δ) with δ = {at_most(plan.delta)}, adjusted "
+        f"for {tests} of a claim: {at_least(largest)} nats",
+        *_claim_lines(prepared),
+    ]
+
+
+def _claim_lines(prepared: Prepared) -> list[str]:
+    """Says of each claim with a known mechanism whether so many coins could refute it."""
+    plan, coins = prepared.plan, prepared.planted.coins
+    m, lines = len(coins.present), []
+    for chosen, tasks in prepared.tasks.items():
+        promise = chosen.plugin.promised([task.training for task in tasks])
+        if chosen.reference or promise is None or promise.epsilon is None:
+            continue
+        access, tests = Access.DISTRIBUTION, prepared.claim_tests
+        case = Case(chosen.label, (), coins, plan.delta, plan.seed, access, claim_tests=tests,
+                    unit=plan.source.unit, guarantee=promise)  # fmt: skip
+        able = mechanism.refutable(case, m)
+        if able is None:
+            continue
+        claim = f"  {chosen.label}: ε = {at_most(promise.epsilon)} on the curve of its mechanism"
+        if able:
+            lines.append(f"{claim}: {m} coins can refute it")
+        else:
+            needed = mechanism.coins_needed(case)
+            least = "more than 100,000" if needed is None else f"{needed:,}"
+            lines.append(f"{claim}: {m} coins cannot refute it, not even without noise; it takes "
+                         f"{least}")  # fmt: skip
+    return lines
 
 
 def _request_lines(prepared: Prepared) -> list[str]:

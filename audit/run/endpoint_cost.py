@@ -81,6 +81,6 @@ def endpoint_cost(prepared: Prepared, access: Access) -> EndpointCost:
     counted.score([block[:1] for block in blocks], [block[1:] for block in blocks])
     bleu.measure(counted, texts, draws)
     for attack in plan.attacks:
-        knowledge = Knowledge(None, texts, names, (), draws)
+        knowledge = Knowledge(None, texts, names, (), draws, opened=None)
         attack.plugin.run(counted, prepared.secrets_for(attack.plugin), knowledge)
     return counted

@@ -12,6 +12,7 @@ from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.schema import ReleaseResult
+from audit.results.words import at_most
 from audit.train.prepare import Prepared
 
 
@@ -24,6 +25,8 @@ def not_tested(plan: Plan) -> list[str]:
         *lines,
         "what an attacker learns from the moment at which a release stops answering",
         "secrets other than the planted kinds, and attackers stronger than these attacks",
+        "a release that knows planted text by more than its words, such as repeated numbers, new "
+        "users or a seed that its author had",
         "differences between seeds: one seed was run, which does not rank defenses",
     ]
 
@@ -51,8 +54,8 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
         population = claimed.population
         if population and claimed.delta is not None and claimed.delta * population >= 1:
             lines.append(
-                f"{release.defense}: δ = {claimed.delta:.3g} is not below 1/N (N = {population}): "
-                "δ ≥ 1/N permits publishing one person's data outright"
+                f"{release.defense}: δ = {at_most(claimed.delta)} is not below 1/N "
+                f"(N = {population}): δ ≥ 1/N permits publishing one person's data outright"
             )
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append("the null control leaks: the public model has seen the planted text")

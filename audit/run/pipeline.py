@@ -13,8 +13,8 @@ from typing import Any
 import audit
 from audit.core.files import write_atomically
 from audit.core.progress import StepProgress
+from audit.core.terms import Leaked
 from audit.findings.headline import headline
-from audit.findings.verdict import judge, leaks
 from audit.measure import samples
 from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
@@ -59,7 +59,7 @@ def _audit(
         report(f"attacking {one.label}", 0.0)
         measured.append(measure_release(prepared, one, folder, execution.reveal))
     sensitive = _sensitivity(measured)
-    audited = [m.result(sensitive, plan.references) for m in measured]
+    audited = [m.result(sensitive if plan.references else None) for m in measured]
     return Results(
         status="complete",
         headline=headline(audited),
@@ -89,11 +89,10 @@ def _corpus(prepared: Prepared) -> CorpusResult:
 
 def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool] | None:
     """Tells by (attack, metric) whether the undefended model leaked; None where it was not run."""
-    for m in measured:
+    for m in sorted(measured, key=lambda m: not m.audited.reference):
         if m.audited.name == "none":
             own = {(f.attack, f.metric): True for f in m.findings}
-            judged = judge(m.findings, m.audited.release.guarantee, own, m.tests)
-            return {(f.attack, f.metric): leaks(f) for f in judged}
+            return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in m.judged(own)}
     return None
 
 

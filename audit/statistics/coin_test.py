@@ -1,4 +1,4 @@
-"""Exact test with fair coins: do units whose coin was heads appear more often in a release?"""
+"""Exact test with fair coins: do units whose coin was heads appear more, or less, often?"""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
 def p_value(
     weights: ArrayLike, coins: ArrayLike, stream: np.random.Generator, resamples: int = 9999
 ) -> float:
-    """Computes P[sum of w_o C_o >= its observed value] over fair coins C_o, one-sided.
+    """Computes how improbable the sum of w_o C_o is over fair coins C_o, two-sided.
+
+    Twice the probability of a sum at least as far from its mean on the same side: units that are
+    trained on and appear less often, as behind a block list, depend on the data as well.
 
     weights: (owners,), whole numbers >= 0, such as how many generations name each owner; coins:
     (owners,), True = trained on. Under the null the coins are independent of the weights, so
     the level holds whatever the weights and however they depend on each other. Exact (by
     convolution; floored at 1e-300) while the weights add up to at most 200,000; beyond, coins are
-    drawn from `stream` and p = (1 + as large)/(1 + resamples). 1.0 if all weights are 0.
+    drawn from `stream` and p = 2 (1 + as far)/(1 + resamples). 1.0 if all weights are 0.
     Raises ValueError for shapes that differ, a negative or fractional weight.
     """
     weight, coin = np.asarray(weights), np.asarray(coins, dtype=bool)
@@ -27,20 +30,20 @@ def p_value(
     if not ((weight >= 0) & (weight == np.floor(weight))).all():
         raise ValueError("weights must be whole numbers, not negative")
     whole = weight.astype(np.int64)
-    observed = int(whole[coin].sum())
-    if observed == 0:
-        return 1.0
+    most = max(int(whole[coin].sum()), int(whole[~coin].sum()))  # fair coins: sides are alike
     whole = whole[whole > 0]
+    if not len(whole):
+        return 1.0
     if whole.sum() <= _CELLS:
-        return max(1e-300, float(_totals(whole)[observed:].sum()))
-    return (1 + _as_large(whole, observed, stream, resamples)) / (1 + resamples)
+        return min(1.0, max(1e-300, 2.0 * float(_totals(whole)[most:].sum())))
+    return min(1.0, 2.0 * (1 + _as_large(whole, most, stream, resamples)) / (1 + resamples))
 
 
 def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
-    """Computes the smallest p-value possible with these weights: that of all coins heads."""
+    """Computes the smallest p-value possible with these weights: that of all coins alike."""
     weight = np.asarray(weights)
-    exact = max(1e-300, 0.5 ** int((weight > 0).sum()))
-    return exact if weight.sum() <= _CELLS else max(exact, 1 / (resamples + 1))
+    exact = max(1e-300, 2.0 * 0.5 ** int((weight > 0).sum()))
+    return min(1.0, exact if weight.sum() <= _CELLS else max(exact, 2 / (resamples + 1)))
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ class IntervalKind(StrEnum):
     BOOTSTRAP = "bootstrap"
     PERMUTATION = "permutation"
     T = "t"
+    EXACT = "exact"  # of the very units measured, no sample of more
     WHOLE_RANGE = "whole_range"  # too few data: all values that are possible
     NONE = "none"  # no bounds
     OTHER = "other"  # its maker does not say

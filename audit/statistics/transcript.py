@@ -1,7 +1,7 @@
 """Bounds (ε, δ) from recorded answers whose exact likelihoods are known.
 
 δ(ε) of a pair of runs is E_D[(1 - e^{ε-L})_+] with L = log h_D/h_D' (Balle and Wang 2018, arXiv
-1805.06530, Theorem 5); its sample mean is bounded by Hoeffding's inequality.
+1805.06530, Theorem 5), a mean of values in [0, 1], which is bounded by betting.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from audit.statistics import betting
 from audit.statistics.checks import check_confidence, check_delta
-from audit.statistics.search import largest
 
-_WIDTH = 1e-12  # nats
+STEP = 0.01  # nats between the values of ε that are tried
 
 
 def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95) -> float:
-    """Bounds δ at this epsilon from below: mean (1-e^{ε-L})_+ - sqrt(ln(1/(1-confidence))/2N).
+    """Bounds δ at this epsilon from below, by the mean of (1-e^{ε-L})_+.
 
     log_ratios: (N,), L = log-probability of the whole transcript under D minus that under D', in
     nats, transcripts drawn independently under D; +inf = impossible under D'. epsilon in nats, in
@@ -28,36 +28,33 @@ def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95)
     ratios = _checked(log_ratios, confidence)
     if not epsilon >= 0.0:
         raise ValueError(f"epsilon must be at least 0; got {epsilon}")
-    return max(0.0, _excess(ratios, epsilon) - _slack(len(ratios), confidence))
+    return betting.mean_lower(_excess(ratios, epsilon), confidence)
 
 
 def epsilon_lower(log_ratios: ArrayLike, delta: float, confidence: float = 0.95) -> float:
-    """Finds the largest ε (nats) that these transcripts refute at this delta.
+    """Finds the largest ε (nats) that these transcripts refute at this delta, to `STEP`.
 
-    sup{ε >= 0 : delta_lower(ε) > delta}, approached from below; 0.0 if nothing is shown, inf if
-    more than delta of the transcripts are impossible under D'. Valid at once for all ε, because
-    delta_lower falls with ε. log_ratios as in `delta_lower`. Raises ValueError as it does, and
+    Multiples of `STEP` are tried from 0 up, and the first that is not refuted ends the search. So
+    the bound is too high only if the first multiple from the true ε on is refuted, which is one
+    test at this confidence. (Stakes depend on ε, so a refutation of ε alone says nothing of a
+    smaller one.) 0.0 if nothing is shown, inf if even transcripts that are impossible under D' are
+    shown to be more than delta. log_ratios as in `delta_lower`. Raises ValueError as it does, and
     unless 0 <= delta <= 1.
     """
     ratios = _checked(log_ratios, confidence)
     check_delta(delta)
-    needed = delta + _slack(len(ratios), confidence)
-    if not _excess(ratios, 0.0) > needed:
-        return 0.0
-    if float(np.mean(np.isposinf(ratios))) > needed:
-        return math.inf
     top = float(np.max(ratios[np.isfinite(ratios)], initial=0.0))
-    return largest(lambda epsilon: _excess(ratios, epsilon) > needed, 0.0, top, _WIDTH)
+    steps = math.ceil(top / STEP)
+    for i in range(steps + 1):
+        if not betting.exceeds(_excess(ratios, i * STEP), delta, confidence):
+            return max(0, i - 1) * STEP
+    return math.inf  # from the last step on, every excess stays as it is
 
 
-def _excess(ratios: NDArray[np.float64], epsilon: float) -> float:
+def _excess(ratios: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
     if math.isinf(epsilon):
-        return float(np.mean(np.isposinf(ratios)))
-    return float(np.mean(-np.expm1(np.minimum(epsilon - ratios, 0.0))))
-
-
-def _slack(n: int, confidence: float) -> float:
-    return math.sqrt(-math.log1p(-confidence) / (2.0 * n))
+        return np.isposinf(ratios).astype(np.float64)
+    return -np.expm1(np.minimum(epsilon - ratios, 0.0))
 
 
 def _checked(log_ratios: ArrayLike, confidence: float) -> NDArray[np.float64]:

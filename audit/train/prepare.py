@@ -54,8 +54,22 @@ class Prepared:
 
     @property
     def tests(self) -> int:
-        """The largest number of tests that verdicts on a release are adjusted for."""
-        return sum(c.plugin.tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
+        """The largest number of tests that leaks of a release are adjusted for."""
+        every = (c.plugin.tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
+        return sum(map(int, every)) - self._not_made
+
+    @property
+    def claim_tests(self) -> int:
+        """The largest number of tests that refuting a claim is adjusted for."""
+        every = (c.plugin.claim_tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
+        return sum(map(int, every)) - self._not_made
+
+    @property
+    def _not_made(self) -> int:
+        """Counts the tests that need the public model, where it is unknown."""
+        if self.plan.source.base_known:
+            return 0
+        return sum(c.plugin.public_tests(self.secrets_for(c.plugin)) for c in self.plan.attacks)
 
     @cached_property
     def private_share(self) -> float:
@@ -121,10 +135,22 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
 
 
 def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> None:
-    """Raises UsageError for a secret that no tokens express, or an attack without secrets."""
+    """Raises UsageError for a secret that no tokens express, or an attack without secrets.
+
+    Also for a drawn one that a training here would cut in two, so that it could not leak.
+    """
+    longest = plan.training.max_length
     for secret in planted.secrets:
         if secret.kind in ("code", "id"):
             continuation(tokenizer, secret.prefix, secret.value)
+        if secret.space is None or plan.source.model:
+            continue
+        length = len(record_tokens(tokenizer, secret.text)) - 1
+        if length > longest:
+            raise UsageError(
+                f"a planted {secret.kind} and its words have {length} tokens, but training cuts at "
+                f"{longest}; shorten --template {secret.kind} or raise training.max_length"
+            )
     for chosen in plan.attacks:
         if not any(secret.kind in chosen.plugin.kinds for secret in planted.secrets):
             kinds = ", ".join(chosen.plugin.kinds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Control, FindingResult, ReleaseResult
 from reports._content import verdicts, wording
@@ -28,11 +29,15 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """A measure of one release with its controls and verdict; empty where it was not taken."""
+    """A measure of one release with its controls and answers; empty where it was not taken.
+
+    claim: only where the claim is refuted.
+    """
 
     measured: Value
     controls: list[str]
-    verdict: str
+    leaked: str
+    claim: str
     mark: str
 
 
@@ -77,13 +82,13 @@ def _attack(
     kinds = dict.fromkeys(kind for i in order for kind in tables[i])
     title = wording.spelled(attack)
     pairs = [(kind, finding) for table in tables.values() for kind, finding in table.items()]
-    measured = {kind for kind, finding in pairs if finding.value is not None}
+    measured = {k for k, f in pairs if f.value is not None or f.leaked == Leaked.LEAK}
     matrices = []
     for suffix, piece in pieces(len(order), MOST_RELEASES):
         shown = order[piece]
         heads = [Head(names[i], wording.clip(releases[i].role, 60), anchor(i)) for i in shown]
         lines = [
-            _line(attack, kind, [_cell(tables[i].get(kind), releases[i]) for i in shown])
+            _line(attack, kind, [_cell(tables[i].get(kind)) for i in shown])
             for kind in kinds
             if kind in measured
         ]
@@ -106,16 +111,16 @@ def _by_kind(attack: str, release: ReleaseResult) -> dict[Kind, FindingResult]:
     return {(f.metric, f.unit): f for f in release.findings if f.attack == attack}
 
 
-def _cell(finding: FindingResult | None, release: ReleaseResult) -> Cell:
+def _cell(finding: FindingResult | None) -> Cell:
     if finding is None:
-        return Cell(Value("—", ""), [], "", "")
+        return Cell(Value("—", ""), [], "", "", "")
     text = "" if finding.value is None else words.quantity(finding.value, finding.unit)
     bounds = words.interval(finding.ci, finding.unit) if text else ""
     sides = [("twins", finding.control), ("blind", finding.blind)]
     controls = [_control(word, side, finding.unit) for word, side in sides if side is not None]
     mark = STRONGER if finding.stronger_than_release else ""
-    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
-    return Cell(Value(text, bounds), controls, verdict, mark)
+    claim = verdicts.claim(finding) if finding.claim == OnClaim.REFUTED else ""
+    return Cell(Value(text, bounds), controls, verdicts.leaked(finding), claim, mark)
 
 
 def _control(word: str, control: Control, unit: str) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.core.terms import Verdict
+from audit.core.terms import OnClaim
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import verdicts, wording
@@ -16,8 +16,8 @@ from reports._content.table import Table
 NOTE = (
     "A lower bound limits how private a release can be. It never shows that a release is private, "
     "so a bound below the claim is no proof of safety. Each bound holds by itself at its "
-    "confidence, for the planted user with all copies; verdicts are adjusted for all tests of a "
-    "release."
+    "confidence, for the planted user with all copies; refutations are adjusted for all tests of "
+    "the claim."
 )
 
 
@@ -64,11 +64,11 @@ def _comparison(release: ReleaseResult, name: str, index: int) -> Comparison:
     guarantee, pairs = release.guarantee, bounded(release)
     grounds: dict[str, dict[str, list[list[str]]]] = {}
     for finding, bound in pairs:
-        verdict = verdicts.label(finding.verdict, guarantee.epsilon)
-        row = [measurement(finding), words.number(bound.value), _evidence(bound), verdict]
+        row = [measurement(finding), words.at_least(bound.value), _evidence(bound)]
+        row.append(verdicts.both(finding))
         alike = grounds.setdefault(conclusion(guarantee, finding, bound), {})
         alike.setdefault(f"{name}: lower bounds on ε in nats {_terms(bound)}", []).append(row)
-    head = ["Measure", "ε at least", "Evidence", "Verdict"]
+    head = ["Measure", "ε at least", "Evidence", "Leaked; the claim"]
     return Comparison(
         name=name,
         role=wording.clip(release.role, 60),
@@ -87,7 +87,7 @@ def _comparison(release: ReleaseResult, name: str, index: int) -> Comparison:
 def _terms(bound: EpsilonLower) -> str:
     scope, level = wording.per_unit(bound.unit, bound.relation), words.share(bound.confidence)
     return (
-        f"{scope} at δ = {words.number(bound.delta)}, each at {level} confidence, "
+        f"{scope} at δ = {words.at_most(bound.delta)}, each at {level} confidence, "
         f"under {_hypothesis(bound)}"
     )
 
@@ -97,9 +97,9 @@ def _hypothesis(bound: EpsilonLower) -> str:
 
 
 def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> str:
-    """Words what a bound says about a claim; only the verdict decides whether it refutes."""
+    """Words what a bound says about a claim; only the finding's answer decides that."""
     claimed = guarantee.epsilon
-    if finding.verdict == Verdict.REFUTED:
+    if finding.claim == OnClaim.REFUTED:
         return "Refuted: the claim does not allow what was measured."
     if finding.stronger_than_release:
         return "Read with more than the release gives: no evidence on the claim, for or against."
@@ -108,10 +108,10 @@ def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: Epsilo
     if math.isinf(claimed):
         return "Nothing was claimed, so the bound contradicts nothing."
     unlike = difference(guarantee, bound)
-    if unlike or finding.verdict == Verdict.NOT_COMPARABLE:
-        return f"Not comparable, in either direction. {unlike}".strip()
+    if unlike:
+        return f"Not comparable, in either direction. {unlike}"
     if bound.value > claimed:
-        return "Above the claim, but not once adjusted for all tests: no refutation."
+        return "Above the claim, but not once adjusted for all tests of it: no refutation."
     return "Below the claim: consistent with it, and no proof of safety."
 
 
@@ -123,7 +123,7 @@ def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
     if guarantee.basis != "worst case":
         claim.append(guarantee.basis)
     if (guarantee.delta or 0) > bound.delta:
-        claim.append(f"at δ = {words.number(guarantee.delta or 0)}")
+        claim.append(f"at δ = {words.at_most(guarantee.delta or 0)}")
     scope = wording.per_unit(bound.unit, bound.relation)
     if claim == [scope]:
         return ""
@@ -137,15 +137,15 @@ def explained(bound: EpsilonLower | None) -> str:
     scope = wording.per_unit(bound.unit, bound.relation)
     least = at_least(bound) if bound.value > 0 else f"nothing above ε = 0 {scope}"
     return (
-        f"{least} at δ = {words.number(bound.delta)}, {words.share(bound.confidence)} "
+        f"{least} at δ = {words.at_most(bound.delta)}, {words.share(bound.confidence)} "
         f"confidence, under {_hypothesis(bound)}, by {_evidence(bound)}"
     )
 
 
 def _evidence(bound: EpsilonLower) -> str:
     if bound.method == "one_run":
-        right = f"{words.integer(bound.v)} of {words.integer(bound.r)} guesses right"
-        return f"one run: {right} on {words.integer(bound.m)} coins"
+        pairs = [f"{words.integer(v)} of {words.integer(r)}" for r, v in bound.guesses or []]
+        return f"one run: {', '.join(pairs) or '—'} guesses right on {words.integer(bound.m)} coins"
     rank, space = ("—" if x is None else words.number(x) for x in (bound.rank, bound.space))
     secrets = words.integer(bound.n)
     return f"rank: lower median {rank} of {space} candidates, {secrets} secrets"

@@ -21,7 +21,8 @@ class Note:
 
     title: str
     sentence: str
-    verdict: str
+    leaked: str
+    claim: str
     facts: list[Pair]
 
 
@@ -75,7 +76,7 @@ def _groups(release: ReleaseResult) -> list[Group]:
     for finding in release.findings:
         _add(by_attack.setdefault(finding.attack, []), finding, release)
     return [
-        Group(wording.spelled(attack), tally(release, attack) or notes[0].verdict, notes)
+        Group(wording.spelled(attack), tally(release, attack) or notes[0].leaked, notes)
         for attack, notes in by_attack.items()
     ]
 
@@ -206,14 +207,35 @@ def _note(finding: FindingResult, release: ReleaseResult) -> Note:
         ("p-value", f"{words.p_value(finding.p_value)} ({sides}, unadjusted)"),
         ("Power", _power(finding)),
         ("Empirical ε", claims.explained(finding.epsilon_lower)),
+        ("Test of the claim", _claim_test(finding)),
     ]
     if finding.value is None:
         facts = [("Access", finding.access)]
     if finding.stronger_than_release:
         facts.append(("Standing", "reads more than the release gives: no evidence on the claim"))
-    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
     present = [(term, value) for term, value in facts if value]
-    return Note(measurement(finding), finding.sentence, verdict, present)
+    sentence = f"{finding.sentence} {finding.claim_sentence}".strip()
+    answers = verdicts.leaked(finding), verdicts.claim(finding)
+    return Note(measurement(finding), sentence, *answers, present)
+
+
+def _claim_test(finding: FindingResult) -> str:
+    """Words the test of the claim on its own trade-off curve; empty where there is none."""
+    test = finding.claim_test
+    if test is None:
+        return ""
+    noise = test.noise_at_most
+    at_most = "" if noise is None else f"; if of this family, noise multiplier {_noise(noise)}"
+    needed = "no number" if test.critical is None else words.integer(test.critical)
+    return (
+        f"{test.mechanism}: {words.integer(test.v)} of {words.integer(test.r)} guesses right over "
+        f"{words.integer(test.m)} coins, p = {words.p_value(test.p_value)}; {needed} right would "
+        f"refute it{at_most}"
+    )
+
+
+def _noise(most: float) -> str:
+    return "not limited" if math.isinf(most) else f"at most {words.number(most)} (95 %)"
 
 
 def _measured(finding: FindingResult) -> str:
@@ -239,9 +261,8 @@ def _power(finding: FindingResult) -> str:
     if power.smallest_rate is not None:
         could.append(f"a {finding.unit} of {words.quantity(power.smallest_rate, finding.unit)}")
     if power.largest_epsilon is not None:
-        could.append(
-            f"an ε of at most {words.number(power.largest_epsilon)} nats for the planted user"
-        )
+        most = words.at_least(power.largest_epsilon)
+        could.append(f"that a claim of ε = {most} nats or less for the planted user is false")
     if not could:
         return f"not computed for n = {words.integer(power.n)}"
     level = words.share(power.confidence)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from audit.core.terms import LEAKS, Verdict
+from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import verdicts, wording
@@ -38,7 +37,8 @@ class Row:
     measured: Value
     certainty: str
     controls: list[Value]
-    verdict: str
+    leaked: str
+    claim: str
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,17 @@ def control_of(
 def quoted(release: ReleaseResult) -> Iterator[int]:
     """Places of the findings that the attacks are quoted by, one an attack.
 
-    In this order: a refutation; a measured value; what the release itself gives; a leak; the first.
+    In this order: a refutation; a measured value; what the release itself gives; a leak; no leak
+    found; the first.
     """
-    best: dict[str, tuple[bool, bool, bool, bool, int]] = {}
+    best: dict[str, tuple[bool, bool, bool, bool, bool, int]] = {}
     for index, finding in enumerate(release.findings):
         key = (
-            finding.verdict != Verdict.REFUTED,
-            finding.value is None,
+            finding.claim != OnClaim.REFUTED,
+            finding.value is None and finding.leaked != Leaked.LEAK,
             finding.stronger_than_release,
-            finding.verdict not in LEAKS,
+            finding.leaked != Leaked.LEAK,
+            finding.leaked != Leaked.NONE_FOUND,
             index,
         )
         best[finding.attack] = min(key, best.get(finding.attack, key))
@@ -145,8 +147,8 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
 
 def _mildness(finding: FindingResult) -> tuple[bool, bool]:
     """(False, False) refutes a claim, (True, False) leaks, (True, True) does neither."""
-    leaks = finding.verdict in LEAKS and not finding.stronger_than_release
-    return finding.verdict != Verdict.REFUTED, not leaks
+    leaks = finding.leaked == Leaked.LEAK and not finding.stronger_than_release
+    return finding.claim != OnClaim.REFUTED, not leaks
 
 
 def _row(
@@ -165,7 +167,8 @@ def _row(
         measured=_measured(finding),
         certainty=_certainty(finding),
         controls=[_twins(finding.control, finding.blind, unit), *beside],
-        verdict=verdicts.label(finding.verdict, release.guarantee.epsilon),
+        leaked=verdicts.leaked(finding),
+        claim=verdicts.claim(finding),
     )
 
 
@@ -175,21 +178,13 @@ def measurement(finding: FindingResult) -> str:
 
 
 def tally(release: ReleaseResult, attack: str) -> str:
-    """Counts the verdicts of an attack's measures; empty where there is only one measure."""
-    epsilon = release.guarantee.epsilon
-    labels = [verdicts.label(f.verdict, epsilon) for f in release.findings if f.attack == attack]
-    if len(labels) < 2:
-        return ""
-    counts = Counter(labels)
-    if len(counts) == 1:
-        return f"{len(labels)} measures, all: {labels[0]}"
-    parts = [f"{counts[label]}\u00a0×\u00a0{label}" for label in verdicts.MEANINGS if counts[label]]
-    return f"{len(labels)} measures: {' · '.join(parts)}"
+    """Counts the answers of an attack's measures; empty where there is only one measure."""
+    return verdicts.tally([f for f in release.findings if f.attack == attack])
 
 
 def _measured(finding: FindingResult) -> Value:
     if finding.value is None:
-        return Value("not measured", "")
+        return Value(verdicts.measured(finding), "")
     text = _with_unit(words.quantity(finding.value, finding.unit), finding.unit)
     count = f"n = {words.integer(finding.n)}"
     bounds = words.interval(finding.ci, finding.unit)
@@ -223,22 +218,22 @@ def _certainty(finding: FindingResult) -> str:
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
         return f"so {at_least(bound)}"
-    if finding.verdict == Verdict.SILENT and power.detectable_rate is not None:
+    if finding.leaked == Leaked.NONE_FOUND and power.detectable_rate is not None:
         rate = words.quantity(power.detectable_rate, finding.unit)
         return f"a rate of {rate} would have been called a leak"
     if (
-        finding.verdict == Verdict.SILENT
+        finding.leaked == Leaked.NONE_FOUND
         and bound is not None
         and power.largest_epsilon is not None
     ):
         scope = wording.per_unit(bound.unit, bound.relation)
-        return f"could have shown an ε of {words.number(power.largest_epsilon)} nats {scope}"
+        return f"could have refuted ε = {words.at_least(power.largest_epsilon)} nats {scope}"
     return ""
 
 
 def at_least(bound: EpsilonLower) -> str:
     """Writes a lower bound with its unit and relation."""
-    return f"ε ≥ {words.number(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
+    return f"ε ≥ {words.at_least(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
 
 
 def _note(releases: Sequence[ReleaseResult], shown: int, meanings: list[str]) -> str:

@@ -20,7 +20,9 @@ from reports._figures.figure import Figure
 
 NOTE = (
     "Every row is one setting over its seeds. Counts are pooled over the trained models; all else "
-    "is a mean over seeds, and its n counts seeds. A verdict combines the p-values of the seeds."
+    "is a mean over seeds, and its n counts seeds; its 95 % interval is exact for normal values "
+    "and covers somewhat less for skewed ones. What leaked, and what it says about the claim, "
+    "is answered from the p-values of the seeds together."
 )
 
 
@@ -63,6 +65,8 @@ def _setting(results: Results, cell: Cell) -> ReleaseResult:
             "seed": releases[0].seed,
             "utility": cell.utility,
             "findings": cell.findings,
+            "leaked": cell.leaked,
+            "claim": cell.claim,
             "sessions": sessions,
             "cost": cost,
         }

@@ -14,7 +14,7 @@ _CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "basis")
 COLUMNS = (
     "plan_hash", "corpus", "defense", "parameters", "seed", "seeds", "reference", "role",
     *(f"claimed_{name}" for name in _CLAIM), "attack", "metric", "unit", "value", "ci_low",
-    "ci_high", "confidence", "k", "n", "method", "epsilon_lower", "verdict",
+    "ci_high", "confidence", "k", "n", "method", "epsilon_lower", "leaked", "claim",
     "stronger_than_release",
 )  # fmt: skip
 
@@ -52,7 +52,8 @@ def _of(
             "metric": finding.metric,
             "k": finding.k,
             "epsilon_lower": None if bound is None else bound.value,
-            "verdict": finding.verdict,
+            "leaked": str(finding.leaked),
+            "claim": str(finding.claim),
             "stronger_than_release": finding.stronger_than_release,
         }
         yield {**dict.fromkeys(COLUMNS), **common, **own, **_numbers(finding)}

@@ -1,51 +1,85 @@
-"""Verdicts as readers see them: a label, its meaning, and a shape, so that none needs colour."""
+"""Both answers as readers see them: labels, meanings, and shapes, so that none needs colour."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
+from collections.abc import Sequence
 
-from audit.core.terms import Verdict
+from audit.core.terms import Leaked, OnClaim
+from audit.results import words
+from audit.results.schema import FindingResult
 
-REFUTED = "claim refuted"
-WITHIN = "leak, within the claim"
-NOTHING_PROMISED = "leak (nothing was promised)"
-UNTESTED = "leak, no test of the claim"
-NO_LEAK = "no leak found"
-_LABELS = {
-    Verdict.REFUTED: REFUTED,
-    Verdict.CONSISTENT: WITHIN,
-    Verdict.NOT_COMPARABLE: UNTESTED,
-    Verdict.SILENT: NO_LEAK,
+LEAK, REFUTED = str(Leaked.LEAK), "claim refuted"
+ALARMS = (LEAK, REFUTED)
+_CLAIMS = {
+    OnClaim.REFUTED: REFUTED,
+    OnClaim.NOT_REFUTED: "claim not refuted",
+    OnClaim.NOT_TESTABLE: "claim not tested",
+    OnClaim.NOTHING_CLAIMED: "nothing claimed",
+    OnClaim.UNKNOWN: "claim unknown",
 }
-# In the order of the page's key; in brackets the word of results.json where it differs.
 MEANINGS = {
-    REFUTED: "The attack measured more than the claim allows (refuted).",
-    WITHIN: "The attack measured a leak that the claim does not rule out (consistent).",
-    NOTHING_PROMISED: "The attack measured a leak, and no promise forbids it (consistent).",
-    UNTESTED: "A leak, measured with another unit, relation, order or access than the claim has "
-    "(not comparable).",
-    NO_LEAK: "Nothing was above the controls; the power says what could have been seen (silent).",
-    "not measured": "The release, or this run, does not offer what the measurement needs.",
+    LEAK: "A test found that the release depends on what was planted, whatever was promised.",
+    "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
+    "power says what could have been seen.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
+    "not measured": "The release, or this run, does not offer what the measurement needs.",
+    REFUTED: "More was measured than the claim allows.",
+    "claim not refuted": "The claim allows what was measured, which is no proof of it.",
+    "claim not tested": "The measure is of another unit, relation, order or access than the claim, "
+    "or no outcome of so few trials could have refuted it.",
+    "nothing claimed": "No ε was promised, so nothing can be refuted.",
+    "claim unknown": "What was promised is not known.",
 }
 _LINE = 'fill="none" stroke="currentColor" stroke-width="1.5"'
+_TRIANGLE = "M6 .8 11.6 11H.4z"
 _SHAPES = {
-    REFUTED: '<path d="M6 .8 11.6 11H.4z" fill="currentColor"/>',
-    WITHIN: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
-    NOTHING_PROMISED: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
-    UNTESTED: f'<path d="M6 1.2 10.8 6 6 10.8 1.2 6z" {_LINE}/>',
-    NO_LEAK: f'<circle cx="6" cy="6" r="4" {_LINE}/>',
-    "not measured": f'<path d="M2 6h8" {_LINE}/>',
+    LEAK: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
+    "no leak found": f'<circle cx="6" cy="6" r="4" {_LINE}/>',
     "inconclusive": f'<circle cx="6" cy="6" r="4" {_LINE}/>'
     '<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>',
+    "not measured": f'<path d="M2 6h8" {_LINE}/>',
+    REFUTED: f'<path d="{_TRIANGLE}" fill="currentColor"/>',
+    "claim not refuted": f'<path d="M6 2 10.6 10.4H1.4z" {_LINE}/>',
+    "claim not tested": f'<path d="M2 6h8" {_LINE}/>',
+    "nothing claimed": f'<path d="M2 6h8" {_LINE}/>',
+    "claim unknown": f'<path d="M2 6h8" {_LINE}/>',
 }
 
 
-def label(verdict: str, epsilon: float | None) -> str:
-    """Words a verdict on a claim of ε (nats; infinite: nothing was promised) for readers."""
-    if verdict == Verdict.CONSISTENT and epsilon is not None and math.isinf(epsilon):
-        return NOTHING_PROMISED
-    return _LABELS.get(Verdict(verdict), str(verdict))
+def measured(finding: FindingResult) -> str:
+    """Words the value of a finding with its interval; a leak may be known without one."""
+    if finding.value is None and finding.leaked == Leaked.LEAK:
+        return "within bounds only"
+    return words.measured(finding.value, finding.ci, finding.unit)
+
+
+def leaked(finding: FindingResult) -> str:
+    """Words what leaked."""
+    return str(finding.leaked)
+
+
+def claim(finding: FindingResult) -> str:
+    """Words what a finding says about the claim."""
+    return _CLAIMS[finding.claim]
+
+
+def both(finding: FindingResult) -> str:
+    """Words both answers on one line."""
+    return f"{leaked(finding)}; {claim(finding)}"
+
+
+def tally(findings: Sequence[FindingResult]) -> str:
+    """Counts the answers of several findings; empty where there is only one."""
+    if len(findings) < 2:
+        return ""
+    counts = Counter(leaked(f) for f in findings)
+    refuted = sum(f.claim == OnClaim.REFUTED for f in findings)
+    extra = f" · {refuted}\u00a0×\u00a0{REFUTED}" if refuted else ""
+    if len(counts) == 1:
+        return f"{len(findings)} measures, all: {leaked(findings[0])}{extra}"
+    parts = [f"{counts[word]}\u00a0×\u00a0{word}" for word in MEANINGS if counts[word]]
+    return f"{len(findings)} measures: {' · '.join(parts)}{extra}"
 
 
 def on_screen() -> dict[str, str]:
@@ -60,7 +94,7 @@ def on_paper() -> dict[str, str]:
     """Maps each label to an SVG document in fixed colours."""
     return {
         label: '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">'
-        + shape.replace("currentColor", "#9b2c1f" if label == REFUTED else "#1d2024")
+        + shape.replace("currentColor", "#9b2c1f" if label in ALARMS else "#1d2024")
         + "</svg>"
         for label, shape in _SHAPES.items()
     }

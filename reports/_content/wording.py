@@ -12,12 +12,15 @@ from typing import Any
 
 from audit.core.terms import Relation, Unit
 from audit.results.schema import GuaranteeResult
-from audit.results.words import epsilon, number
+from audit.results.words import at_most, epsilon, number
 
 LONGEST = 2000
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _MARKS = {"Mn", "Me"}
-_ACRONYMS = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR", "r": "R", "lira": "LiRA", "rmia": "RMIA"}
+_ACRONYMS = {
+    **{word: word.upper() for word in ("auc", "tpr", "fpr", "r", "rmia", "ez", "wbc")},
+    "lira": "LiRA",
+}
 _PHRASES = (
     (re.compile(r"\bmin k plus plus\b"), "Min-K%++"),
     (re.compile(r"\bmin k\b"), "Min-K%"),
@@ -104,7 +107,7 @@ def claim(guarantee: GuaranteeResult) -> str:
     if guarantee.alpha is not None:
         parts.append(f"Rényi order α = {number(guarantee.alpha)}")
     if guarantee.delta is not None:
-        parts.append(f"δ = {number(guarantee.delta)}")
+        parts.append(f"δ = {at_most(guarantee.delta)}")
     return ", ".join([*parts, f"release of {_release(guarantee.release)}", guarantee.basis])
 
 

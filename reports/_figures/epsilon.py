@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from audit.core.terms import Verdict
+from audit.core.terms import OnClaim
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import claims, wording
@@ -61,11 +61,11 @@ def _row(release: ReleaseResult, name: str) -> Row:
 
 
 def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> bool:
-    if finding.verdict == Verdict.REFUTED:
+    if finding.claim == OnClaim.REFUTED:
         return True
     finite = guarantee.epsilon is not None and math.isfinite(guarantee.epsilon)
     alike = finite and not claims.difference(guarantee, bound)
-    return alike and finding.verdict != Verdict.NOT_COMPARABLE and not finding.stronger_than_release
+    return alike and not finding.stronger_than_release
 
 
 def _listed(release: ReleaseResult) -> str:

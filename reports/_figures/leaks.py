@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from audit.core.terms import Verdict
+from audit.core.terms import Leaked
 from audit.results import words
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
@@ -18,7 +18,7 @@ PLANTED = Kind("planted", "o", 0.55)
 TWINS = Kind("twins", "s", 0.76, filled=False, quiet=True, size=5)
 BLIND = Kind("blind", "D", 0.92, filled=False, quiet=True, size=4.4)
 _HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]", "Chance",
-         "Verdict"]  # fmt: skip
+         "Leaked; the claim"]  # fmt: skip
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
@@ -31,7 +31,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         findings = [_of(release, attack, metric, unit) for release in releases]
         both = list(zip(releases, names, findings, strict=True))
         lines = [_row(release, name, finding) for release, name, finding in both]
-        cells = [_cells(release, name, finding) for release, name, finding in both]
+        cells = [_cells(name, finding) for _, name, finding in both]
         scale = rows.scale_of(lines, unit)
         for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
             shown = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
@@ -53,7 +53,8 @@ def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
 
 def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Row:
     if finding is None or finding.value is None:
-        return Row(name, "not measured", release.reference)
+        note = "not measured" if finding is None else verdicts.measured(finding)
+        return Row(name, note, release.reference)
     sides = [(PLANTED, finding), (TWINS, finding.control), (BLIND, finding.blind)]
     return Row(
         label=name,
@@ -64,15 +65,13 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
     )
 
 
-def _cells(release: ReleaseResult, name: str, finding: FindingResult | None) -> list[str]:
+def _cells(name: str, finding: FindingResult | None) -> list[str]:
     if finding is None:
-        label = verdicts.label(Verdict.NOT_MEASURED, None)
-        return [name, "not measured", "none", "none", "unknown", label]
+        return [name, "not measured", "none", "none", "unknown", str(Leaked.NOT_MEASURED)]
     unit = finding.unit
     chance = "unknown" if finding.chance is None else words.quantity(finding.chance, unit)
     controls = [
         "none" if side is None else words.measured(side.value, side.ci, unit)
         for side in (finding.control, finding.blind)
     ]
-    verdict = verdicts.label(finding.verdict, release.guarantee.epsilon)
-    return [name, words.measured(finding.value, finding.ci, unit), *controls, chance, verdict]
+    return [name, verdicts.measured(finding), *controls, chance, verdicts.both(finding)]

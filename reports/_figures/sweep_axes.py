@@ -59,7 +59,7 @@ def kind(release: ReleaseResult) -> str:
     if claim.alpha is not None:
         parts.append(f"Rényi order {words.number(claim.alpha)}")
     if claim.delta is not None:
-        parts.append(f"δ = {words.number(claim.delta)}")
+        parts.append(f"δ = {words.at_most(claim.delta)}")
     return ", ".join([*parts, claim.basis])
 
 

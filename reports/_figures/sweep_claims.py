@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from audit.core.terms import Unit, Verdict
+from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
 from reports._content.claims import bounded
@@ -32,7 +32,7 @@ def bounds(axis: Axis) -> Iterator[Figure]:
         for x, release in members:
             best = max(bounded(release), key=lambda pair: pair[1].value, default=None)
             largest = "none above 0" if best is None else at_least(best[1])
-            refuted = any(f.verdict == Verdict.REFUTED for f in release.findings)
+            refuted = any(f.claim == OnClaim.REFUTED for f in release.findings)
             rows.append([label, words.number(x), largest, "yes" if refuted else "no"])
             alike = _testable(release) if best is None else _alike(release, *best)
             points.append(Point(x, 0.0 if best is None else best[1].value, hollow=not alike))

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
-import torch
-from scipy.stats import norm
 
-from attacks import _membership_scores as formulas
+from attacks import _shadow_models as formulas
 from attacks import membership
-from attacks.membership import ONE_PASS, WITH_SHADOWS, Membership
+from attacks._membership_targets import overlapping
+from attacks._token_readings import pieces_of
+from attacks.membership import WITH_SHADOWS, Membership
 from audit.core.attack import Attack, Knowledge, Shadow
 from audit.core.errors import UsageError
 from audit.core.evidence import Scores
-from audit.core.language_model import OpenSession, moments_of
+from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Secret
 from audit.plugins import registry
 from audit.statistics.roc import auc
+
+ALONE = ["loss", "zlib", "min_k", "min_k_plus_plus"]
+OF_RECORDS = ["ez", *ALONE, "ratio", "wbc", "min_k_plus_plus_calibrated"]
+OF_SPANS = ["ratio", *ALONE, "ez", "wbc", "min_k_plus_plus_calibrated"]
+BY_TARGET = {"record": OF_RECORDS, "span": OF_SPANS}
+EVERY = [(target, score) for target, scores in BY_TARGET.items() for score in scores]
 
 RECORDS = ("a1b2", "c", "#90210x", "zzzzzzzzzz")
 CODES = (("#", "123"), ("#", "77"), ("x#", "9"))
@@ -94,18 +101,19 @@ def run(
     return {(one.target, one.score): one for one in found if isinstance(one, Scores)}
 
 
-def by_hand(session: Any, head: str, tail: str) -> tuple[list[float], list[float]]:
-    """(log-probabilities, the same standardised) of each token of tail after head."""
+def by_hand(session: Any, head: str, tail: str) -> tuple[list[float], list[float], list[bool]]:
+    """(log-probabilities, the same standardised, most likely or not) of each token of tail."""
     encode, table = session.tokenizer.encode, session.model.log_table
     tokens = encode(head + tail)
-    log_probs, standard = [], []
+    log_probs, standard, best = [], [], []
     for i in range(len(head), len(tokens)):
         row = table[tokens[i - 1]]
         mean = sum(math.exp(x) * x for x in row)
         variance = sum(math.exp(x) * (x - mean) ** 2 for x in row)
         log_probs.append(row[tokens[i]])
         standard.append((row[tokens[i]] - mean) / math.sqrt(variance))
-    return log_probs, standard
+        best.append(row[tokens[i]] == max(row))
+    return log_probs, standard, best
 
 
 def lowest(values: list[float], k: float) -> float:
@@ -113,36 +121,72 @@ def lowest(values: list[float], k: float) -> float:
     return sum(kept) / len(kept)
 
 
+def error_zone(delta: list[float], best: list[bool]) -> float:
+    errors = [d for d, right in zip(delta, best, strict=True) if not right]
+    gained, lost = sum(max(d, 0) for d in errors), sum(max(-d, 0) for d in errors)
+    return gained / (gained + lost) if errors else 2.0
+
+
+def votes(delta: list[float]) -> float:
+    shares = []
+    for size in (2, 3, 4, 6, 9, 13, 18, 25, 32, 40):
+        last = max(len(delta) - size, 0)
+        shares.append(np.mean([sum(delta[i : i + size]) > 0 for i in range(last + 1)]))
+    return float(np.mean(shares))
+
+
 @pytest.mark.parametrize("k", [0.2, 0.5, 1.0])
-def test_all_five_scores_are_their_formulas(fake: Any, k: float) -> None:
+def test_every_one_pass_score_is_its_formula(fake: Any, k: float) -> None:
     target, public = fake(1), fake(2)
     found = run(target, public, k=k)
     texts = [("record", "^", t, t + "^") for t in RECORDS]
     texts += [("span", "^" + prefix, value, value) for prefix, value in CODES]
     for i, (name, head, text, tail) in enumerate(texts):
-        log_probs, standard = by_hand(target, head, tail)
-        reference, _ = by_hand(public, head, tail)
+        log_probs, standard, best = by_hand(target, head, tail)
+        reference, standard_of_base, _ = by_hand(public, head, tail)
+        delta = [one - other for one, other in zip(log_probs, reference, strict=True)]
+        mean, plus = sum(log_probs) / len(log_probs), lowest(standard, k)
         expected = {
-            "loss": sum(log_probs) / len(log_probs),
-            "ratio": (sum(log_probs) - sum(reference)) / len(log_probs),
-            "zlib": sum(log_probs) / len(zlib.compress(text.encode())),
-            "min_k": lowest(log_probs, k),
+            "loss": (mean, 1e-12),
+            "ratio": (sum(delta) / len(delta), 1e-12),
+            "zlib": (mean / len(zlib.compress(text.encode())), 1e-12),
+            "min_k": (lowest(log_probs, k), 1e-12),
+            "min_k_plus_plus": (plus, 1e-4),
+            "min_k_plus_plus_calibrated": (plus - lowest(standard_of_base, k), 1e-4),
+            "ez": (error_zone(delta, best), 2e-9),
+            "wbc": (votes(delta), 1e-12),
         }
-        for score, value in expected.items():
-            assert found[name, score].values[i] == pytest.approx(value, abs=1e-12)
-        plus = found[name, "min_k_plus_plus"].values[i]
-        assert plus == pytest.approx(lowest(standard, k), abs=1e-4)
+        assert sorted(expected) == sorted(BY_TARGET[name])
+        for score, (value, within) in expected.items():
+            assert found[name, score].values[i] == pytest.approx(value, abs=within), score
 
 
 def test_every_score_has_its_place_and_its_access(fake: Any) -> None:
     found = run(fake(1), fake(2))
-    assert list(found) == [(t, s) for t in ("record", "span") for s in ONE_PASS]
+    assert list(found) == EVERY
     for (target, score), one in found.items():
-        plus = score == "min_k_plus_plus"
+        plus = "plus_plus" in score
         assert one.access == (Access.DISTRIBUTION if plus else Access.SCORE)
-        ours = [secret.kind == ("record" if target == "record" else "code") for secret in SECRETS]
+        assert one.kind == ("record" if target == "record" else "code")
+        ours = [secret.kind == one.kind for secret in SECRETS]
         assert (~np.isnan(one.values)).tolist() == ours
         assert one.windowed == 0
+        assert one.named == (score == BY_TARGET[target][0])
+
+
+def test_without_a_base_model_its_scores_are_neither_made_nor_declared(fake: Any) -> None:
+    target = fake(1)
+    found, with_base = run(target, None), run(fake(1), fake(2))
+    assert list(found) == [(t, s) for t in ("record", "span") for s in ALONE]
+    assert [key for key, one in found.items() if one.named] == [
+        ("record", "loss"),
+        ("span", "loss"),
+    ]
+    for key, one in found.items():
+        np.testing.assert_array_equal(one.values, with_base[key].values)
+    assert Membership().public_tests(SECRETS) == 8
+    assert Membership(shadows=2).public_tests(SECRETS[:4]) == 4
+    assert Membership().public_tests([]) == 0
 
 
 def test_each_text_is_read_once_by_the_target_and_once_by_the_public_model(fake: Any) -> None:
@@ -154,8 +198,7 @@ def test_each_text_is_read_once_by_the_target_and_once_by_the_public_model(fake:
     assert [tail for tail, _ in target.asked] == once
     assert [tail for tail, _ in public.asked] == once
     assert target.calls == public.calls == 2  # one a target
-    assert all(moments for _, moments in target.asked)
-    assert not any(moments for _, moments in public.asked)
+    assert all(moments for _, moments in target.asked + public.asked)
     loss = found["record", "loss"].values
     assert loss[0] == loss[1] == loss[11]
     assert found["span", "loss"].values[8] == found["span", "loss"].values[12]
@@ -192,11 +235,180 @@ def test_long_records_are_read_in_windows(fake: Any) -> None:
 
 
 def test_a_span_keeps_what_fits_of_its_prompt() -> None:
-    windows = membership._windows
-    assert windows([0, 1, 2, 3], [4, 5], 4) == [([1, 2, 3], [4, 5])]
-    assert windows([0, 1], [4, 5], 4) == [([0, 1], [4, 5])]
-    assert windows([0, 1], [2, 3, 4, 5, 6], 2) == [([1], [2, 3]), ([3], [4, 5]), ([5], [6])]
-    assert windows([0], [1, 2], 2) == [([0], [1, 2])]
+    assert pieces_of([0, 1, 2, 3], [4, 5], 4) == [([1, 2, 3], [4, 5])]
+    assert pieces_of([0, 1], [4, 5], 4) == [([0, 1], [4, 5])]
+    assert pieces_of([0, 1], [2, 3, 4, 5, 6], 2) == [([1], [2, 3]), ([3], [4, 5]), ([5], [6])]
+    assert pieces_of([0], [1, 2], 2) == [([0], [1, 2])]
+
+
+class Merging:
+    """A tokenizer that merges a blank with the word after it, and "is" with a colon."""
+
+    start = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [hash(token) for token in re.findall(r"is:| ?\w+|.", text)]
+
+
+@pytest.mark.parametrize(
+    ("before", "secret", "context", "tokens"),
+    [
+        ("my name is", " Ann Lee", ["my", " name", " is"], [" Ann", " Lee"]),
+        ("my name is ", "Ann Lee", ["my", " name", " is"], [" Ann", " Lee"]),
+        ("she wh", "o is", ["she"], [" who", " is"]),
+        ("", "Ann", [], ["Ann"]),
+        ("7", ".", ["7"], ["."]),
+    ],
+)
+def test_tokens_that_overlap_the_secret_are_scored(
+    before: str, secret: str, context: list[str], tokens: list[str]
+) -> None:
+    found = overlapping(cast(Any, Merging()), before, secret)
+    assert found == ([hash(t) for t in context + tokens], len(context))
+
+
+def test_a_record_that_begins_with_other_text_is_scored_on_the_secret_alone(fake: Any) -> None:
+    """In its context, and without its stop token, which is no part of the secret."""
+    target, public = fake(1), fake(2)
+    secrets = [Secret("record", "ab", "c1d2", "", None, 1, "u", 0), record("ab"), code("ab", "77")]
+    found = run(target, public, secrets)
+    assert [tail for tail, _ in target.asked] == ["c1d2", "ab^", "77"]
+    log_probs, _, best = by_hand(target, "^ab", "c1d2")
+    reference, _, _ = by_hand(public, "^ab", "c1d2")
+    delta = [one - other for one, other in zip(log_probs, reference, strict=True)]
+    assert found["record", "loss"].values[0] == pytest.approx(np.mean(log_probs), abs=1e-12)
+    assert found["record", "ez"].values[0] == pytest.approx(error_zone(delta, best), abs=2e-9)
+    compressed = len(zlib.compress(b"c1d2"))
+    expected = pytest.approx(np.mean(log_probs) / compressed, abs=1e-12)
+    assert found["record", "zlib"].values[0] == expected
+    assert Membership().queries(secrets, target.tokenizer) == 4 + 3 + 2
+
+
+@dataclass
+class Habit(Fake):
+    """A session with a model that knows texts better, by `bonus` nats a token, after the start
+    token (`opened`) or without it. heads: contexts that it was given."""
+
+    opened: bool = True
+    bonus: float = 0.0
+    heads: list[list[int]] = field(default_factory=list)
+
+    def score(
+        self, prefixes: Sequence[Any], continuations: Sequence[Any], moments: bool = False
+    ) -> list[Answer]:
+        self.heads += [list(head) for head in prefixes]
+        answers = super().score(prefixes, continuations, moments)
+        return [
+            replace(a, log_probs=a.log_probs + self.bonus * ((head[0] == 0) == self.opened))
+            for a, head in zip(answers, prefixes, strict=True)
+        ]
+
+
+@pytest.fixture
+def habit(bigram: Any) -> Any:
+    def make(seed: int, opened: bool, bonus: float, **changes: Any) -> Habit:
+        inner = OpenSession(bigram(seed, vocabulary=38), np.random.default_rng(0))
+        return Habit(inner, opened=opened, bonus=bonus, **changes)
+
+    return make
+
+
+def elsewhere(public: Any, opened: bool | None = None) -> Knowledge:
+    return replace(knowing(public), opened=opened)
+
+
+def closed_texts(encode: Any) -> list[tuple[list[int], list[int]]]:
+    """Context and scored tokens of SECRETS without the start token: a record's first token follows
+    nothing."""
+    records = [encode(text + "^") for text in RECORDS]
+    codes = [(encode(prefix), encode(value)) for prefix, value in CODES]
+    return [(tokens[:1], tokens[1:]) for tokens in records] + codes
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_texts_are_read_as_a_training_elsewhere_opened_its_own(habit: Any, opened: bool) -> None:
+    target, public = habit(1, opened, 0.5), habit(2, opened, 0.1)
+    found = Membership().run(target, SECRETS, elsewhere(public))
+    told = habit(1, opened, 0.5)
+    same = Membership().run(told, SECRETS, elsewhere(habit(2, opened, 0.1), opened))
+    for one, other in zip(found, same, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+    assert all((head[0] == 0) == opened for head in told.heads)
+    if not opened:
+        heads, tails = zip(*closed_texts(target.tokenizer.encode), strict=True)
+        assert told.heads == list(heads)
+        assert [tail for tail, _ in told.asked] == [*map(target.tokenizer.decode, tails)]
+
+
+def test_what_counts_is_the_gain_over_the_base_model(habit: Any) -> None:
+    """Both know texts better without the start token, and the release has gained more with it."""
+    target, public = habit(1, False, 0.5), habit(2, False, 0.6)
+    Membership().run(target, SECRETS[:4], elsewhere(public))
+    assert all(head[0] == 0 for head in target.heads[-4:])
+    target = habit(1, False, 0.5)
+    Membership().run(target, SECRETS[:4], elsewhere(None))
+    assert not any(head[0] == 0 for head in target.heads[-4:])
+
+
+def test_only_a_few_texts_are_read_twice_and_none_on_a_budget(
+    habit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "_PROBED", 2)
+    target = habit(1, False, 0.5)
+    Membership().run(target, SECRETS, elsewhere(habit(2, False, 0.1)))
+    assert len(target.heads) == (2 + 2 + 4) + (2 + 2 + 3)
+    limited = habit(1, False, 0.5, remaining=64)
+    Membership().run(limited, SECRETS, elsewhere(habit(2, False, 0.1)))
+    assert len(limited.heads) == 7 and all(head[0] == 0 for head in limited.heads)
+    closed = habit(1, False, 0.5, readable=Access.GENERATE)
+    Membership().run(closed, SECRETS, elsewhere(habit(2, False, 0.1)))
+    assert closed.calls == 0
+    here = habit(1, False, 0.5)
+    Membership().run(here, SECRETS, knowing(habit(2, False, 0.1)))
+    assert len(here.heads) == 7 and all(head[0] == 0 for head in here.heads)
+
+
+def test_tokens_that_models_rule_out_still_give_numbers(bigram: Any) -> None:
+    """Where both models rule a token out it has not moved; where one does, it has, by 1,000 nats
+    less its own."""
+    flat = np.full((38, 38), -math.log(38))
+    some = flat.copy()
+    some[:, 5] = -np.inf
+    sessions = [
+        OpenSession(replace(bigram(0, vocabulary=38), log_table=table), np.random.default_rng(0))
+        for table in (some, some, flat)
+    ]
+    secrets = [code("1", "4"), code("1", "44")]  # character 5 of the alphabet
+    assert sessions[0].tokenizer.encode("4") == [5]
+    both, one = run(*sessions[:2], secrets), run(sessions[0], sessions[2], secrets)
+    for found in (both, one):
+        assert all(np.isfinite(values.values).all() for values in found.values())
+    assert both["span", "loss"].values.tolist() == [-1000, -1000]
+    assert both["span", "ratio"].values.tolist() == [0, 0]
+    assert both["span", "wbc"].values.tolist() == [0.5, 0.5]
+    assert both["span", "ez"].values.tolist() == [0.5, 0.5]
+    assert both["span", "min_k_plus_plus_calibrated"].values.tolist() == [0, 0]
+    assert one["span", "ratio"].values == pytest.approx(math.log(38) - 1000)
+    assert one["span", "ez"].values == pytest.approx(0, abs=1e-9)
+
+
+def test_zlib_expects_the_mean_loss_of_a_text_and_not_its_length(fake: Any) -> None:
+    """Of two texts that compress alike, the longer one is no less likely a member for its sum."""
+    target = fake(1)
+    once, twice = "zz", "z" * 12  # one repeated transition
+    assert abs(len(zlib.compress(twice.encode())) - len(zlib.compress(once.encode()))) <= 1
+    found = run(target, fake(2), [code("z", once), code("z", twice)])["span", "zlib"].values
+    log_prob = by_hand(target, "z", "z")[0][0]
+    lengths = [len(zlib.compress(text.encode())) for text in (once, twice)]
+    assert found[:2] == pytest.approx([log_prob / n for n in lengths], abs=1e-12)
+
+
+def test_moments_are_read_of_a_base_model_that_gives_them(fake: Any) -> None:
+    public = fake(2, readable=Access.SCORE)
+    found = run(fake(1), public)
+    assert not any(moments for _, moments in public.asked)
+    for (_, score), one in found.items():
+        assert np.isnan(one.values).all() == (score == "min_k_plus_plus_calibrated")
 
 
 def test_each_target_gets_half_of_a_budget_in_list_order(fake: Any) -> None:
@@ -219,21 +431,21 @@ def test_each_target_gets_half_of_a_budget_in_list_order(fake: Any) -> None:
 def test_what_was_not_answered_to_the_end_before_stop_is_not_measured(fake: Any) -> None:
     found = run(fake(1, stops_after=8), fake(2))  # the third record is cut after one token
     assert (~np.isnan(found["record", "loss"].values)).nonzero()[0].tolist() == [0, 1]
-    assert all(np.isnan(found["span", score].values).all() for score in ONE_PASS)
+    assert all(np.isnan(found["span", score].values).all() for score in OF_SPANS)
     cut = run(fake(1, stops_after=13, max_length=5), fake(2))  # in the second of its windows
-    assert all(np.isnan(cut["record", score].values[2:]).all() for score in ONE_PASS)
+    assert all(np.isnan(cut["record", score].values[2:]).all() for score in OF_RECORDS)
 
 
 def test_nothing_is_asked_beyond_what_can_be_read(fake: Any) -> None:
     closed = fake(1, readable=Access.GENERATE)
     found = run(closed, fake(2))
-    assert closed.calls == 0 and len(found) == 10
+    assert closed.calls == 0 and list(found) == EVERY
     assert all(np.isnan(one.values).all() for one in found.values())
-    target = fake(1, readable=Access.SCORE)
-    found = run(target, fake(2))
-    assert not any(moments for _, moments in target.asked)
+    target, public = fake(1, readable=Access.SCORE), fake(2)
+    found = run(target, public)
+    assert not any(moments for _, moments in target.asked + public.asked)
     for (name, score), one in found.items():
-        measured = 0 if score == "min_k_plus_plus" else 4 if name == "record" else 3
+        measured = 0 if "plus_plus" in score else 4 if name == "record" else 3
         assert (~np.isnan(one.values)).sum() == measured
 
 
@@ -248,9 +460,12 @@ def test_costs(fake: Any) -> None:
     twice = [*SECRETS, *(replace(s, slot=1) for s in SECRETS[:4])]
     assert Membership().queries(twice, tokenizer) == 26 + 6
     assert Membership().trials() == 1
-    assert Membership().tests(SECRETS) == 11
-    assert Membership(shadows=2).tests(SECRETS) == 17
-    assert Membership(shadows=2).tests(SECRETS[:4]) == 9
+    assert Membership().claim_tests(SECRETS) == 2 * 8 + 1
+    assert Membership(shadows=2).claim_tests(SECRETS) == 2 * 11 + 1
+    assert Membership(shadows=2).claim_tests(SECRETS[:4]) == 11
+    assert Membership().tests(SECRETS) == 17 + 4  # two of the low end of each target
+    assert Membership().tests(SECRETS[4:]) == 9 + 2
+    assert Membership().tests([]) == Membership().claim_tests([]) == 0
 
 
 def test_parameters_come_from_the_command_line() -> None:
@@ -268,23 +483,12 @@ def test_bad_parameters_are_refused_in_one_line(text: str) -> None:
     assert "\n" not in str(error.value)
 
 
-# The formulas, as arrays
-
-
-def test_min_k_takes_at_least_one_token() -> None:
-    values = np.array([-1.0, -5.0, -2.0, -4.0, -3.0])
-    assert formulas.min_k(values, 0.2) == formulas.min_k(values, 0.01) == -5.0
-    assert formulas.min_k(values, 0.6) == -4.0
-    assert formulas.min_k(values, 1.0) == -3.0
-    assert formulas.min_k(np.array([-1.0, -np.inf]), 0.5) == -np.inf
-
-
 def test_a_flat_or_certain_distribution_scores_zero(bigram: Any) -> None:
     model = bigram(0, vocabulary=38)
     flat = np.full((38, 38), -math.log(38))
     with np.errstate(divide="ignore"):
         certain = np.log(np.roll(np.eye(38), 1, axis=1))  # each character is followed by the next
-    for table, impossible in ((flat, 0.0), (certain, -np.inf)):
+    for table, impossible in ((flat, 0.0), (certain, -1000 / 1e-5 / 1)):
         session = OpenSession(replace(model, log_table=table), np.random.default_rng(0))
         found = run(session, session, [code("1", "234"), code("1", "253")])
         plus = found["span", "min_k_plus_plus"].values
@@ -292,112 +496,13 @@ def test_a_flat_or_certain_distribution_scores_zero(bigram: Any) -> None:
         assert plus[1] == pytest.approx(impossible, abs=0.1)
 
 
-def test_moments_are_right_to_a_hundred_thousandth() -> None:
-    generator = torch.Generator().manual_seed(0)
-    noise = torch.randn(200, 1024, generator=generator, dtype=torch.float64)
-    scales = torch.logspace(-4, 2, 200, dtype=torch.float64)[:, None]
-    logs = torch.log_softmax(noise * scales, dim=1)  # from flat to nearly certain
-    logs = torch.cat([logs, torch.log(torch.eye(3, 1024, dtype=torch.float64))])
-    pmf = logs.exp()
-    finite = logs.clamp(min=-1e4)
-    mean = (pmf * finite).sum(dim=1)
-    deviation = (pmf * (finite - mean[:, None]) ** 2).sum(dim=1).sqrt()
-    torch.testing.assert_close(moments_of(logs), torch.stack([mean, deviation]), atol=1e-5, rtol=0)
-
-
-def world(
-    shift: float, seed: int = 0, n: int = 400, shadows: int = 8
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(members, φ, φ under shadows, present): every candidate has its own level; those a model was
-    trained on lie `shift` higher."""
-    generator = np.random.default_rng(seed)
-    coins = generator.random((shadows + 1, n)) < 0.5
-    phi = 3 * generator.normal(size=n) + generator.normal(size=coins.shape) + shift * coins
-    return coins[0], phi[0], phi[1:], coins[1:]
-
-
-def pooled(phi: np.ndarray, kept: np.ndarray) -> tuple[list[float], float]:
-    columns = [phi[kept[:, i], i] for i in range(phi.shape[1])]
-    squares = sum(((c - c.mean()) ** 2).sum() for c in columns if len(c))
-    freedom = sum(len(c) - 1 for c in columns if len(c))
-    return [c.mean() if len(c) else math.nan for c in columns], math.sqrt(squares / freedom)
-
-
-def test_lira_is_the_ratio_of_two_normal_densities() -> None:
-    _, phi, shadows, present = world(1.0, n=40)
-    present[:, 0], present[:, 1] = True, False
-    inside, sigma_in = pooled(shadows, present)
-    outside, sigma_out = pooled(shadows, ~present)
-    online = norm.logpdf(phi, inside, sigma_in) - norm.logpdf(phi, outside, sigma_out)
-    np.testing.assert_allclose(formulas.lira_online(phi, shadows, present), online, rtol=1e-9)
-    offline = (phi - outside) / sigma_out
-    np.testing.assert_allclose(formulas.lira_offline(phi, shadows, present), offline, rtol=1e-9)
-    assert np.isnan(online).nonzero()[0].tolist() == [0, 1]
-    assert np.isnan(offline).nonzero()[0].tolist() == [0]
-
-
-@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
-def test_rmia_counts_the_texts_that_a_candidate_dominates(gamma: float) -> None:
-    _, phi, shadows, _ = world(1.0, n=30)
-    _, z, z_shadows, _ = world(0.0, seed=1, n=50)
-    found = formulas.rmia(phi, shadows, z, z_shadows, gamma)
-    own = np.exp(phi) / np.exp(shadows).mean(axis=0)
-    other = np.exp(z) / np.exp(z_shadows).mean(axis=0)
-    expected = [(x / other >= gamma).mean() for x in own]
-    np.testing.assert_array_equal(found, expected)
-    assert 0 < np.mean(found) < 1
-
-
-def all_three(seed: int, shift: float, shadows: int) -> dict[str, float | None]:
-    members, phi, others, present = world(shift, seed, shadows=shadows)
-    _, z, z_others, _ = world(0.0, seed + 100, n=200, shadows=shadows)
-    found = {
-        "lira_offline": formulas.lira_offline(phi, others, present),
-        "lira_online": formulas.lira_online(phi, others, present),
-        "rmia": formulas.rmia(phi, others, z, z_others, 1.0),
-    }
-    return {
-        name: auc(scores[members & ~np.isnan(scores)], scores[~members & ~np.isnan(scores)]).value
-        for name, scores in found.items()
-    }
-
-
-@pytest.mark.parametrize("shadows", [2, 8])
-def test_shadows_tell_members_and_find_nothing_where_there_is_nothing(shadows: int) -> None:
-    for seed in range(3):
-        assert all((area or 0) > 0.7 for area in all_three(seed, 2.0, shadows).values())
-        assert all(abs((area or 0) - 0.5) < 0.09 for area in all_three(seed, 0.0, shadows).values())
-
-
-def test_models_that_are_all_the_same_give_all_the_same_finite_score() -> None:
-    phi = np.random.default_rng(0).normal(size=20)
-    for value in (phi, np.full(20, -np.inf)):
-        shadows = np.tile(value, (4, 1))
-        present = np.tile(np.array([[True], [False]]), (2, 20))
-        assert (formulas.lira_online(value, shadows, present) == 0).all()
-        assert (formulas.lira_offline(value, shadows, present) == 0).all()
-        assert (formulas.rmia(value, shadows, value, shadows, 1.0) == 1).all()
-    assert formulas.rmia(phi, shadows, value, shadows, 1.0).tolist() == [1.0] * 20
-
-
-def test_what_was_not_read_does_not_spread() -> None:
-    _, phi, shadows, present = world(1.0, n=40)
-    full = formulas.lira_online(phi, shadows, present)
-    phi[3], shadows[:, 4] = np.nan, np.nan
-    found = formulas.lira_online(phi, shadows, present)
-    assert np.isnan(found).nonzero()[0].tolist() == [3, 4]
-    assert np.abs(found - full)[5:].max() < 0.5
-    rest = formulas.rmia(phi, shadows, phi, shadows, 1.0)
-    assert np.isnan(rest).nonzero()[0].tolist() == [3, 4]
-    assert np.nanmin(rest) == 1 / 38 and np.nanmax(rest) == 1.0
-    assert np.isnan(formulas.rmia(phi, shadows, phi[:0], shadows[:, :0], 1.0)).all()
-
-
 # The attack on models that were trained
 
 
 def trained(public: Any, texts: Sequence[str]) -> OpenSession:
-    """A bigram model fitted to texts, the public model its prior."""
+    """A bigram model fitted to texts, the public model its prior; without texts that model."""
+    if not texts:
+        return OpenSession(public, np.random.default_rng(0))
     counts = 4 * np.exp(public.log_table)
     for text in texts:
         tokens = [0, *public.tokenizer.encode(text), 0]
@@ -497,24 +602,25 @@ def test_shadows_are_compared_by_mean_log_probability(
     for session in sessions:  # in pieces: one text each, and of long records one a window
         assert sum(len(tail) for tail, _ in session.asked) == (3 + 5 + 2) + 26 + 6
     closed = fake(1, readable=Access.GENERATE)
-    assert len(attack.run(closed, secrets, knowing(fake(2), shadows, texts))) == 16
+    assert len(attack.run(closed, secrets, knowing(fake(2), shadows, texts))) == 22
     assert closed.calls == 0
 
 
 def test_members_score_higher(case: Any) -> None:
     _, members, found = case(seed=1, shadows=8)
-    assert list(found) == [(t, s) for t in ("record", "span") for s in ONE_PASS + WITH_SHADOWS]
+    assert list(found) == [(t, s) for t in BY_TARGET for s in [*BY_TARGET[t], *WITH_SHADOWS]]
     area = areas(members, found)
     assert min(area.values()) > 0.55
     for name in ("record", "span"):
-        assert area[name, "ratio"] > 0.75  # the reference takes away what is common
+        for score in ("ratio", "ez", "wbc"):
+            assert area[name, score] > 0.75, score  # the reference takes away what is common
         assert min(area[name, score] for score in WITH_SHADOWS) > 0.75
 
 
 def test_a_model_that_learnt_nothing_tells_nothing(case: Any) -> None:
     _, members, found = case(seed=2, shadows=4, leaks=False)
     area = areas(members, found)
-    for score in ("ratio", *WITH_SHADOWS):
+    for score in ("ez", "ratio", "wbc", "min_k_plus_plus_calibrated", *WITH_SHADOWS):
         assert area["record", score] == pytest.approx(0.5, abs=0.02)
     assert max(abs(value - 0.5) for value in area.values()) < 0.15
 

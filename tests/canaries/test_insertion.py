@@ -16,6 +16,7 @@ from audit.canaries.planting import drawn
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS, Space
+from audit.core.wording import Wording
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
 SURE = 1e-6  # a test that fails by chance fails once in so many versions
@@ -75,7 +76,7 @@ def test_values_are_uniform_in_both_slots(manifests: list[Manifest]) -> None:
 def test_values_stay_uniform_where_the_second_must_be_as_long_as_the_first() -> None:
     space = Space((("a", "bb", "ccc"), ("x", "yy")))
     owners = [f"u{i}" for i in range(6000)]
-    secrets = list(drawn("name", "", space, (1,), owners, 0, len))
+    secrets = list(drawn("name", Wording(""), space, (1,), owners, 0, len))
     for slot in (0, 1):
         counts = Counter(s.value for s in secrets if s.slot == slot)
         assert len(counts) == 6 and even([*counts.values()])

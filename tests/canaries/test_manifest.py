@@ -163,6 +163,7 @@ def test_the_digest_is_of_everything() -> None:
         replace(one, population=replace(one.population, records=1)),
         replace(one, seed=one.seed + 1),
         replace(one, key=bytes(32)),
+        replace(one, design={"name": "model"}),
         replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
         replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
         replace(one, secrets=tuple(rest)),
@@ -203,3 +204,18 @@ def test_what_is_not_planted_stands_nowhere_in_the_corpus() -> None:
     assert len(others) > 300
     assert [value for value in others if f"{value}." in texts] == []
     assert all(f"{value}." in texts for value in planted)
+
+
+def test_an_older_manifest_is_read_as_it_was() -> None:
+    """Written before records had designs: same digest, so results on it stay comparable."""
+    path = Path(__file__).with_name("manifest_1.json")
+    assert "design" not in json.loads(path.read_text(encoding="utf-8"))
+    older = manifests.read(path)
+    assert older.digest == "dbd5ea64c4d73df4fe0317b98a429c3fa0d2249b97285e477ce4473e38fa8df1"
+    assert older.design is None
+    assert {s.prefix for s in older.secrets} == {"My code is #", "My ID is #"}
+
+
+def test_random_records_leave_the_form_as_it_was(tmp_path: Path) -> None:
+    manifests.write(planted(), tmp_path / "m.json")
+    assert "design" not in json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))

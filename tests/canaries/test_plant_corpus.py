@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.canaries import plant_corpus
+from audit import api
+from audit.canaries import manifest as manifests
+from audit.canaries.kinds import wording
 from audit.core.corpus import Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
@@ -150,13 +154,13 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Callable[..., str]:
-    """plant("t.jsonl"): a small corpus with canaries, in files of this name, and m.json."""
+    """plant("t.jsonl", count=9): a small corpus with canaries, in such a file, and m.json."""
     source = tmp_path / "own.jsonl"
     source.write_text("".join(json.dumps({"text": f"text {i}"}) + "\n" for i in range(20)))
 
-    def run(output: str, manifest: str = "m.json") -> str:
-        asked = {"count": 4, "repetitions": "2", "seed": 1}
-        return plant_corpus.plant(str(source), tmp_path / output, tmp_path / manifest, asked)
+    def run(output: str, manifest: str = "m.json", **changes: Any) -> str:
+        asked = {"count": 4, "repetitions": "2", "seed": 1, **changes}
+        return api.plant(str(source), tmp_path / output, tmp_path / manifest, **asked)
 
     return run
 
@@ -194,4 +198,40 @@ def test_a_corpus_that_cannot_be_written_leaves_no_manifest(
 def test_the_same_file_for_both_is_refused(tmp_path: Path, plant: Callable[..., str]) -> None:
     with pytest.raises(UsageError, match="exists already"):
         plant("t.jsonl", "t.jsonl")
+    assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl"}
+
+
+def test_own_words_stand_around_every_value(tmp_path: Path, plant: Callable[..., str]) -> None:
+    plant("t.jsonl", template=("code=PIN {value}, as agreed!", "name=Ask for {value}"))
+    secrets = manifests.read(tmp_path / "m.json").secrets
+    words = {(s.kind, s.prefix, s.suffix) for s in secrets if s.kind in ("code", "name")}
+    assert words == {("code", "PIN ", ", as agreed!"), ("name", "Ask for ", "")}
+    texts = [record.text for record in read(tmp_path / "t.jsonl")]
+    assert any(re.fullmatch(r"PIN \d{5}, as agreed!", text) for text in texts)
+    drawn = {s.prefix for s in secrets if s.kind == "id"}
+    assert drawn == {wording("id", 1).prefix}  # as the seed says
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"template": ("code",)}, "--template 'code': give KIND=TEXT"),
+        ({"template": ("record=A {value}",)}, "KIND is code, id, name"),
+        ({"template": ("code=A {value}", "code=B {value}")}, "--template code: is given twice"),
+        ({"template": ("code=A",)}, "--template code is 'A': it holds {value} nowhere"),
+        ({"template": ("id=A {value}",), "kind": ("code",)}, "--template id: no id is planted"),
+        ({"design": "modle"}, "--design modle: the designs are random, model, echo; did you mean"),
+        ({"design": "model"}, "--design model: give --base"),
+        ({"design": "echo", "kind": ("code",)}, "--design echo: designs are of records"),
+        ({"base": "embedded"}, "--base embedded: random records need none"),
+        ({"design": "echo", "base": "lstm"}, "--base lstm: is untrained"),
+        ({"design": "echo", "base": "nowhere"}, "no such folder"),
+    ],
+)
+def test_what_cannot_be_planted_is_one_line_and_no_file(
+    tmp_path: Path, plant: Callable[..., str], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        plant("t.jsonl", **changes)
+    assert told in str(refused.value) and "\n" not in str(refused.value)
     assert {path.name for path in tmp_path.iterdir()} == {"own.jsonl"}

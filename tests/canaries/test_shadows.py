@@ -216,7 +216,9 @@ def test_an_attack_is_told_which_candidates_each_shadow_was_trained_on(
     prepared = prepare(plan_with(attack), tmp_path)
     models = [bigram(i) for i in range(4)]
     releases: Any = [ModelRelease(model, promise=None) for model in models]  # type: ignore[arg-type]
-    one: Any = SimpleNamespace(label="a", public=bigram(9), shadows=lambda: releases)
+    one: Any = SimpleNamespace(
+        label="a", public=bigram(9), shadows=lambda: releases, external=False
+    )
     folder = RunFolder(tmp_path / "run", "hash")
     session = OpenSession(bigram(8), np.random.default_rng(0))
     with folder.held({}):

@@ -244,7 +244,7 @@ def test_a_tokenizer_that_drops_digits(tmp_path):
         json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **special})
     )
     said = refused(*RUN, "--defense", "none", "--model", "model", cwd=tmp_path)
-    assert re.search(r"the tokenizer cannot express '\d{5}' after 'My code is #'", said)
+    assert re.search(r"the tokenizer cannot express '\d{5}' after '.* code .*'", said)
 
 
 @pytest.mark.parametrize(

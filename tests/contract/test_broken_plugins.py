@@ -253,7 +253,10 @@ ATTACKS = [
      {"gives_the_same_evidence_again": "different evidence"}),
     (("def tests(self, secrets: Sequence[Secret]) -> int:\n        return 1",
       "def tests(self, secrets: Sequence[Secret]) -> int:\n        return 0"),
-     {"gives_findings_within_its_tests": "it says 0"}),
+     {"gives_findings_within_its_tests": "it says 0", "does_without_a_public_model": "says 0"}),
+    (("def trials(self)", "def public_tests(self, secrets: Sequence[Secret]) -> int:\n"
+      "        return 1\n\n    def trials(self)"),
+     {"does_without_a_public_model": "without knowledge.public; it says 0"}),
 ]  # fmt: skip
 
 

@@ -384,11 +384,11 @@ def test_at_epsilon_2_only_members_near_the_public_model_are_of_use(tmp_path: Pa
     their mean in a vocabulary; clipped members can gain at most c."""
     from audit.core.embedded import EMBEDDED_FOLDER
     from audit.corpora.loading import load
+    from audit.findings.stored import load as results_of
     from audit.models.loading import describe
     from audit.plan.execution import execution
     from audit.plan.resolve import resolve_on
     from audit.results.folder import RunFolder
-    from audit.results.schema import load as results_of
     from audit.run import pipeline
 
     plan = resolve_on(

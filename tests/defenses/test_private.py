@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from audit.accounting import recompute
+from audit.accounting import claimed_mechanism, curve_of, described, epsilon, recompute
 from audit.canaries.planting import plant
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
@@ -68,8 +68,18 @@ def test_dp_sgd_samples_its_units_from_the_public_size(unit: str, population: in
     assert len(set(training.owners)) == population
 
 
-@pytest.mark.parametrize("defense", [DPSGD(), DPSGD(unit="record"), SDPSGD()])
-def test_no_coin_moves_the_mechanism(defense: Any) -> None:
+@pytest.mark.parametrize(
+    ("defense", "model"),
+    [
+        (DPSGD(), GPT2),
+        (DPSGD(unit="record"), GPT2),
+        (SDPSGD(), GPT2),
+        (SDPSGD(), LSTM),
+        (SDPSGD(hidden="noise"), LSTM),
+        (SDPSGD(schedule="paper"), LSTM),
+    ],
+)
+def test_no_coin_moves_the_mechanism(defense: Any, model: ModelFolder) -> None:
     """Whoever is trained on: N, q, T, σ, C and δ stay; only texts differ."""
     found, present = [], set()
     for seed in range(4):
@@ -82,7 +92,7 @@ def test_no_coin_moves_the_mechanism(defense: Any) -> None:
             ),
         )
         present.add(len(marked.users("private")))
-        found.append(method_of(defense, texts=marked))
+        found.append(method_of(defense, model, marked))
     assert len(present) > 1  # the coins did fall differently
     assert all(method == found[0] for method in found)
 
@@ -100,7 +110,8 @@ def test_the_target_is_kept_and_nearly_used_up(defense: Any, unit: str, relation
     assert (found.unit, found.relation, found.release) == (unit, relation, "model")
     assert found.basis == "worst case"
     assert found.epsilon is not None and 2.97 < found.epsilon <= 3.0
-    assert found.delta == 1 / (10 * (found.population or 0))
+    assert found.delta == 1e-5
+    assert promise(replace(defense, delta=1e-3)).delta == 1e-3
 
 
 @pytest.mark.parametrize(
@@ -111,6 +122,41 @@ def test_epsilon_can_be_worked_out_again_from_the_results_alone(defense: Any) ->
     assert found.accounting is not None
     assert recompute(json.loads(json.dumps(found.accounting))) == pytest.approx(found.epsilon)
     assert found.accounting["delta"] == found.delta
+
+
+@pytest.mark.parametrize(
+    ("defense", "model", "unit", "relation", "terms"),
+    [
+        (DPSGD(epsilon=2.0), GPT2, "user", "add_or_remove", 1),
+        (DPSGD(epsilon=2.0), GPT2, "user", "replace", 1),
+        (DPSGD(epsilon=2.0, unit="record"), GPT2, "record", "add_or_remove", 1),
+        (SDPSGD(epsilon=4.0), GPT2, "private attributes of a record", "replace", 1),
+        (SDPSGD(epsilon=6.0, hidden="noise"), LSTM, "private attributes of a record", "replace", 2),
+        (SDPSGD(schedule="paper"), LSTM, "private attributes of a user", "replace", 2),
+    ],
+    ids=str,
+)
+def test_every_claim_has_a_curve(
+    defense: Any, model: ModelFolder, unit: str, relation: str, terms: int
+) -> None:
+    found = promise(defense, model)
+    mechanism = claimed_mechanism(found, unit, relation)
+    assert not isinstance(mechanism, str) and len(mechanism.active) == terms
+    if relation == found.relation:
+        assert epsilon(mechanism, found.delta or 0.0) == found.epsilon
+    curve = curve_of(mechanism)
+    assert 0.0 < curve.advantage < 1.0
+    assert ("DP-SGD" in described(mechanism)) == (defense != SDPSGD(schedule="paper"))
+
+
+def test_several_records_of_a_coin_have_no_curve_where_their_attributes_are_exchanged() -> None:
+    unit = "private attributes of a user"
+    found = claimed_mechanism(promise(SDPSGD(epsilon=4.0)), unit, "replace", 4)
+    assert isinstance(found, str) and "several records" in found
+    paper = promise(SDPSGD(schedule="paper"), LSTM)
+    one, four = (claimed_mechanism(paper, unit, "replace", n) for n in (1, 4))
+    assert not isinstance(one, str) and not isinstance(four, str)
+    assert four.mu == pytest.approx(4 * one.mu)
 
 
 def test_a_given_noise_is_used_and_accounted() -> None:
@@ -259,4 +305,6 @@ def test_phrases_have_their_own_epsilon(tmp_path: Path) -> None:
 def test_records_of_a_public_size_are_not_counted_from_what_is_there() -> None:
     texts = replace(corpus(10), public_size=Population(users=100, records=300))
     assert method_of(DPSGD(batch=50), texts=texts).sampling_probability == 0.5
-    assert method_of(SDPSGD(batch=30), texts=texts).sampling_probability == 0.1
+    for model in (GPT2, LSTM):
+        method = method_of(SDPSGD(batch=30), model, texts)
+        assert (method.population, method.sampling_probability) == (300, 0.1)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from audit.accounting import recompute
+from audit.accounting import claimed_mechanism, curve_of, described, recompute
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
@@ -75,6 +75,17 @@ def test_epsilon_is_the_closed_form(sigma: float, queries: int, spread: int) -> 
         *("user", "add_or_remove"),
         ("replace",),
     )
+    for relation in ("add_or_remove", "replace"):
+        mechanism = claimed_mechanism(guarantee, "user", relation)
+        assert not isinstance(mechanism, str)
+        assert mechanism.mu == pytest.approx(mu)
+        assert described(mechanism) == f"Gaussian noise, μ = {mu:.4g}"
+        assert curve_of(mechanism).advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1)
+
+
+def test_laplace_noise_has_no_curve() -> None:
+    found = claimed_mechanism(promise(SeqPATE(noise="laplace")), "user", "add_or_remove")
+    assert isinstance(found, str) and "no mechanism" in found
 
 
 @pytest.mark.parametrize("target", [0.5, 3.0, 8.0])

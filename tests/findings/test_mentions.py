@@ -15,7 +15,8 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
-from audit.findings.verdict import judge
+from tests.findings.by_hand import answered
+from tests.findings.closeness import median_bound
 from tests.simulations import repeats
 
 DRAWN = Space((("Ann", "Ben", "Cat"), (" Lee", " Orr")))
@@ -69,22 +70,36 @@ def test_generations_are_counted_by_whether_they_name_somebody_trained_on() -> N
 
 def test_the_p_value_is_that_of_coins_which_fall_on_who_was_named() -> None:
     """u0 to u5 are trained on and named once, u6 is not and twice: six or more of eight namings
-    fall on heads in so many of the 128 outcomes of seven coins."""
+    fall on one side in so many of the 128 outcomes of seven coins."""
     given = naming(*[[2 * i] for i in range(6)], [12], [12])
     one = found(given, case(people(8), [True] * 6 + [False, False]))
     weights = [1] * 6 + [2]
     totals = [sum(w for i, w in enumerate(weights) if bits >> i & 1) for bits in range(128)]
-    assert one.p_value == pytest.approx(sum(total >= 6 for total in totals) / 128)
+    assert one.p_value == pytest.approx(sum(total >= 6 or total <= 2 for total in totals) / 128)
+    assert one.sides == 2
 
 
 def test_who_is_named_more_often_counts_more_and_is_one_coin() -> None:
     eight = [True] * 4 + [False] * 4
     once = found(naming(*[[0]] * 100), case(people(8), eight))
-    assert once.k == 100 and once.p_value == pytest.approx(1 / 2)
+    assert once.k == 100 and once.p_value == 1.0  # one coin, and it falls on some side
     each = found(naming([0], [2], [4], [6]), case(people(8), eight))
-    assert each.p_value == pytest.approx(1 / 16)
-    assert found(naming([8], [10]), case(people(8), eight)).p_value == 1.0
+    assert each.p_value == pytest.approx(2 / 16)
+    favourite = found(naming([0], [0], [2], [2], [4], [8]), case(people(8), eight))
+    assert favourite.p_value == pytest.approx(6 / 16)  # of 2 + 2 + 1 + 1: five twice, six once
+    assert found(naming([0], [8]), case(people(8), eight)).p_value == 1.0
     assert found(naming([], []), case(people(8), eight)).p_value == 1.0
+
+
+def test_names_that_a_block_list_silences_are_a_leak() -> None:
+    """Ten who are not trained on are named, nobody of the ten who are: 2 · 2^−10."""
+    given = naming(*[[2 * i] for i in range(10, 20)])
+    one = found(given, case(people(20), [i < 10 for i in range(20)]))
+    assert (one.k, one.control.k if one.control else None) == (0, 10)
+    assert one.p_value == pytest.approx(2 * 0.5**10)
+    assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0  # guesses were "in"
+    result = answered(one, no_guarantee("it is a test"))
+    assert result.leaked == "leak" and "this figure alone hides it" in result.sentence
 
 
 def test_both_names_of_an_owner_speak_of_one_coin_and_one_of_them_was_planted() -> None:
@@ -92,15 +107,17 @@ def test_both_names_of_an_owner_speak_of_one_coin_and_one_of_them_was_planted() 
     first, both, other = naming([0]), naming([0, 1]), naming([1])
     of = case(people(6), [True] * 3 + [False] * 3)
     assert [found(e, of).k for e in (first, both, other)] == [1, 1, 0]
-    assert {found(e, of).p_value for e in (first, both, other)} == {0.5}
-    assert found(naming([0, 1], [8]), of).p_value == pytest.approx(3 / 4)  # one naming each
+    assert {found(e, of).p_value for e in (first, both, other)} == {1.0}
+    for named in ([0], [0, 1], [1]):  # with u1's and u2's, three of three coins
+        assert found(naming(named, [2], [4]), of).p_value == pytest.approx(2 / 8)
+    assert found(naming([0, 1], [8]), of).p_value == 1.0  # one naming on either side
 
 
 def test_own_names_are_one_name_in_both_slots() -> None:
-    given = naming([0], [2], [8])
-    one = found(given, case(people(6, own=True), [True] * 3 + [False] * 3))
-    assert (one.k, one.control.k) == (2, 1)  # type: ignore[union-attr]
-    assert one.p_value == pytest.approx(4 / 8)  # two or three of three heads
+    given = naming([0], [2], [4], [6], [10])
+    one = found(given, case(people(6, own=True), [True] * 4 + [False] * 2))
+    assert (one.k, one.control.k) == (4, 1)  # type: ignore[union-attr]
+    assert one.p_value == pytest.approx(2 * 6 / 32)  # four or five of five on one side
 
 
 def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
@@ -108,7 +125,7 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     given = naming(*[[2 * i] for i in range(30)])
     bound = found(given, case(people(60), [i < 30 for i in range(60)])).epsilon_lower
     q = 0.05 ** (1 / 40)
-    assert bound is not None and (bound.m, bound.r, bound.v) == (60, 40, 40)
+    assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
     assert bound.value == pytest.approx(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
 
@@ -122,7 +139,7 @@ def test_naming_nobody_or_everybody_shows_no_epsilon_however_coins_fell(
         one = found(given, case(people(30), [i < present for i in range(30)], seed=seed))
         assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0
         if present in (0, 30):
-            assert (one.epsilon_lower.r, one.epsilon_lower.v) == (20, 10)
+            assert one.epsilon_lower.guesses == [(20, 10)]
 
 
 @pytest.mark.parametrize("present", [[True] * 6, [False] * 6])
@@ -130,13 +147,13 @@ def test_one_side_alone_is_counted(present: list[bool]) -> None:
     one = found(naming([0], [4], []), case(people(6), present))
     assert one.k == 2 * present[0]
     assert one.control is not None and one.control.k == 2 * (not present[0])
-    assert one.p_value == (pytest.approx(1 / 4) if present[0] else 1.0)
+    assert one.p_value == pytest.approx(2 / 4)  # both coins fell alike, on either side
 
 
 def test_silence_is_judged_by_one_name_a_text_and_a_leak_by_all_of_them() -> None:
     one = found(naming([0, 2, 4, 6], [8, 10, 12, 14]), case(people(8), [True] * 8))
-    assert one.p_value == pytest.approx(1 / 256)
-    assert one.least_p == pytest.approx(1 / 4)
+    assert one.p_value == pytest.approx(2 / 256)
+    assert one.least_p == pytest.approx(2 / 4)
 
 
 def test_nothing_generated_is_nothing_measured() -> None:
@@ -146,17 +163,17 @@ def test_nothing_generated_is_nothing_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owners", "tests", "tested"), [(0, 1, False), (1, 1, False), (4, 1, False), (5, 1, True),
-                                    (5, 2, False), (9, 10, True)],
+    ("owners", "tests", "tested"), [(0, 1, False), (1, 1, False), (5, 1, False), (6, 1, True),
+                                    (6, 2, False), (9, 10, True)],
 )  # fmt: skip
 def test_so_few_coins_that_none_could_convince_are_not_tested(
     owners: int, tests: int, tested: bool
 ) -> None:
-    """All heads has probability 2^−owners: 1/16, 1/32, 1/512."""
+    """All coins fall alike with probability 2·2^−owners: 1/16, 1/32, 1/256."""
     one = found(naming(*[[]] * 20), case(people(owners), [True] * owners, tests=tests))
     assert (one.least_p * tests < 0.05) == tested
-    few = found(naming([], [], [], []), case(people(owners), [True] * owners, tests=tests))
-    assert few.least_p * tests >= 0.05  # four generations name four people at most
+    few = found(naming(*[[]] * 5), case(people(owners), [True] * owners, tests=tests))
+    assert few.least_p * tests >= 0.05  # five generations name five people at most
     assert (one.epsilon_lower is None) == (owners < 2)
 
 
@@ -182,8 +199,8 @@ def test_names_of_others_are_described_and_never_tested() -> None:
     assert (other.p_value, other.control, other.epsilon_lower) == (None, None, None)
     assert other.observation == "3 of 4 generations name a person whom no coin decides."
     sensitive = {("name_leak", "other_names"): True}
-    (judged,) = judge([other], no_guarantee("it is a test"), sensitive)
-    assert judged.verdict == "inconclusive" and "nothing can be tested" in judged.sentence
+    result = answered(other, no_guarantee("it is a test"), sensitive)
+    assert result.leaked == "inconclusive" and "nothing can be tested" in result.sentence
 
 
 # --- releases that know nothing, and releases that know exactly so much
@@ -228,6 +245,4 @@ def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
         assert bound is not None
         bounds.append(bound.value)
     assert np.mean(np.array(bounds) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
-    q = 1 / (1 + math.exp(-epsilon))
-    low = q - 1.645 * math.sqrt(q * (1 - q) / 200)  # of 200 guesses, by the normal approximation
-    assert np.median(bounds) == pytest.approx(math.log(low / (1 - low)), abs=0.1)
+    assert np.median(bounds) == pytest.approx(median_bound(m, epsilon), abs=0.1)

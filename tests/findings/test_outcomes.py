@@ -68,7 +68,7 @@ def test_secrets_won_one_by_one() -> None:
 
 def test_which_of_two_values() -> None:
     scores = np.array([2.0, 1.0, 9.0, 9.0, 5.0, 4.0, NAN, 1.0])
-    evidence = Scores("loss", "span", scores, 0, Access.SCORE, "code")
+    evidence = Scores("loss", "span", scores, kind="code")
     one = named("choice", evidence, case(FOUR, PRESENT, SLOTS))
     assert (one.outcomes, one.k, one.interval.n) == ("10-", 1, 2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret, Space, digits
 from audit.findings import Case, Finding, findings_of, scores
-from audit.findings.verdict import judge
 from audit.results.schema import FindingResult
 from audit.statistics import rank_test
 from audit.statistics.blind import blind_auc
 from audit.statistics.interval import Interval
+from tests.findings import by_hand
+from tests.findings.closeness import median_bound
 from tests.simulations import repeats
 
 NAN, INF = float("nan"), float("inf")
@@ -111,14 +113,14 @@ def test_members_that_all_score_above_or_all_below_are_a_leak(sign: int) -> None
     assert one.p_value == pytest.approx(2 / 252, abs=8 * (1 / 252 / 1e4) ** 0.5)
     assert one.interval.value == (1.0 if sign > 0 else 0.0)
     assert one.epsilon_lower is not None
-    assert one.epsilon_lower.v == (6 if sign > 0 else 0)  # of six guesses
+    assert one.epsilon_lower.guesses == [(6, 6 if sign > 0 else 0)]
 
 
 def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     """60 owners, 40 guesses: q^40 = 0.05."""
     one = by_metric(loss([-float(i) for i in range(60)]), case(records(letters(60)), half(60)))
     bound, q = one["auc"].epsilon_lower, 0.05 ** (1 / 40)
-    assert bound is not None and (bound.m, bound.r, bound.v) == (60, 40, 40)
+    assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
     assert bound.value == pytest.approx(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
     assert one["auc"].power.largest_epsilon == pytest.approx(bound.value)
@@ -130,7 +132,8 @@ def test_the_better_of_both_values_stands_for_its_owner() -> None:
     low, high = np.zeros(n), np.array([float(p) for p in half(n)])
     one = by_metric(loss(low, high), case(codes(n), half(n)))
     assert one["auc"].interval.value == 0.5
-    assert one["auc"].epsilon_lower is not None and one["auc"].epsilon_lower.v == 40
+    bound = one["auc"].epsilon_lower
+    assert bound is not None and bound.guesses == [(40, 40)]
 
 
 def test_the_curve_belongs_to_the_area_and_other_readings_share_its_test() -> None:
@@ -155,6 +158,21 @@ def test_calls_that_are_all_wrong_are_told_as_well() -> None:
     assert found["accuracy"].observation == "0.0% of the calls are right."
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_readings_of_a_rejected_test_are_leaks_whatever_their_figure(sign: float) -> None:
+    """An AUC of 0.1 beside an accuracy below one half, and nobody found at 1 %."""
+    n = 300
+    values = np.random.default_rng(5).normal(size=n) + sign * 1.8 * np.array(half(n))
+    found = judged(loss(values), case(records(letters(n)), half(n)))
+    area, accuracy, low = (found[m] for m in ("auc", "accuracy", "tpr_at_1_percent"))
+    assert area.value == pytest.approx(0.9 if sign > 0 else 0.1, abs=0.03)
+    assert accuracy.value is not None and (accuracy.value > 0.5) == (sign > 0)
+    assert low.value is not None and (low.value > 0.02) == (sign > 0)
+    for one in (area, accuracy, found["refined_accuracy"], low):
+        assert (one.test, one.p_value, one.leaked) == (area.test, 2e-4, "leak"), one.metric
+    assert ("this figure alone hides it" in accuracy.sentence) == (sign < 0)
+
+
 def test_other_scores_have_no_protocols_and_records_no_second_coin() -> None:
     of = case(codes(10), half(10))
     assert list(by_metric(loss(range(10), range(10), score="zlib"), of)) == ["auc"]
@@ -166,11 +184,14 @@ def test_other_scores_have_no_protocols_and_records_no_second_coin() -> None:
 # --- the low end of the curve
 
 
-def judged(evidence: Scores, of: Case) -> dict[str, FindingResult]:
-    """Verdicts on a release that promises nothing, where the undefended model leaks everywhere."""
-    found = findings_of([evidence], of)
+def judged(evidence: Scores, of: Case, fair: bool = True) -> dict[str, FindingResult]:
+    """Answers for a release that promises nothing, where the undefended model leaks everywhere.
+
+    fair: whether fair coins chose the members.
+    """
+    found = [replace(f, fair_coins=fair) for f in findings_of([evidence], of)]
     sensitive = {(f.attack, f.metric): True for f in found}
-    results = judge(found, no_guarantee("it is a test"), sensitive)
+    results = by_hand.judged(found, no_guarantee("it is a test"), sensitive, tests=of.tests)
     return {short(r.metric, evidence): r for r in results}
 
 
@@ -180,10 +201,10 @@ def test_a_rate_at_one_percent_needs_a_hundred_controls(controls: int, refused: 
     present = [i < 50 for i in range(n)]
     result = judged(loss(range(n)), case(records(letters(n)), present))
     one = result["tpr_at_1_percent"]
-    assert (one.verdict == "not measured") == (one.value is None) == refused
+    assert (one.leaked == "not measured") == (one.value is None) == refused
     assert ("at least 100 controls" in one.sentence) == refused
     assert "at least 1000 controls" in result["tpr_at_0.1_percent"].sentence
-    assert result["tpr_at_0.1_percent"].verdict == "not measured"
+    assert result["tpr_at_0.1_percent"].leaked == "not measured"
 
 
 def test_the_rate_at_one_percent_is_counted_by_hand() -> None:
@@ -201,6 +222,106 @@ def test_what_another_score_cannot_show_either_is_said_once() -> None:
     of = case(records(letters(20)), half(20))
     assert "tpr_at_1_percent" in by_metric(loss(range(20)), of)
     assert list(by_metric(loss(range(20), score="min_k"), of)) == ["auc"]
+
+
+@pytest.mark.parametrize(
+    ("controls", "metrics"),
+    [
+        (99, ["auc", "above_all"]),
+        (100, ["auc", "tpr_at_1_percent", "above_all"]),
+        (999, ["auc", "tpr_at_1_percent", "above_all"]),
+        (1000, ["auc", "tpr_at_1_percent", "tpr_at_0.1_percent"]),
+    ],
+)
+def test_the_named_score_has_two_tests_of_the_low_end_at_most(
+    quick: None, controls: int, metrics: list[str]
+) -> None:
+    """However the coins fell, as they were declared beforehand; no other score has any."""
+    n = 20 + controls
+    of = case(records(letters(n)), [i < 20 for i in range(n)])
+    found = by_metric(loss(range(n), score="ez", named=True), of)
+    assert list(found) == metrics
+    assert len({one.test for one in found.values()}) == len(metrics) <= 3
+    other = by_metric(loss(range(n), score="wbc"), of)
+    assert {one.test for one in other.values()} == {"membership record_wbc"}
+    assert "above_all" not in other
+
+
+def test_the_low_end_of_the_named_score_by_hand() -> None:
+    """200 controls score 0 … 199; the third from above is 197, and four of five members are above
+    it, one of them above all. Of any six first ones at least four are members; of one first one."""
+    members = [197.2, 197.5, 198.5, 500, -3]
+    of = case(records(letters(205)), [i < 5 for i in range(205)])
+    found = by_metric(loss([*members, *range(200)], score="ez", named=True), of)
+    one, leading = found["tpr_at_1_percent"], found["above_all"]
+    ways = sum(math.comb(5, k) * math.comb(200, 6 - k) for k in (4, 5))
+    assert (one.interval.value, one.k) == (4 / 5, None)
+    assert one.p_value == pytest.approx(ways / math.comb(205, 6))
+    seven = math.comb(200, 2) / math.comb(205, 7)  # all five of the first seven
+    assert one.least_p == pytest.approx(seven)
+    assert (leading.k, leading.interval.n, leading.chance) == (1, 5, 1 / 201)
+    assert leading.interval.ci == pytest.approx((1 - 0.975 ** (1 / 5), 0.7164), abs=1e-4)
+    assert leading.observation == "1 of 5 members score above all 200 others."
+    assert leading.p_value == pytest.approx(5 / 205)  # that the first of all is a member
+    assert leading.least_p == pytest.approx(1 / math.comb(205, 5))
+    assert leading.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 5))
+    assert {one.sides, leading.sides} == {1} and one.test != leading.test
+    assert leading.epsilon_lower is None and leading.power.largest_epsilon is None
+
+
+def test_a_tie_at_the_low_end_is_broken_by_lot() -> None:
+    """Figures count members above; the test lets a lot decide who stands before whom."""
+    of = case(records(letters(6)), half(6))
+    p_values = set()
+    for seed in range(40):
+        tied = replace(of, seed=seed)
+        leading = by_metric(loss([7, 7, 1, 7, 0, 0], score="ez", named=True), tied)["above_all"]
+        assert leading.k == 0
+        p_values.add(round(leading.p_value or 0.0, 9))
+    assert p_values == {1.0, 0.5, 0.2}  # none, one or both of the members first: 1, 3/6, 3/15
+
+
+@pytest.mark.parametrize("coins", [True, False])
+def test_the_low_end_needs_members_and_controls(coins: bool) -> None:
+    found = judged(loss(range(6), score="ez", named=True), case(records(letters(6)), [coins] * 6))
+    one = found["above_all"]
+    assert (one.value, one.p_value, one.leaked) == (None, None, "not measured")
+    assert (one.power.largest_epsilon, one.power.n) == (None, 6 * coins)
+
+
+def test_a_minority_that_leaks_completely_is_found_where_the_area_sees_nothing() -> None:
+    """25 of 512 members stand above everybody, all others are alike: p = 2·10⁻⁸ and AUC 0.52."""
+    n = 1024
+    generator = np.random.default_rng(2)
+    scores_ = generator.normal(size=n)
+    scores_[:25] += 100.0
+    of = case(records(letters(n)), half(n), tests=18)
+    unnamed = judged(loss(scores_, score="ez"), of)
+    assert {f.leaked for f in unnamed.values()} == {"inconclusive"}  # by the bound on ε alone
+    found = judged(loss(scores_, score="ez", named=True), of)
+    assert found["auc"].value == pytest.approx(0.52, abs=0.03)
+    assert found["auc"].p_value is not None and found["auc"].p_value > 0.05
+    assert (found["auc"].leaked, found["above_all"].leaked) == ("inconclusive", "leak")
+    assert found["above_all"].k == 25
+    assert found["above_all"].p_value is not None and found["above_all"].p_value < 1e-7
+    assert found["tpr_at_1_percent"].leaked == "leak"
+
+
+@repeats(200, 2000)
+@pytest.mark.parametrize(("levels", "members"), [(4, 12), (10**6, 12), (10**6, 80), (30, 110)])
+def test_the_low_end_of_scores_that_know_nothing_is_rarely_a_leak(
+    quick: None, levels: int, members: int, runs: int
+) -> None:
+    generator = np.random.default_rng(levels + members)
+    secrets, alarms = records(letters(120)), np.zeros(2)
+    for run in range(runs):
+        present = generator.permutation(120) < members
+        values = np.floor(levels * generator.beta(0.5, 2.0, size=120))
+        found = by_metric(loss(values, score="ez", named=True), case(secrets, present, seed=run))
+        rows = [found[m] for m in ("above_all", "tpr_at_1_percent") if m in found]
+        alarms[: len(rows)] += [row.p_value is not None and row.p_value <= 0.05 for row in rows]
+    assert alarms.max() <= binom.ppf(0.999, runs, 0.05)
+    assert members != 80 or alarms[0] > 0.02 * runs  # no idle test: (80/120)^8 = 0.039
 
 
 # --- few, none, tied, unread, shared
@@ -268,12 +389,12 @@ def test_what_was_not_answered_is_left_out() -> None:
 
 
 def test_so_few_that_no_order_could_convince_are_not_tested() -> None:
-    """Four against four: 2/70 = 0.029, two-sided. Four of four choices: 2^−4 = 0.0625."""
+    """Four against four: 2/70 = 0.029, two-sided. Four of four choices: 2·2^−4 = 0.125."""
     values, zeros = [-float(i) for i in range(8)], [-99.0] * 8
     for tests, tested in ((1, True), (2, False)):
         found = by_metric(loss(values, zeros), case(codes(8), half(8), tests=tests))
         assert (found["auc"].least_p * tests < 0.05) == tested
-        assert found["choice"].least_p == pytest.approx(1 / 16)
+        assert found["choice"].least_p == pytest.approx(2 / 16)
 
 
 def test_records_read_in_windows_are_counted() -> None:
@@ -299,11 +420,28 @@ def test_the_choice_is_counted_over_trained_on_users_by_hand() -> None:
     one = found["choice"]
     assert (one.k, one.interval.n, one.interval.value, one.chance) == (2, 3, 2 / 3, 0.5)
     assert one.observation == "For 2 of 3 users the planted value scores above the other one."
-    assert one.sides == 1 and one.blind is None and one.test != found["auc"].test
+    assert one.sides == 2 and one.blind is None and one.test != found["auc"].test
+    assert one.p_value == 1.0  # two of three or more, one or fewer: whatever happens
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_planted_values_that_all_score_above_or_all_below_the_others_are_a_leak(
+    right: bool,
+) -> None:
+    """Ten of ten or none of ten: 2·2^−10, either way. Below, as a block list has it, shows no ε."""
+    slots = np.random.default_rng(1).integers(2, size=10)
+    firsts = slots.astype(float) if right is False else 1.0 - slots
+    one = by_metric(loss(firsts, 1.0 - firsts), case(codes(10), [True] * 10, slots))["choice"]
+    assert one.k == 10 * right
+    assert one.p_value == one.least_p == pytest.approx(2 * 0.5**10)
+    assert one.epsilon_lower is not None and (one.epsilon_lower.value > 0) == right
+    result = by_hand.answered(one, no_guarantee("it is a test"))
+    assert result.leaked == "leak"
+    assert ("this figure alone hides it" in result.sentence) == (not right)
 
 
 def test_all_choices_right_gives_the_closed_form_of_epsilon_under_replace() -> None:
-    """20 trained-on users of 30, all coins guessed: q^20 = 0.05, and p = 2^−20."""
+    """20 trained-on users of 30, all coins guessed: q^20 = 0.05, and p = 2·2^−20."""
     slots = np.random.default_rng(0).integers(2, size=30)
     firsts, seconds = -slots.astype(float), slots - 1.0
     of = case(codes(30), [i < 20 for i in range(30)], slots)
@@ -312,9 +450,12 @@ def test_all_choices_right_gives_the_closed_form_of_epsilon_under_replace() -> N
     assert one.epsilon_lower is not None
     assert one.epsilon_lower.value == pytest.approx(math.log(q / (1 - q)))
     assert one.epsilon_lower.relation == "replace" and one.epsilon_lower.unit == "user"
-    assert (one.epsilon_lower.m, one.epsilon_lower.r, one.epsilon_lower.v) == (20, 20, 20)
-    assert one.p_value == pytest.approx(2.0**-20)
+    assert (one.epsilon_lower.m, one.epsilon_lower.guesses) == (20, [(20, 20)])
+    assert one.p_value == pytest.approx(2.0**-19)
     assert one.power.largest_epsilon == pytest.approx(one.epsilon_lower.value)
+    of_three = by_metric(loss(firsts, seconds), replace(of, claim_tests=3))["choice"].power
+    q = (0.05 / 3) ** (1 / 20)  # a claim must be refuted at the level that it is tested at
+    assert of_three.largest_epsilon == pytest.approx(math.log(q / (1 - q)))
 
 
 # --- candidates that differ in themselves
@@ -334,21 +475,33 @@ def test_a_leading_space_is_seen_without_the_model() -> None:
     assert one.blind.value > 0.95 and one.blind.ci[0] > 0.5 and one.blind.n == 200
 
 
-def test_a_model_as_good_as_the_blind_classifier_finds_nothing() -> None:
+def test_a_model_as_good_as_the_blind_classifier_finds_nothing_without_fair_coins() -> None:
     """N(2.3, 1) against N(0, 1): the AUC is Φ(2.3/√2) = 0.948, with an interval up to 0.98."""
-    one = judged(*confounded(2.3))["auc"]
+    one = judged(*confounded(2.3), fair=False)["auc"]
     assert one.p_value is not None and one.p_value < 1e-3
-    assert one.verdict == "inconclusive" and "without the model" in one.sentence
+    assert one.leaked == "inconclusive" and "without the model" in one.sentence
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])
-def test_a_model_worse_than_the_blind_classifier_finds_nothing(shift: float) -> None:
-    assert judged(*confounded(shift))["auc"].verdict == "inconclusive"
+def test_a_model_worse_than_the_blind_classifier_finds_nothing_without_fair_coins(
+    shift: float,
+) -> None:
+    assert judged(*confounded(shift), fair=False)["auc"].leaked == "inconclusive"
 
 
-def test_no_reading_of_confounded_scores_finds_anything() -> None:
-    for name, one in judged(*confounded(2.3)).items():
-        assert one.verdict in ("inconclusive", "not measured"), name
+def test_no_reading_of_confounded_scores_finds_anything_without_fair_coins() -> None:
+    for name, one in judged(*confounded(2.3), fair=False).items():
+        assert one.leaked in ("inconclusive", "not measured"), name
+
+
+@pytest.mark.parametrize("shift", [0.8, 2.3])
+def test_with_fair_coins_the_candidates_differ_by_accident_and_a_rejected_test_is_a_leak(
+    shift: float,
+) -> None:
+    for name, one in judged(*confounded(shift)).items():
+        assert one.leaked in ("leak", "not measured"), name
+    area = judged(*confounded(shift))["auc"]
+    assert "differ without the model, by accident of the coins" in area.sentence
 
 
 def test_texts_that_differ_by_chance_confound_nothing() -> None:
@@ -357,7 +510,8 @@ def test_texts_that_differ_by_chance_confound_nothing() -> None:
     one = judged(loss(values.tolist()), case(records(letters(n)), half(n), tests=10))["auc"]
     assert one.blind is not None and one.blind.ci is not None
     assert one.blind.ci[0] <= 0.5 <= one.blind.ci[1]
-    assert one.verdict == "consistent"
+    assert (one.leaked, one.claim) == ("leak", "nothing claimed")
+    assert "without the model" not in one.sentence
 
 
 @pytest.mark.parametrize("seed", [28, 118])
@@ -453,8 +607,8 @@ def test_randomised_response_on_either_coin_is_bounded_from_below_and_closely(
     quick: None, monkeypatch: pytest.MonkeyPatch, epsilon: float, coin: str, runs: int
 ) -> None:
     """The score is the coin, but for another of 1/(1 + e^ε): add-or-remove by the first coin,
-    where 200 of 300 are guessed, and replace by the second, where all that are present are."""
-    monkeypatch.setattr(scores, "compared", lambda *case, two_sided: (None, 1.0))
+    where up to 200 of 300 are guessed, and replace by the second, where all present ones are."""
+    monkeypatch.setattr(scores, "compared", lambda *case: (None, 1.0))
     m, bounds = 300, []
     secrets, generator = codes(m), np.random.default_rng(int(10 * epsilon))
     for run in range(runs):
@@ -472,9 +626,9 @@ def test_randomised_response_on_either_coin_is_bounded_from_below_and_closely(
         bounds.append(bound.value)
     assert np.mean(np.array(bounds) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
     q = 1 / (1 + math.exp(-epsilon))
-    guesses = 200 if coin == "presence" else 150
-    low = q - 1.645 * math.sqrt(q * (1 - q) / guesses)  # by the normal approximation
-    assert np.median(bounds) == pytest.approx(math.log(low / (1 - low)), abs=0.1)
+    low = q - 1.645 * math.sqrt(q * (1 - q) / 150)  # of 150 guesses, by the normal approximation
+    closest = median_bound(m, epsilon) if coin == "presence" else math.log(low / (1 - low))
+    assert np.median(bounds) == pytest.approx(closest, abs=0.1)
 
 
 @pytest.mark.parametrize("present", [0, 1, 29, 30])
@@ -484,4 +638,4 @@ def test_no_lopsidedness_of_coins_makes_an_epsilon_of_itself(quick: None, presen
         one = by_metric(loss([0.0] * 30, [0.0] * 30), of)["auc"]
         assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0
         if present in (0, 30):
-            assert (one.epsilon_lower.r, one.epsilon_lower.v) == (20, 10)
+            assert one.epsilon_lower.guesses == [(20, 10)]

@@ -11,9 +11,12 @@ import pytest
 from scipy.stats import binom
 
 from audit.core.evidence import Successes
+from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
+from tests.findings.by_hand import answered
+from tests.findings.closeness import median_bound
 from tests.simulations import repeats
 
 NAN = float("nan")
@@ -63,13 +66,24 @@ def test_successes_are_counted_by_hand() -> None:
 
 
 def test_the_p_value_counts_coins_of_those_it_worked_on() -> None:
-    """Won on four who are trained on and one who is not: P[Bin(5, ½) ≥ 4] = 6/32."""
+    """Won on four who are trained on and one who is not, or the reverse: 2 P[Bin(5, ½) ≥ 4]."""
     one = found(won(1, 1, 1, 1, 0, 1, 0, 0), case(records(8), [True] * 5 + [False] * 3))
-    assert one.p_value == pytest.approx(6 / 32)
+    assert one.p_value == pytest.approx(12 / 32) and one.sides == 2
     every = found(won(*[1] * 8), case(records(8), [True] * 8))
-    assert every.p_value == pytest.approx(1 / 256)
+    assert every.p_value == pytest.approx(2 / 256)
     none = found(won(*[0] * 8), case(records(8), [True] * 8))
     assert none.p_value == 1.0
+
+
+def test_planted_secrets_that_are_blocked_are_a_leak() -> None:
+    """It never works on the ten who are trained on, and always on the ten who are not."""
+    present = [True] * 10 + [False] * 10
+    one = found(won(*[0] * 10, *[1] * 10), case(records(20), present))
+    assert (one.k, one.control.k if one.control else None) == (0, 10)
+    assert one.p_value == pytest.approx(2 * 0.5**10)
+    assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0  # guesses were "in"
+    result = answered(one, no_guarantee("it is a test"))
+    assert result.leaked == "leak" and "this figure alone hides it" in result.sentence
 
 
 def test_what_was_not_measured_is_left_out_with_its_owner() -> None:
@@ -78,7 +92,7 @@ def test_what_was_not_measured_is_left_out_with_its_owner() -> None:
     one = found(given, case(records(9), [True] * 4 + [False] * 5))
     assert (one.k, one.interval.n) == (3, 3)  # u0, u2 and u3 by their first values
     assert one.control is not None and one.control.n == 4
-    assert one.p_value == pytest.approx(1 / 4)  # u0 and u3 alone are owners it can speak of
+    assert one.p_value == pytest.approx(2 / 4)  # u0 and u3 alone are owners it can speak of
     assert one.epsilon_lower is not None and one.epsilon_lower.m == 6
     nothing = found(won(*[NAN] * 9), case(records(9), [True] * 4 + [False] * 5))
     assert (nothing.interval.value, nothing.p_value, nothing.epsilon_lower) == (None,) * 3
@@ -86,18 +100,20 @@ def test_what_was_not_measured_is_left_out_with_its_owner() -> None:
 
 
 def test_an_owner_that_is_left_out_takes_nobody_elses_coin() -> None:
-    """It worked on u1 alone, who is not trained on; u0, who is, was not reached."""
-    one = found(won(NAN, 1, 0, 0, 0, 0), case(records(6), [True] + [False] * 5))
-    assert one.p_value == 1.0
-    other = found(won(NAN, 1, 0, 0, 0, 0), case(records(6), [False, True] + [False] * 4))
-    assert other.p_value == pytest.approx(1 / 2)
+    """It worked on u1 to u4, of whom none is trained on; u0, who is, was not reached. Had they the
+    coins of u0 to u3, three would be tails."""
+    given = won(NAN, 1, 1, 1, 1, 0)
+    one = found(given, case(records(6), [True] + [False] * 5))
+    assert one.p_value == pytest.approx(2 / 16)
+    other = found(given, case(records(6), [False, True] + [False] * 4))
+    assert other.p_value == pytest.approx(10 / 16)
 
 
 def test_one_success_on_either_value_is_one_of_the_owner() -> None:
     """The attacker may not know which of the two was planted."""
     given = won(0, 0, 0, 0, 0, 0, seconds=[1, 1, 1, 1, 1, 0])
     one = found(given, case(records(6), [True] * 5 + [False]))
-    assert one.k == 0 and one.p_value == pytest.approx(1 / 32)
+    assert one.k == 0 and one.p_value == pytest.approx(2 / 32)
 
 
 def test_chance_is_what_the_attack_says() -> None:
@@ -143,23 +159,28 @@ def test_one_side_alone_is_counted(present: list[bool]) -> None:
     one = found(won(1, 1, 0, 0, 0, 0), case(records(6), present))
     assert (one.k, one.interval.n) == ((2, 6) if present[0] else (0, 0))
     assert (one.control is None) == present[0]
-    assert one.p_value == (pytest.approx(1 / 4) if present[0] else 1.0)
+    assert one.p_value == pytest.approx(2 / 4)  # both coins fell alike, on either side
 
 
 @pytest.mark.parametrize("owners", [0, 1])
 def test_fewer_than_two_owners_show_no_epsilon(owners: int) -> None:
     one = found(won(*[1] * owners), case(records(owners), [True] * owners))
     assert (one.epsilon_lower, one.power.largest_epsilon) == (None, None)
-    assert one.p_value == (None if owners == 0 else 1 / 2)
+    assert one.p_value == (None if owners == 0 else 1.0)
 
 
-@pytest.mark.parametrize(("owners", "tests"), [(4, 1), (5, 2), (8, 13)])
-def test_so_few_coins_that_none_could_convince_are_not_tested(owners: int, tests: int) -> None:
-    """2^−4 = 0.0625 against 0.05, 2^−5 against 0.025, 2^−8 = 0.0039 against 0.0038."""
+@pytest.mark.parametrize(
+    ("owners", "tests", "tested"),
+    [(5, 1, False), (6, 1, True), (6, 2, False), (9, 12, True), (9, 13, False)],
+)
+def test_so_few_coins_that_none_could_convince_are_not_tested(
+    owners: int, tests: int, tested: bool
+) -> None:
+    """2·2^−5 = 0.0625 against 0.05, 2·2^−6 against 0.025, 2·2^−9 = 0.0039 against 0.0038."""
     given, present = won(*[1] * owners), [True] * owners
     one = found(given, case(records(owners), present, tests=tests))
-    assert one.p_value == one.least_p == 0.5**owners
-    assert one.least_p * tests >= 0.05
+    assert one.p_value == one.least_p == 2 * 0.5**owners
+    assert (one.least_p * tests < 0.05) == tested
 
 
 @pytest.mark.parametrize("present", [0, 1, 29, 30])
@@ -176,9 +197,12 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     present = [i < 15 for i in range(30)]
     given, q = won(*[float(p) for p in present]), 0.05 ** (1 / 20)
     one = found(given, case(records(30), present))
-    assert one.epsilon_lower is not None and one.epsilon_lower.v == 20
+    assert one.epsilon_lower is not None and one.epsilon_lower.guesses == [(20, 20)]
     assert one.epsilon_lower.value == pytest.approx(math.log(q / (1 - q)))
     assert one.power.largest_epsilon == pytest.approx(one.epsilon_lower.value)
+    of_four = found(given, case(records(30), present, claim_tests=4)).power.largest_epsilon
+    q = (0.05 / 4) ** (1 / 20)  # a claim must be refuted at the level that it is tested at
+    assert of_four == pytest.approx(math.log(q / (1 - q)))
     less = found(given, case(records(30), present, delta=1e-3)).epsilon_lower
     assert less is not None
     law = binom(20, 1 / (1 + math.exp(-less.value)))
@@ -229,6 +253,4 @@ def test_randomised_response_on_coins_is_bounded_from_below_and_closely(
         assert bound is not None
         bounds.append(bound.value)
     assert np.mean(np.array(bounds) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
-    q = 1 / (1 + math.exp(-epsilon))
-    low = q - 1.645 * math.sqrt(q * (1 - q) / 200)  # of 200 guesses, by the normal approximation
-    assert np.median(bounds) == pytest.approx(math.log(low / (1 - low)), abs=0.1)
+    assert np.median(bounds) == pytest.approx(median_bound(m, epsilon), abs=0.1)

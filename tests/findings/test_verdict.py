@@ -1,191 +1,235 @@
-"""Every verdict word, and what it takes to earn it."""
+"""Both answers: what leaked, and what it says about the claim; what it takes to earn each word."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Verdict
-from audit.findings import Finding
-from audit.findings.headline import headline
-from audit.findings.verdict import judge, leaks
-from audit.results.schema import (
-    Control,
-    Cost,
-    EpsilonLower,
-    FindingResult,
-    GuaranteeResult,
-    Measure,
-    Power,
-    ReleaseResult,
-    SessionResult,
-)
-from audit.results.words import percent
-from audit.statistics import one_run
+from audit.core.terms import Leaked, OnClaim
+from audit.findings import LEVEL, Finding
+from audit.findings.verdict import claim_overall, leaked_overall, leaks
+from audit.results.schema import ClaimTest, Control, EpsilonLower, Power
+from audit.results.words import at_least, at_most, percent
+from audit.statistics.holm import adjusted_p_values
 from audit.statistics.interval import Interval, clopper_pearson
+from tests.findings.by_hand import (
+    HALF,
+    LEAK,
+    MOST,
+    NONE,
+    SENSITIVE,
+    R,
+    answered,
+    finding,
+    judged,
+    promise,
+)
+from tests.findings.drawn import CLAIMS, PART, RENYI, any_claim, any_control, any_findings
 
-LEAK, NONE = 1e-9, 0.5  # p-values
-SENSITIVE = {("extraction", "hit_rate"): True}
-
-
-R = 66  # guesses over 100 coins
-ALL = R  # right of them: ε ≥ 3.06 at δ = 0, the most that so many can show
-MOST = 50  # of them: ε ≥ 0.6
-HALF = 33  # of them: nothing
-
-
-def bound(v: int, delta: float) -> EpsilonLower:
-    """The empirical ε of v right guesses."""
-    value = one_run.epsilon_lower(100, R, v, delta)
-    return EpsilonLower(
-        value=value, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
-        delta=delta, m=100, r=R, v=v,
-    )  # fmt: skip
-
-
-def finding(
-    p: float | None = LEAK, v: int | None = ALL, delta: float = 1e-6, **changes: Any
-) -> Finding:
-    fields: dict[str, Any] = {
-        "attack": "extraction",
-        "metric": "hit_rate",
-        "access": "generate",
-        "unit": "share of generations",
-        "interval": clopper_pearson(30, 100),
-        "observation": "30 of 100 generations were planted secrets; 0 were twins'.",
-        "k": 30,
-        "chance": 0.25,
-        "control": Control(value=0.0, ci=(0.0, 0.04), k=0, n=100),
-        "p_value": p,
-        "test": f"test of {changes.get('metric', 'hit_rate')}",
-        "epsilon_lower": None if v is None else bound(v, delta),
-        "power": Power(smallest_rate=0.0295, detectable_rate=0.0466, largest_epsilon=3.06, n=100),
-    }
-    return Finding(**{**fields, **changes})
-
-
-def promise(epsilon: float | None, **changes: Any) -> Guarantee:
-    fields: dict[str, Any] = {
-        "unit": "user", "relation": "add_or_remove", "release": "model", "basis": "worst case",
-        "theorem": "a theorem", "delta": 1e-6,
-    }  # fmt: skip
-    return Guarantee(epsilon=epsilon, **{**fields, **changes})
-
-
-def verdict(
-    given: Finding, guarantee: Guarantee, sensitive: dict[tuple[str, str], bool] | None = SENSITIVE
-) -> FindingResult:
-    (result,) = judge([given], guarantee, sensitive)
-    return result
-
-
-RENYI = {"delta": None, "alpha": 2.0}
-PART = {"unit": "part", "relation": "removed", "basis": "data-dependent", "delta": None}
 NEEDS = Interval(None, None, None, 9, 0.95, "needs 1000 controls")
 UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "observation": ""}
 
-TABLE: list[tuple[str, Finding, Guarantee, dict[tuple[str, str], bool] | None, str]] = [
-    ("above the claim", finding(), promise(2.0), SENSITIVE, "refuted"),
-    ("refuted without references too", finding(), promise(2.0), None, "refuted"),
-    ("a pure claim", finding(), promise(2.0, delta=None), SENSITIVE, "refuted"),
-    ("below the claim", finding(v=MOST), promise(2.0), SENSITIVE, "consistent"),
-    ("a claim that no such run could refute", finding(), promise(3.1), SENSITIVE, "inconclusive"),
-    ("nothing promised", finding(), promise(math.inf), SENSITIVE, "consistent"),
-    ("promise unknown", finding(), promise(None), SENSITIVE, "not comparable"),
-    ("zero claimed", finding(v=MOST), promise(0.0, delta=0.0), SENSITIVE, "refuted"),
-    ("zero claimed, no bound", finding(v=HALF), promise(0.0, delta=0.0), SENSITIVE, "refuted"),
-    ("zero per part", finding(), promise(0.0, **PART), SENSITIVE, "not comparable"),
-    ("Rényi claim", finding(), promise(2.0, **RENYI), SENSITIVE, "not comparable"),
-    ("part claim", finding(), promise(2.0, **PART), SENSITIVE, "not comparable"),
-    ("SubMix's claim", finding(), promise(2.0, **{**PART, "alpha": 2.0}), SENSITIVE,
-     "not comparable"),
-    ("data-dependent claim", finding(), promise(2.0, basis="data-dependent"), SENSITIVE,
-     "not comparable"),
-    ("record claim", finding(), promise(2.0, unit="record"), SENSITIVE,
-     "not comparable"),
-    ("replace claim", finding(), promise(2.0, relation="replace"), SENSITIVE,
-     "not comparable"),
-    ("claim with a larger δ", finding(), promise(2.0, delta=1e-2), SENSITIVE,
-     "not comparable"),
-    ("claim with a smaller δ", finding(), promise(2.0, delta=1e-9), SENSITIVE,
-     "refuted"),
-    ("a pure claim is tested at δ = 0, whatever the bound's δ", finding(delta=3e-4),
-     promise(3.0, delta=None), SENSITIVE, "refuted"),
-    ("no bound", finding(v=None), promise(2.0), SENSITIVE, "not comparable"),
-    ("reads too much", finding(stronger_than_release=True), promise(2.0), SENSITIVE,
-     "not comparable"),
-    ("reads too much, nothing promised", finding(stronger_than_release=True), promise(math.inf),
-     SENSITIVE, "not comparable"),
-    ("reads too much, zero promised", finding(stronger_than_release=True), promise(0.0), SENSITIVE,
-     "not comparable"),
-    ("no leak", finding(NONE, HALF), promise(2.0), SENSITIVE, "silent"),
-    ("no leak, nothing promised", finding(NONE, HALF), promise(math.inf), SENSITIVE, "silent"),
-    ("no leak, but a bound above 0", finding(NONE), promise(2.0), SENSITIVE, "inconclusive"),
-    ("so little that no test could tell", finding(NONE, HALF, least_p=0.05), promise(2.0),
-     SENSITIVE, "inconclusive"),
-    ("no leak, but above chance", finding(NONE, chance=0.01), promise(2.0), SENSITIVE,
+# what leaked, which does not depend on what was promised
+
+LEAKED: list[tuple[str, Finding, Mapping[tuple[str, str], bool] | None, str]] = [
+    ("a rejected test", finding(), SENSITIVE, "leak"),
+    ("without references", finding(), None, "leak"),
+    ("whatever the control did", finding(), {}, "leak"),
+    ("read with more than the release gives", finding(stronger_than_release=True), SENSITIVE,
+     "leak"),
+    ("without a bound", finding(v=None), SENSITIVE, "leak"),
+    ("a value below nominal chance", finding(chance=0.5), SENSITIVE, "leak"),
+    ("a value below the twins'", finding(control=Control(value=0.4, ci=(0.3, 0.5), k=40, n=100)),
+     SENSITIVE, "leak"),
+    ("no value, a rejected test", finding(**UNMEASURED), SENSITIVE, "leak"),
+    ("what was not trained on, and leaks all the same", finding(untrained="Lost."), SENSITIVE,
+     "leak"),
+    ("no leak", finding(NONE, HALF), SENSITIVE, "no leak found"),
+    ("far above nominal chance, and the test rejects nothing", finding(NONE, HALF, chance=1e-9),
+     SENSITIVE, "no leak found"),
+    ("a bound above 0", finding(NONE, MOST), SENSITIVE, "inconclusive"),
+    ("so little that no test could tell", finding(NONE, HALF, least_p=0.05), SENSITIVE,
      "inconclusive"),
-    ("control silent, too", finding(NONE), promise(2.0), {("extraction", "hit_rate"): False},
+    ("no twins, and above chance", finding(NONE, HALF, control=None, chance=0.01), SENSITIVE,
      "inconclusive"),
-    ("control on another metric", finding(NONE), promise(2.0), {("extraction", "recall"): True},
+    ("the positive control silent, too", finding(NONE, HALF), {("extraction", "hit_rate"): False},
      "inconclusive"),
-    ("control of another attack", finding(NONE), promise(2.0), {("other", "hit_rate"): True},
+    ("control on another metric", finding(NONE, HALF), {("extraction", "recall"): True},
      "inconclusive"),
-    ("control not measured", finding(NONE), promise(2.0), {}, "inconclusive"),
-    ("no references", finding(NONE), promise(2.0), None, "inconclusive"),
-    ("no test", finding(None), promise(2.0), SENSITIVE, "inconclusive"),
-    ("nothing answered", finding(None, None, **UNMEASURED), promise(2.0), SENSITIVE,
-     "not measured"),
-    ("nothing answered, no references", finding(None, None, **UNMEASURED), promise(2.0), None,
-     "not measured"),
+    ("control of another attack", finding(NONE, HALF), {("other", "hit_rate"): True},
+     "inconclusive"),
+    ("control not measured", finding(NONE, HALF), {}, "inconclusive"),
+    ("no references", finding(NONE, HALF), None, "inconclusive"),
+    ("not trained on", finding(NONE, HALF, untrained="Lost."), SENSITIVE, "inconclusive"),
+    ("no test", finding(None, HALF), SENSITIVE, "inconclusive"),
+    ("nothing answered", finding(None, None, **UNMEASURED), SENSITIVE, "not measured"),
+    ("nothing answered, no references", finding(None, None, **UNMEASURED), None, "not measured"),
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.epsilon}")
 @pytest.mark.parametrize(
-    ("given", "guarantee", "sensitive", "word"),
-    [row[1:] for row in TABLE],
-    ids=[row[0] for row in TABLE],
+    ("given", "sensitive", "word"), [row[1:] for row in LEAKED], ids=[row[0] for row in LEAKED]
 )
-def test_the_verdict_is(
+def test_what_leaked_is_answered_whatever_was_promised(
+    given: Finding,
+    sensitive: Mapping[tuple[str, str], bool] | None,
+    word: str,
+    claim: Guarantee,
+) -> None:
+    result = answered(given, claim, sensitive)
+    assert result.leaked == word, result.sentence
+    assert result.sentence.endswith(".") or not result.sentence
+    assert "  " not in result.sentence
+
+
+# what this says about the claim
+
+CLAIMED: list[tuple[str, Finding, Guarantee, str]] = [
+    ("above the claim", finding(), promise(2.0), "refuted"),
+    ("a pure claim", finding(), promise(2.0, delta=None), "refuted"),
+    ("zero claimed", finding(v=MOST), promise(0.0, delta=0.0), "refuted"),
+    ("zero claimed, no bound", finding(v=None), promise(0.0, delta=0.0), "refuted"),
+    ("zero claimed, no leak", finding(NONE, HALF), promise(0.0, delta=0.0), "not refuted"),
+    ("a smaller δ", finding(), promise(2.0, delta=1e-9), "refuted"),
+    ("tested at δ = 0, whatever the bound's δ", finding(delta=3e-4), promise(3.0, delta=None),
+     "refuted"),
+    ("below the claim", finding(v=MOST), promise(2.0), "not refuted"),
+    ("no leak", finding(NONE, HALF), promise(2.0), "not refuted"),
+    ("what no such run could refute", finding(), promise(3.1), "not testable"),
+    ("what no such run could refute, no leak", finding(NONE, HALF), promise(8.0), "not testable"),
+    ("zero per part", finding(), promise(0.0, **PART), "not testable"),
+    ("a Rényi claim", finding(), promise(2.0, **RENYI), "not testable"),
+    ("a part's claim", finding(), promise(2.0, **PART), "not testable"),
+    ("a data-dependent claim", finding(), promise(2.0, basis="data-dependent"), "not testable"),
+    ("a record's claim", finding(), promise(2.0, unit="record"), "not testable"),
+    ("a claim under replace", finding(), promise(2.0, relation="replace"), "not testable"),
+    ("a larger δ", finding(), promise(2.0, delta=1e-2), "not testable"),
+    ("no bound", finding(v=None), promise(2.0), "not testable"),
+    ("reads too much", finding(stronger_than_release=True), promise(2.0), "not testable"),
+    ("reads too much, zero claimed", finding(stronger_than_release=True), promise(0.0),
+     "not testable"),
+    ("nothing measured", finding(None, None, **UNMEASURED), promise(2.0), "not testable"),
+    ("not trained on", finding(NONE, HALF, untrained="Lost."), promise(2.0), "not testable"),
+    ("no fair coins", finding(fair_coins=False), promise(2.0), "not testable"),
+    ("nothing promised", finding(), promise(math.inf), "nothing claimed"),
+    ("promise unknown", finding(), promise(None), "unknown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sensitive", [SENSITIVE, None], ids=["referenced", "alone"])
+@pytest.mark.parametrize(
+    ("given", "guarantee", "word"), [row[1:] for row in CLAIMED], ids=[row[0] for row in CLAIMED]
+)
+def test_the_claim_is_answered_beside_it(
     given: Finding,
     guarantee: Guarantee,
-    sensitive: dict[tuple[str, str], bool] | None,
     word: str,
+    sensitive: Mapping[tuple[str, str], bool] | None,
 ) -> None:
-    result = verdict(given, guarantee, sensitive)
-    assert result.verdict == word
-    assert result.sentence.endswith(".") and "  " not in result.sentence
+    result = answered(given, guarantee, sensitive)
+    assert result.claim == word, result.claim_sentence
+    assert result.claim_sentence.endswith(".") and "  " not in result.claim_sentence
 
 
-def test_the_table_has_every_word() -> None:
-    words: type[Verdict] = FindingResult.model_fields["verdict"].annotation  # type: ignore[assignment]
-    assert {row[4] for row in TABLE} == set(words)
+def test_the_tables_have_every_word() -> None:
+    assert {row[3] for row in LEAKED} == set(Leaked)
+    assert {row[3] for row in CLAIMED} == set(OnClaim)
 
 
-def test_a_leak_where_zero_was_promised_is_never_within_the_promise() -> None:
-    """p < 0.05 rejects "the release does not depend on what was planted", which is (0, 0)-DP."""
-    for v in (HALF, None):
-        assert verdict(finding(v=v), promise(0.0, delta=0.0)).verdict != "consistent"
+# the invariant
+
+
+@for_all(any_findings(), any_claim, any_control, st.integers(0, 30), st.integers(0, 30))
+def test_no_rejected_test_is_ever_called_anything_but_a_leak(
+    found: list[Finding],
+    claim: Guarantee,
+    sensitive: Mapping[tuple[str, str], bool] | None,
+    tests: int,
+    claims: int,
+) -> None:
+    results = judged(found, claim, sensitive, tests, claims)
+    p_of = {f.test: f.p_value for f in found if f.p_value is not None}
+    size = max(tests, len(p_of))
+    adjusted = adjusted_p_values([*p_of.values(), *[1.0] * (size - len(p_of))])
+    rejected = {test for test, p in zip(p_of, adjusted, strict=False) if p < LEVEL}
+    for result in results:
+        shown = result.value is not None or not any(
+            r.test == result.test and r.value is not None for r in results
+        )
+        if result.test in rejected and shown:
+            assert result.leaked == Leaked.LEAK
+        if result.p_value is not None and result.p_value < LEVEL:
+            assert result.leaked != Leaked.NONE_FOUND
+        if result.leaked == Leaked.NONE_FOUND:
+            assert sensitive and sensitive[result.attack, result.metric]
+            assert result.p_value is not None and not result.untrained
+            assert result.epsilon_lower is None or result.epsilon_lower.value == 0
+        if result.claim == OnClaim.REFUTED and shown:
+            assert result.leaked == Leaked.LEAK and not result.stronger_than_release
+    if any(leaks(r) for r in results):
+        assert leaked_overall(results) == Leaked.LEAK
+    if any(r.claim == OnClaim.REFUTED for r in results):
+        assert claim_overall(results, claim) == OnClaim.REFUTED
+
+
+def test_what_was_seen_end_to_end() -> None:
+    """Each was printed as silent or inconclusive once."""
+    large = promise(8.0)
+    median = finding(4.6e-5, v=None, metric="exposure", unit="bits", k=None, chance=1.0,
+                     interval=Interval(0.8, 0.7, 19.9, 3, 0.95, "order statistics"))  # fmt: skip
+    tiny = finding(1e-3, v=None, metric="probability", k=None, chance=1e-5,
+                   interval=Interval(2e-6, 0.0, 0.06, 60, 0.95, "means"),
+                   control=Control(value=2e-8, ci=(0.0, 0.06), n=60))  # fmt: skip
+    reconstructed = finding(1e-3, metric="targeted", chance=0.5, k=12,
+                            interval=clopper_pearson(12, 50),
+                            control=Control(value=0.0, ci=(0.0, 0.08), k=0, n=50))  # fmt: skip
+    area = membership(Interval(0.1, 0.0, 0.2, 200, 0.95, "means"), p_value=1e-9, test="scores")
+    accuracy = replace(area, metric="accuracy", unit="share of right calls", sides=1,
+                       interval=Interval(0.12, 0.1, 0.2, 200, 0.95, "bands"))  # fmt: skip
+    beyond = finding(2e-4, metric="auc_968")  # a claim of 8, of which 100 coins can refute 3.06
+    for one in (median, tiny, reconstructed, beyond):
+        result = answered(one, large)
+        assert (result.leaked, result.claim) == (Leaked.LEAK, OnClaim.NOT_TESTABLE)
+    assert [r.leaked for r in judged([area, accuracy], large)] == [Leaked.LEAK] * 2
+
+
+# families
 
 
 def test_the_claim_itself_is_what_is_tested() -> None:
-    """All 66 right: q^66 = 0.03 at ε = ln q/(1 − q), δ = 0. One such test refutes, two do not."""
+    """All 66 right: q^66 = 0.03 at ε = ln q/(1 - q), δ = 0. One such test refutes, two do not."""
     q = 0.03 ** (1 / R)
     claim = promise(math.log(q / (1 - q)), delta=None)
-    given = [finding(delta=0.0, metric=metric) for metric in "ab"]
-    everywhere = {("extraction", metric): True for metric in "ab"}
-    assert verdict(given[0], claim).verdict == "refuted"
-    assert {r.verdict for r in judge(given, claim, everywhere)} == {"consistent"}
+    power = Power(smallest_rate=None, largest_epsilon=None, n=100)
+    given = [finding(delta=0.0, metric=metric, power=power) for metric in "ab"]
+    assert answered(given[0], claim).claim == "refuted"
+    assert {r.claim for r in judged(given, claim)} == {"not testable"}  # 0.03 < 0.05, not < 0.025
     reads = replace(given[1], stronger_than_release=True)  # is no test of the claim, and costs none
-    words = [r.verdict for r in judge([given[0], reads], claim, everywhere)]
-    assert words == ["refuted", "not comparable"]
+    assert [r.claim for r in judged([given[0], reads], claim)] == ["refuted", "not testable"]
     shared = [replace(f, test="one") for f in given]  # two views of one test are one test
-    assert {r.verdict for r in judge(shared, claim, everywhere)} == {"refuted"}
+    assert {r.claim for r in judged(shared, claim)} == {"refuted"}
+
+
+def test_tests_without_a_bound_cost_the_claim_nothing() -> None:
+    """Twenty tests of leaks, two of them with a bound: a claim's p is adjusted for two."""
+    q = 0.02 ** (1 / R)
+    claim = promise(math.log(q / (1 - q)), delta=None)
+    given = [finding(delta=0.0, metric="a"), finding(delta=0.0, v=None, metric="b")]
+    assert judged(given, claim, tests=20, claims=2)[0].claim == "refuted"
+    assert judged(given, claim, tests=20, claims=3)[0].claim == "not testable"
+    zero = promise(0.0, delta=0.0)  # refuted by any test that finds a leak, so all count
+    weak = [finding(0.004, None, metric="a")]
+    assert judged(weak, zero, tests=10, claims=1)[0].claim == "refuted"
+    assert judged(weak, zero, tests=20, claims=1)[0].claim == "not refuted"
 
 
 @pytest.mark.parametrize(
@@ -200,38 +244,134 @@ def test_the_claim_itself_is_what_is_tested() -> None:
 def test_a_refutation_never_names_a_number_below_the_claim(
     given: Finding, claim: Guarantee
 ) -> None:
-    result = verdict(given, claim)
-    assert result.verdict == "refuted"
-    named = re.findall(r"at least ([\d.]+)", result.sentence)
+    result = answered(given, claim)
+    assert result.claim == "refuted"
+    named = re.findall(r"at least ([\d.]+)", result.claim_sentence)
     assert claim.epsilon is not None
-    assert all(float(number) > claim.epsilon for number in named), result.sentence
+    assert all(float(number) > claim.epsilon for number in named), result.claim_sentence
 
 
 def test_a_leak_must_survive_the_other_tests_of_its_release() -> None:
     """Holm: 0.03 among four is 0.12; alone it is a leak. 0.01 among four is 0.04."""
-    among = [finding(0.03, HALF, metric=metric) for metric in ("a", "b", "c", "d")]
     everywhere = {("extraction", metric): True for metric in "abcd"}
-    assert [r.verdict for r in judge(among, promise(2.0), everywhere)] == ["silent"] * 4
-    assert verdict(finding(0.03), promise(2.0)).verdict == "refuted"
+    among = [finding(0.03, HALF, metric=metric) for metric in "abcd"]
+    assert {r.leaked for r in judged(among, promise(2.0), everywhere)} == {"inconclusive"}
+    assert answered(finding(0.03, HALF), promise(2.0)).leaked == "leak"
     one = [finding(p, HALF, metric=m) for p, m in zip((0.9, 0.01, 0.8, 0.7), "abcd", strict=True)]
-    one[1] = finding(0.01, metric="b")
-    words = [r.verdict for r in judge(one, promise(2.0), everywhere)]
-    assert words == ["silent", "refuted", "silent", "silent"]
-    words = [r.verdict for r in judge(one, promise(2.0), everywhere, tests=6)]
-    assert words[1] == "inconclusive"  # six were to be made, whatever came of two of them
+    words = [r.leaked for r in judged(one, promise(2.0), everywhere)]
+    assert words == ["no leak found", "leak", "no leak found", "no leak found"]
+    # six were to be made, whatever came of two of them
+    assert judged(one, promise(2.0), everywhere, tests=6)[1].leaked == "inconclusive"
 
 
-def test_what_a_test_by_itself_would_call_a_leak_is_not_silent() -> None:
-    """One-sided below 0.025, two-sided below 0.05: inconclusive where other tests stand beside."""
-    for p, sides, word in (
-        (0.024, 1, "inconclusive"), (0.026, 1, "silent"),
-        (0.049, 2, "inconclusive"), (0.051, 2, "silent"),
-    ):  # fmt: skip
-        given = [finding(p, HALF, sides=sides, chance=0.28), finding(0.9, metric="other")]
-        assert judge(given, promise(2.0), SENSITIVE, tests=4)[0].verdict == word
+@pytest.mark.parametrize("sides", [1, 2])
+def test_what_a_test_by_itself_would_call_a_leak_is_not_silent(sides: int) -> None:
+    for p, word in ((0.049, "inconclusive"), (0.051, "no leak found")):
+        given = [finding(p, HALF, sides=sides), finding(0.9, metric="other")]
+        assert judged(given, promise(2.0), tests=4)[0].leaked == word
 
 
-# --- ranks: another kind of bound
+def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
+    metrics = {("extraction", metric): True for metric in "abcd"}
+    given = [
+        finding(None, None, metric="a"), finding(0.03, HALF, metric="b"),
+        finding(None, None, metric="c"),
+        finding(0.9, HALF, metric="d"),
+    ]  # fmt: skip
+    words = [r.leaked for r in judged(given, promise(2.0), metrics)]
+    assert words == ["inconclusive"] * 3 + ["no leak found"]  # 2 · 0.03 = 0.06
+    given[1] = finding(0.024, HALF, metric="b")
+    assert judged(given, promise(2.0), metrics)[1].leaked == "leak"
+
+
+def test_the_level_is_five_percent_and_strict() -> None:
+    assert answered(finding(0.0499, HALF), promise(2.0)).leaked == "leak"
+    assert answered(finding(0.05, HALF), promise(2.0)).leaked == "no leak found"
+
+
+@pytest.mark.parametrize(("tests", "word"), [(1, "no leak found"), (2, "inconclusive")])
+def test_what_no_outcome_could_have_shown_is_not_silent(tests: int, word: str) -> None:
+    """At best p = 0.03: 0.06 beside another test of the run, whether or not that was made."""
+    given = finding(NONE, v=HALF, least_p=0.03)
+    (result,) = judged([given], promise(2.0), SENSITIVE, tests)
+    assert result.leaked == word
+    assert ("Too little was measured" in result.sentence) == (word == "inconclusive")
+
+
+# too few to test the claim
+
+
+@pytest.mark.parametrize(("evidence", "best"), [
+    ({"m": 60, "guesses": [(40, 20)], "delta": 0.0}, 2.554),  # q^40 = 0.05
+    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 1, "delta": 0.0}, math.log(0.05 * 1e5)),
+    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 9, "delta": 0.0}, math.log(0.025 * 1e5)),
+])  # fmt: skip
+@pytest.mark.parametrize("tests", [1, 4, 20])
+def test_what_could_have_been_refuted_is_adjusted_for_all_tests_of_the_claim(
+    evidence: dict[str, Any], best: float, tests: int
+) -> None:
+    """At 0.05/tests all guesses right, or rank 1, refute less than at 0.05."""
+    if "m" in evidence:
+        q = (0.05 / tests) ** (1 / 40)
+        adjusted = math.log(q / (1 - q))
+        assert tests > 1 or adjusted == pytest.approx(best, abs=1e-3)
+    else:
+        adjusted = best - math.log(tests)
+    known = {"value": 0.0, "method": "one_run", "hypothesis": "none", "unit": "user",
+             "relation": "add_or_remove"}  # fmt: skip
+    power = Power(smallest_rate=None, largest_epsilon=None, n=9)
+    given = finding(NONE, epsilon_lower=EpsilonLower(**{**known, **evidence}), power=power)
+    words = [
+        judged([given], promise(epsilon, delta=None), claims=tests)[0].claim
+        for epsilon in (adjusted - 0.01, adjusted + 0.01)
+    ]
+    assert words == ["not refuted", "not testable"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "said"),
+    [
+        (1.0, 1e-3, "no number of coins could refute the claimed ε = 1 at δ = 0.001 by this test"),
+        (0.4, 5e-4, "too few coins at δ = 5 × 10⁻⁴ to refute the claimed ε = 0.4"),
+        (1.0, 1e-5, None),
+    ],
+)
+def test_too_few_coins_at_this_delta_is_said_where_that_is_the_reason(
+    epsilon: float, delta: float, said: str | None
+) -> None:
+    """80 guesses over 120 coins: at δ = 1e-3 the term 2mδ alone keeps p above .004."""
+    over = EpsilonLower(
+        value=0.0, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
+        delta=1e-3, m=120, guesses=[(80, 80)],
+    )  # fmt: skip
+    power = Power(smallest_rate=None, largest_epsilon=None, n=120)
+    given = finding(epsilon_lower=over, power=power)
+    (result,) = judged([given], promise(epsilon, delta=delta), tests=18, claims=18)
+    assert result.claim == ("refuted" if said is None else "not testable")
+    assert said is None or said in result.claim_sentence
+
+
+# the claim's own curve
+
+
+def curve_test(p: float, least_p: float = 1e-9) -> ClaimTest:
+    return ClaimTest(
+        mechanism="DP-SGD, σ = 1", m=120, r=80, v=79, p_value=p, least_p=least_p, critical=77
+    )
+
+
+def test_a_claim_with_a_curve_is_tested_by_it_alone() -> None:
+    """Never by the smaller of two p-values; δ and what the bound compares with play no part."""
+    for claim in (promise(2.0), promise(2.0, delta=1e-2)):
+        assert answered(finding(claim_test=curve_test(0.2)), claim).claim == "not refuted"
+        result = answered(finding(v=HALF, claim_test=curve_test(1e-4)), claim)
+        assert result.claim == "refuted"
+        assert "79 of 80 right guesses" in result.claim_sentence
+    weak = finding(claim_test=curve_test(0.9, least_p=0.06))
+    assert answered(weak, promise(2.0)).claim == "not testable"
+
+
+# ranks: another kind of bound
 
 
 def ranked(rank: float, n: int, space: float = 1000.0, **changes: Any) -> Finding:
@@ -258,12 +398,11 @@ def ranked(rank: float, n: int, space: float = 1000.0, **changes: Any) -> Findin
 def test_a_rank_refutes_what_gives_it_less_than_one_chance_in_twenty(
     rank: float, n: int, refuted: float
 ) -> None:
-    for epsilon, word in ((refuted - 1e-6, "refuted"), (refuted + 1e-6, None)):
-        result = verdict(ranked(rank, n), promise(epsilon, delta=None))
-        assert (result.verdict == "refuted") is (word == "refuted")
-        assert result.verdict in (word, "consistent", "inconclusive")
-    result = verdict(ranked(rank, n), promise(0.9 * refuted, delta=None))
-    assert f"at least {refuted:.3g}" in result.sentence
+    for epsilon, word in ((refuted - 1e-6, True), (refuted + 1e-6, False)):
+        result = answered(ranked(rank, n), promise(epsilon, delta=None))
+        assert (result.claim == "refuted") is word
+    result = answered(ranked(rank, n), promise(0.9 * refuted, delta=None))
+    assert f"at least {at_least(refuted)}" in result.claim_sentence
 
 
 def test_a_claim_with_delta_is_tested_at_that_delta_by_ranks_too() -> None:
@@ -272,19 +411,13 @@ def test_a_claim_with_delta_is_tested_at_that_delta_by_ranks_too() -> None:
     assert one.epsilon_lower is not None
     given = replace(one, epsilon_lower=one.epsilon_lower.model_copy(update={"delta": 0.03}))
     below, above = (promise(math.log(20) + x, delta=0.03) for x in (-1e-6, 1e-6))
-    assert verdict(given, below).verdict == "refuted"
-    assert verdict(given, above).verdict == "consistent"
-    assert f"at least {math.log(20):.3g}" in verdict(given, promise(1.0, delta=0.03)).sentence
+    assert answered(given, below).claim == "refuted"
+    assert answered(given, above).claim == "not testable"
+    sentence = answered(given, promise(1.0, delta=0.03)).claim_sentence
+    assert f"at least {at_least(math.log(20))}" in sentence
 
 
-def test_silence_of_ranks_says_which_epsilon_they_could_have_shown() -> None:
-    sentence = verdict(
-        ranked(900, 3, p_value=0.7, interval=EXPOSED, chance=7.0), promise(2.0)
-    ).sentence
-    assert f"up to {math.log(25):.3g} nats" in sentence
-
-
-# --- readings of one test, both signs, and candidates that differ in themselves
+# two-sided tests, and candidates that differ in themselves
 
 
 def area(low: float, value: float, high: float) -> Interval:
@@ -294,149 +427,128 @@ def area(low: float, value: float, high: float) -> Interval:
 def membership(value: Interval, blind: tuple[float, float] | None = None, **more: Any) -> Finding:
     given = None if blind is None else Control(value=sum(blind) / 2, ci=blind, n=200)
     fields = {"metric": "auc", "unit": "AUC", "k": None, "chance": 0.5, "sides": 2, "blind": given}
-    return finding(interval=value, **{**fields, **more})
+    return finding(interval=value, control=None, **{**fields, **more})
 
 
 LOW_AREA = area(0.2, 0.3, 0.4)
 AUC = {("extraction", "auc"): True}
 
 
-def test_a_leak_of_either_sign_is_a_leak_only_where_both_signs_were_tested() -> None:
-    assert verdict(membership(LOW_AREA), promise(math.inf), AUC).verdict == "consistent"
-    below = finding(LEAK, HALF, chance=0.5)  # 30 of 100 where half was to be expected
-    assert verdict(below, promise(math.inf)).verdict == "silent"
-    assert verdict(finding(chance=0.3), promise(math.inf)).verdict == "silent"
-    assert verdict(finding(chance=0.29), promise(math.inf)).verdict == "consistent"
-
-
-def test_a_two_sided_test_treats_both_signs_alike() -> None:
-    """p = 0.04 and another test beside it: 0.08 when adjusted."""
-    words = []
-    for value in (area(0.6, 0.7, 0.8), LOW_AREA):
-        beside = finding(0.04, metric="other")
-        given = [membership(value, p_value=0.04), beside]
-        words.append(judge(given, promise(math.inf), AUC)[0].verdict)
-    assert words[0] == "inconclusive"
-    assert words[0] == words[1]
+@pytest.mark.parametrize("value", [area(0.8, 0.9, 0.95), area(0.05, 0.1, 0.2)])
+@pytest.mark.parametrize("blind", [None, (0.4, 0.6), (0.55, 0.85), (0.93, 1.0), (0.0, 0.2)])
+def test_where_fair_coins_chose_nothing_demotes_a_rejected_test(
+    value: Interval, blind: tuple[float, float] | None
+) -> None:
+    result = answered(membership(value, blind), promise(math.inf), AUC)
+    assert result.leaked == "leak"
+    confounded = blind is not None and blind not in ((0.4, 0.6), (0.55, 0.85))
+    confounded = confounded or (blind == (0.55, 0.85) and value.ci in ((0.8, 0.95), (0.05, 0.2)))
+    assert ("accident of the coins" in result.sentence) is confounded
 
 
 @pytest.mark.parametrize(
     ("value", "blind", "word"),
     [
-        (area(0.8, 0.9, 0.95), None, "consistent"),
-        (area(0.8, 0.9, 0.95), (0.4, 0.6), "consistent"),  # texts tell nothing apart
-        (area(0.8, 0.9, 0.95), (0.5, 0.9), "consistent"),
-        (area(0.8, 0.9, 0.95), (0.55, 0.75), "consistent"),  # the model knows more than the texts
-        (area(0.05, 0.1, 0.2), (0.55, 0.75), "consistent"),
-        (area(0.05, 0.1, 0.2), (0.25, 0.45), "consistent"),
+        (area(0.8, 0.9, 0.95), None, "leak"),
+        (area(0.8, 0.9, 0.95), (0.4, 0.6), "leak"),  # texts tell nothing apart
+        (area(0.8, 0.9, 0.95), (0.5, 0.9), "leak"),
+        (area(0.8, 0.9, 0.95), (0.55, 0.75), "leak"),  # the model knows more than the texts
+        (area(0.05, 0.1, 0.2), (0.55, 0.75), "leak"),
+        (area(0.05, 0.1, 0.2), (0.25, 0.45), "leak"),
         (area(0.05, 0.1, 0.2), (0.15, 0.45), "inconclusive"),
+        (area(0.05, 0.1, 0.2), (0.8, 0.95), "inconclusive"),
         (area(0.8, 0.9, 0.95), (0.55, 0.85), "inconclusive"),
         (area(0.8, 0.9, 0.95), (0.93, 1.0), "inconclusive"),
     ],
 )
-def test_what_texts_tell_apart_without_the_model_is_no_finding(
+def test_without_coins_what_texts_tell_apart_is_no_finding(
     value: Interval, blind: tuple[float, float] | None, word: str
 ) -> None:
-    result = verdict(membership(value, blind), promise(math.inf), AUC)
-    assert result.verdict == word
+    given = membership(value, blind, fair_coins=False)
+    result = answered(given, promise(2.0), AUC)
+    assert result.leaked == word
     assert ("without the model" in result.sentence) is (word == "inconclusive")
-
-
-@pytest.mark.parametrize(
-    ("value", "p"), [(area(0.55, 0.65, 0.75), LEAK), (area(0.4, 0.5, 0.6), NONE)]
-)
-def test_a_model_that_is_worse_than_the_blind_classifier_finds_nothing(
-    value: Interval, p: float
-) -> None:
-    given = membership(value, (0.85, 0.99), p_value=p)
-    assert verdict(given, promise(math.inf), AUC).verdict == "inconclusive"
-
-
-def test_a_blind_classifier_that_is_as_good_with_the_other_sign_confounds() -> None:
-    given = membership(area(0.05, 0.1, 0.2), (0.8, 0.95))
-    assert verdict(given, promise(math.inf), AUC).verdict == "inconclusive"
-
-
-def test_a_verdict_keeps_the_blind_baseline_the_curve_and_the_sides() -> None:
-    curve = ((0.0, 0.2), (1.0, 1.0))
-    given = replace(membership(AREA, (0.4, 0.6)), roc=curve)
-    result = verdict(given, promise(math.inf), AUC)
-    assert (result.blind, result.roc, result.sides) == (given.blind, list(curve), 2)
-
-
-def test_findings_without_a_test_neither_count_nor_shift_the_others() -> None:
-    metrics = {("extraction", metric): True for metric in "abcd"}
-    given = [
-        finding(None, metric="a"), finding(0.03, HALF, metric="b"), finding(None, metric="c"),
-        finding(0.9, HALF, metric="d"),
-    ]  # fmt: skip
-    words = [r.verdict for r in judge(given, promise(2.0), metrics)]
-    assert words == ["inconclusive", "silent", "inconclusive", "silent"]  # 2 · 0.03 = 0.06
-    given[1] = finding(0.024, metric="b")
-    assert judge(given, promise(2.0), metrics)[1].verdict == "refuted"
-
-
-def test_the_level_is_five_percent_and_strict() -> None:
-    assert verdict(finding(0.0499), promise(2.0)).verdict == "refuted"
-    assert verdict(finding(0.05, HALF), promise(2.0)).verdict == "silent"
-
-
-@pytest.mark.parametrize(("tests", "word"), [(1, "silent"), (2, "inconclusive")])
-def test_what_no_outcome_could_have_shown_is_not_silent(tests: int, word: str) -> None:
-    """At best p = 0.03: 0.06 beside another test of the run, whether or not that was made."""
-    given = finding(NONE, v=HALF, least_p=0.03)
-    (result,) = judge([given], promise(2.0), SENSITIVE, tests)
-    assert result.verdict == word
-    assert ("Too little was measured" in result.sentence) == (word == "inconclusive")
+    assert result.claim == "not testable"
 
 
 @pytest.mark.parametrize("value", [area(0.6, 0.7, 0.8), LOW_AREA])
 def test_an_interval_beside_chance_is_not_silent_on_either_side(value: Interval) -> None:
-    for interval, word in ((value, "inconclusive"), (area(0.4, 0.45, 0.6), "silent")):
+    for interval, word in ((value, "inconclusive"), (area(0.4, 0.45, 0.6), "no leak found")):
         given = membership(interval, p_value=0.2, epsilon_lower=None)
-        assert verdict(given, promise(math.inf), AUC).verdict == word
+        assert answered(given, promise(math.inf), AUC).leaked == word
 
 
-def test_no_findings_no_verdicts() -> None:
-    assert judge([], promise(2.0), SENSITIVE) == []
+# what is kept, and what is said
 
 
-def test_a_verdict_carries_what_it_was_judged_on() -> None:
-    given = finding()
-    result = verdict(given, promise(2.0))
-    assert (result.value, result.ci, result.k, result.n) == (0.3, given.interval.ci, 30, 100)
-    assert (result.p_value, result.chance, result.control) == (LEAK, 0.25, given.control)
+def test_no_findings_no_answers() -> None:
+    assert judged([], promise(2.0)) == []
+    assert leaked_overall([]) == "not measured"
+    assert claim_overall([], promise(2.0)) == "not testable"
+    assert claim_overall([], promise(None)) == "unknown"
+    assert claim_overall([], promise(math.inf)) == "nothing claimed"
+
+
+def test_a_release_has_no_leak_only_where_every_test_says_so() -> None:
+    quiet, loud = finding(NONE, HALF, metric="a"), finding(metric="b")
+    open_, bare = finding(0.04, HALF, metric="c"), finding(None, None, metric="d")
+    beyond = finding(metric="e", stronger_than_release=True)
+    everywhere = {("extraction", metric): True for metric in "abcde"}
+
+    def overall(*given: Finding) -> str:
+        return leaked_overall(judged(given, promise(2.0), everywhere, tests=9))
+
+    assert overall(quiet, bare) == "no leak found"
+    assert overall(quiet, beyond) == "no leak found"
+    assert overall(quiet, open_) == "inconclusive"
+    assert overall(quiet, open_, loud) == "leak"
+    assert overall(bare) == "inconclusive"
+    assert overall(beyond) == "not measured"
+
+
+def test_an_answer_carries_what_it_was_given_on() -> None:
+    given = replace(membership(area(0.7, 0.8, 0.9), (0.4, 0.6)), roc=((0.0, 0.2), (1.0, 1.0)))
+    result = answered(given, promise(2.0))
+    assert (result.value, result.ci, result.n) == (0.8, (0.7, 0.9), 200)
+    assert (result.p_value, result.chance, result.control) == (LEAK, 0.5, None)
     assert (result.epsilon_lower, result.power) == (given.epsilon_lower, given.power)
+    assert (result.blind, result.sides) == (given.blind, 2)
+    assert result.roc == [(0.0, 0.2), (1.0, 1.0)]
 
 
 @pytest.mark.parametrize(
     ("given", "guarantee", "words"),
     [
         (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
-         "ε = 2 nats"]),
-        (finding(v=MOST), promise(2.0), ["too small to refute"]),
+         "ε = 2 nats", "at least 3.0", "adjusted p = 1e-09"]),
+        (finding(v=MOST), promise(2.0), ["is not refuted", "at least 0.6"]),
         (finding(NONE, HALF), promise(2.0), ["Not told apart from chance", "at most 38.4 %",
          "4.66 %"]),
         (finding(), promise(None), ["unknown"]),
-        (finding(), promise(math.inf), ["nothing was promised"]),
+        (finding(), promise(math.inf), ["Nothing was promised"]),
         (finding(), promise(2.0, **RENYI), ["Rényi", "order 2"]),
         (finding(), promise(2.0, unit="record"), ["per record", "per user"]),
-        (finding(stronger_than_release=True), promise(2.0), ["samples only", "no evidence"]),
-        (finding(NONE), promise(2.0), ["30 of 100"]),
+        (finding(stronger_than_release=True), promise(2.0),
+         ["samples only", "not of this release"]),
+        (finding(chance=0.5), promise(2.0), ["this figure alone hides it"]),
+        (finding(NONE, MOST), promise(2.0), ["30 of 100"]),
         (finding(observation="7 of 29 planted secrets came up, and 0 of 31 twins."), promise(2.0),
          ["7 of 29 planted secrets", "0 of 31 twins"]),
-        (finding(None, untested="No coin decides it."), promise(2.0), ["No coin decides it."]),
-        (finding(None), promise(2.0), ["Too little was measured for any test."]),
-        (finding(v=MOST), promise(3.1), ["could show an ε of 3.06 at most", "3.1 allows"]),
+        (finding(None, None, untested="No coin decides it."), promise(2.0),
+         ["No coin decides it."]),
+        (finding(None, None), promise(2.0), ["Too little was measured for any test."]),
+        (finding(v=MOST), promise(3.1), ["refute at most ε = 3.0", "the claimed ε = 3.1"]),
         (finding(None, None, **UNMEASURED), promise(2.0), ["Nothing was answered"]),
         (finding(None, None, **{**UNMEASURED, "interval": NEEDS}), promise(2.0),
          ["It needs 1000 controls."]),
         (finding(None, None, **{**UNMEASURED, "observation": "So few say nothing."}), promise(2.0),
          ["So few say nothing."]),
+        (finding(p=0.001, v=R - 5), promise(1.9, delta=1e-6), ["is not refuted"]),
     ],
 )  # fmt: skip
 def test_sentences_say_why(given: Finding, guarantee: Guarantee, words: list[str]) -> None:
-    sentence = verdict(given, guarantee).sentence
+    result = answered(given, guarantee)
+    sentence = f"{result.sentence} {result.claim_sentence}"
     assert all(word in sentence for word in words), sentence
 
 
@@ -448,121 +560,24 @@ def test_shares_are_told_in_percent(share: float, words: str) -> None:
     assert percent(share) == words
 
 
-# --- the headline
+@for_all(st.floats(1e-9, 1e9))
+def test_promises_are_rounded_up_and_bounds_down(value: float) -> None:
+    def plain(text: str) -> float:
+        text = text.replace(",", "").replace(" × 10", "e")
+        return float(text.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+
+    for digits in (2, 3, 4):
+        unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+        up, down = plain(at_most(value, digits)), plain(at_least(value, digits))
+        assert value * (1 - 1e-9) <= up <= value + 1.1 * unit
+        assert value - 1.1 * unit <= down <= value * (1 + 1e-9)
 
 
-def released(
-    defense: str, guarantee: Guarantee, findings: list[Finding], perplexity: float, **changes: Any
-) -> ReleaseResult:
-    fields = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
-    spent = changes.pop("spent", [])
-    session = SessionResult(
-        purpose="utility", queries=9, answered=9, budget=None, remaining=None, stopped_at=None,
-        epsilon_spent=spent,
-    )  # fmt: skip
-    measure = Measure(value=perplexity, ci=None, n=9, method="by hand", unit="perplexity")
-    return ReleaseResult(
-        defense=defense, parameters={}, seed=0, role="audited",
-        **{"reference": False, **changes},
-        guarantee=GuaranteeResult(**fields),
-        utility={"perplexity": measure},
-        cost=Cost(train_tokens=0, queries=9, seconds=0.0),
-        sessions=[session, session.model_copy(update={"epsilon_spent": spent[:1]})],
-        findings=judge(findings, guarantee, SENSITIVE),
-    )  # fmt: skip
-
-
-SUBMIX = promise(
-    2.0, unit="part", relation="removed", basis="data-dependent", delta=None, alpha=2.0
-)
-QUIET = {"interval": clopper_pearson(0, 100), "k": 0, "chance": 3e-4}
-
-
-def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_use() -> None:
-    said = headline(
-        [
-            released("submix", SUBMIX, [finding(NONE, HALF, **QUIET)], 38.2, spent=[0.21, 1.46]),
-            released("none", promise(math.inf), [finding()], 19.7, reference=True),
-            released("public", promise(0.0), [finding(NONE, HALF, **QUIET)], 55.5, reference=True),
-        ]
-    )
-    for words in (
-        "submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %",
-        "undefended 30 of 100",
-        "ε = 2 nats per part (removed)",
-        "Rényi order 2",
-        "data-dependent",
-        "spent at most 1.46",
-        "Perplexity 38.2 (undefended 19.7, public 55.5)",
-    ):
-        assert words in said, said
-    assert "public:" not in said and "none:" not in said  # references are only laid beside it
-
-
-EXPOSED = Interval(7.5, 6.0, 9.0, 12, 0.95, "order statistics")
-AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
-
-
-@pytest.mark.parametrize(
-    ("given", "guarantee", "words"),
-    [
-        (finding(), promise(2.0), "extraction refutes the claimed guarantee"),
-        (finding(v=MOST), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
-        (finding(), promise(math.inf), "Nothing was promised"),
-        (finding(), promise(None), "What was promised is unknown"),
-        (finding(stronger_than_release=True), promise(2.0),
-         "extraction asks more than the release gives"),
-        (finding(NONE, metric="other"), promise(2.0), "extraction is inconclusive"),
-        (finding(), promise(2.0), "δ = 1e-06"),
-        (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
-        (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
-    ],
-)  # fmt: skip
-def test_the_headline_of_one_release(given: Finding, guarantee: Guarantee, words: str) -> None:
-    assert words in headline([released("mine", guarantee, [given], 20.0)])
-
-
-def test_the_headline_of_an_attack_that_was_not_answered() -> None:
-    """A session whose budget is too small for one generation: the release gives samples."""
-    unanswered = finding(None, None, **UNMEASURED)
-    said = headline([released("mine", promise(2.0), [unanswered], 20.0)])
-    assert "asks more" not in said and "not measured" in said
-
-
-def test_the_headline_quotes_the_first_finding_that_leaks() -> None:
-    """And lays the same metric of the undefended model beside it."""
-    quiet = finding(NONE, metric="a", k=0, interval=clopper_pearson(0, 100))
-    loud = finding(metric="b", k=41, interval=clopper_pearson(41, 100))
-    undefended = finding(metric="b", k=77, interval=clopper_pearson(77, 100))
-    said = headline(
-        [
-            released("mine", promise(math.inf), [quiet, loud], 20.0),
-            released("none", promise(math.inf), [quiet, undefended], 20.0, reference=True),
-        ]
-    )
-    assert "extraction finds a leak (b 41 of 100, undefended 77 of 100)" in said
-
-
-def test_the_headline_names_every_attack() -> None:
-    given = [finding(), finding(NONE, attack="exposure", test="ranks")]
-    said = headline([released("mine", promise(2.0), given, 20.0)])
-    assert "mine: extraction refutes the claimed guarantee; exposure is inconclusive" in said
-
-
-def test_the_headline_writes_a_large_perplexity_as_people_do() -> None:
-    said = headline([released("uniform", promise(0.0), [finding(NONE)], 1024.0)])
-    assert "e+" not in said, said
-
-
-def test_every_audited_release_is_in_the_headline() -> None:
-    releases = [released(name, promise(2.0), [finding()], 20.0) for name in ("one", "two")]
-    said = headline(releases)
-    assert "one: " in said and "two: " in said
-
-
-def test_a_leak_is_whatever_was_found_even_if_it_cannot_be_compared() -> None:
-    given = {
-        word: verdict(f, g, s)
-        for _, f, g, s, word in TABLE
-    }  # fmt: skip
-    assert {w for w, r in given.items() if leaks(r)} == {"refuted", "consistent", "not comparable"}
+@pytest.mark.parametrize(("value", "up", "down"), [
+    (8.0, "8", "8"), (2.997, "3", "2.99"), (59.6001, "59.7", "59.6"),
+    (1e-5, "1 × 10⁻⁵", "1 × 10⁻⁵"), (0.0, "0", "0"), (math.inf, "∞", "∞"),
+    (1234.5, "1,240", "1,230"), (0.1 + 0.2, "0.3", "0.3"),
+    (8.333e-4, "8.34 × 10⁻⁴", "8.33 × 10⁻⁴"),
+])  # fmt: skip
+def test_an_epsilon_in_words(value: float, up: str, down: str) -> None:
+    assert (at_most(value), at_least(value)) == (up, down)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.gate.metric import Metric, metric_of
 from audit.results.schema import (
     Control,
@@ -62,8 +63,10 @@ def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) 
         "p_value": 0.5,
         "epsilon_lower": None,
         "power": Power(smallest_rate=0.03, largest_epsilon=3.0, n=n),
-        "verdict": "silent" if k is not None else "not measured",
+        "leaked": "no leak found" if k is not None else "not measured",
         "sentence": "A sentence.",
+        "claim": "not testable",
+        "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
     }
     return FindingResult(**{**fields, **changes})
 
@@ -104,6 +107,8 @@ def release(defense: str, *found: FindingResult, **changes: Any) -> ReleaseResul
         "cost": Cost(train_tokens=1, queries=1, seconds=1.0),
         "sessions": [],
         "findings": list(found),
+        "leaked": leaked_overall(found),
+        "claim": claim_overall(found, changes.get("guarantee", claim()).claim),
     }
     return ReleaseResult(**{**fields, **changes})
 

@@ -68,13 +68,22 @@ def test_it_needs_a_reason_and_a_release(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", "{}", '{"schema_version": "2"}', "\x00", '{"date": "x"}']
+    "text", ["", "[]", "{", "{}", '{"schema_version": "3"}', "\x00", '{"date": "x"}']
 )
 def test_a_broken_baseline_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(UsageError) as refused:
         baseline.load(tmp_path / "b.json")
     assert "b.json" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_its_version_is_one_that_is_known(make: SimpleNamespace, tmp_path: Path) -> None:
+    document = json.loads(baseline.text(made(make)))
+    assert document["schema_version"] == "2"
+    for version in ("3", 2, None):
+        (tmp_path / "b.json").write_text(json.dumps({**document, "schema_version": version}))
+        with pytest.raises(UsageError, match="schema_version"):
+            baseline.load(tmp_path / "b.json")
 
 
 def test_unknown_keys_and_a_missing_file_are_refused(make: SimpleNamespace, tmp_path: Path) -> None:
@@ -242,6 +251,56 @@ def test_what_new_metrics_cost_the_others_is_said(make: SimpleNamespace, tmp_pat
     said = files.update_baseline(path, many, only_tighten=True)
     assert said[0] == str(path) and said[1].startswith("3 metrics, 1 before")
     assert files.update_baseline(path, many, only_tighten=True) == [str(path)]
+
+
+def test_the_leaks_that_it_accepts_are_named(make: SimpleNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    assert files.update_baseline(path, made(make, make.rate(2)), only_tighten=False) == [str(path)]
+    leaky = make.rate(40, leaked="leak")
+    recall = make.rate(9, metric="recall", leaked="leak")
+    read = make.rate(90, metric="probability", leaked="leak", stronger_than_release=True)
+    two = make.release("submix", leaky, recall, make.rate(1, metric="verbatim"))
+    other = make.release("submix", leaky, parameters={"k": 4})
+    for releases, said in (
+        ((two,), "accepts 2 leaks: submix extraction.hit_rate (40 of 100), submix "
+                 "extraction.recall (9 of 100)"),
+        ((other,), "accepts 1 leak: submix extraction.hit_rate (40 of 100)"),
+        ((make.release("submix", read),), None),
+    ):  # fmt: skip
+        new = baseline.make(make.run(*releases), "why", make.today)
+        assert files.update_baseline(path, new, only_tighten=False)[1:] == ([said] if said else [])
+    new = baseline.make(make.run(two, other), "why", make.today)
+    (said,) = files.update_baseline(path, new, only_tighten=False)[1:]
+    assert said.startswith("accepts 3 leaks: ") and "submix:k=4 extraction.hit_rate" in said
+
+
+def test_accepting_a_leak_loosens(make: SimpleNamespace) -> None:
+    """Even one whose value did not rise."""
+    quiet, leaky = (made(make, make.rate(2, leaked=w)) for w in ("inconclusive", "leak"))
+    assert (
+        baseline.loosened(quiet, leaky) == "submix: extraction.hit_rate would be accepted as a leak"
+    )
+    assert baseline.loosened(leaky, quiet) is None
+    old = baseline.Baseline.model_validate_json(
+        baseline.text(leaky).replace('"leaked": true, ', "")
+    )
+    assert "would be accepted as a leak" in (baseline.loosened(old, leaky) or "")
+
+
+def test_an_extreme_of_many_secrets_is_shown_and_not_compared(make: SimpleNamespace) -> None:
+    """It varies with every training more than its interval says; its leak is another matter."""
+    one, other = (made(make, bits(make, value, leaked="inconclusive")) for value in (3.0, 19.93))
+    assert '"largest_exposure_1_copy"' in baseline.text(one)
+    assert baseline.loosened(one, other) is None
+    accepted = made(make, bits(make, 19.93, leaked="leak"))
+    assert "would be accepted as a leak" in (baseline.loosened(one, accepted) or "")
+
+
+def bits(make: SimpleNamespace, value: float, **changes: Any) -> Any:
+    found = make.rate(0, attack="exposure", metric="largest_exposure_1_copy", **changes)
+    return found.model_copy(
+        update={"value": value, "ci": (value, value), "k": None, "unit": "bits"}
+    )
 
 
 def test_only_tighten_writes_nothing_that_loosens(make: SimpleNamespace, tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from audit.core.defense import Defense
 from audit.gate import claims
 from audit.gate.outcome import State
 from audit.gate.policy import ClaimLimit
+from audit.plan.plan import Chosen
+from audit.plugins import registry
 
 ALLOWED = ClaimLimit(
     max_epsilon=2.0, unit="user", relation="add_or_remove", max_delta=1e-5, defense="dp_*"
@@ -20,7 +24,7 @@ ALLOWED = ClaimLimit(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"epsilon": 2.000001}, "the claimed ε is 2"),
+        ({"epsilon": 2.000001}, "the claimed ε is 2.00001;"),
         ({"epsilon": None}, "unknown"),
         ({"epsilon": math.inf}, "no ε is claimed"),
         ({"unit": "record"}, "per record"),
@@ -28,7 +32,7 @@ ALLOWED = ClaimLimit(
         ({"relation": "replace"}, "(replace)"),
         ({"basis": "data-dependent"}, "data-dependent"),
         ({"alpha": 2.0, "delta": None}, "Rényi order 2"),
-        ({"delta": 2e-5}, "δ = 2e-05"),
+        ({"delta": 2e-5}, "δ = 2 × 10⁻⁵"),
     ],
 )
 def test_what_is_not_the_allowed_claim_fails(
@@ -62,3 +66,78 @@ def test_only_what_the_pattern_names_is_limited(make: SimpleNamespace) -> None:
     assert (check.id, check.state) == ("claim/dp_sgd", State.PASS)
     (check,) = claims.checks(ALLOWED, releases[1:])
     assert check.state == State.FAIL and "no audited release" in check.sentence
+
+
+# where the noise comes from
+
+
+@pytest.mark.parametrize(
+    ("parameters", "state"),
+    [
+        ({"noise": "system"}, State.PASS),
+        ({"source": "system"}, State.PASS),
+        ({"noise": "laplace", "source": "system"}, State.PASS),  # as seqpate names them
+        ({"noise": "seed"}, State.FAIL),
+        ({"source": "seed"}, State.FAIL),
+        ({"noise": "laplace", "source": "seed"}, State.FAIL),
+        ({}, State.FAIL),
+        ({"noise": None}, State.FAIL),
+        ({"noise": ["system"]}, State.FAIL),
+    ],
+)
+def test_noise_comes_from_where_it_must(
+    parameters: dict[str, Any], state: State, make: SimpleNamespace
+) -> None:
+    limit = replace(ALLOWED, noise="system")
+    releases = [("dp_sgd", make.release("dp_sgd", parameters=parameters))]
+    (check,) = claims.checks(limit, releases)
+    assert check.state == state
+    assert state == State.PASS or "the noise must come from 'system'" in check.sentence
+    (check,) = claims.checks(ALLOWED, releases)
+    assert check.state == State.PASS  # unless it is asked for, it may come from anywhere
+
+
+def test_the_defenses_say_where_their_noise_comes_from() -> None:
+    """In a parameter that the limit reads: another name for it would never satisfy it."""
+    for name in ("dp_sgd", "s_dpsgd", "seqpate", "submix", "gnmax", "pmixed"):
+        _, made = registry.build("defenses", name, Defense, {})  # type: ignore[type-abstract]
+        shown = Chosen(name, made).shown
+        assert claims.source({**shown}) == "seed", name
+
+
+# several releases of one corpus
+
+
+def several(make: SimpleNamespace, *epsilons: float | None) -> Any:
+    return [
+        (f"dp_sgd:{i}", make.release("dp_sgd", parameters={"i": i}, guarantee=make.claim(e)))
+        for i, e in enumerate(epsilons)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "state"),
+    [
+        ((1.0, 1.5), State.PASS),
+        ((1.0,), State.PASS),
+        ((1.0, 1.5, 0.1), State.FAIL),
+        ((0.1,) * 25, State.PASS),  # 2.5, not a hair more
+        ((0.1,) * 26, State.FAIL),
+        ((1.0, None), State.FAIL),
+        ((1.0, math.inf), State.FAIL),
+    ],
+)
+def test_releases_of_one_corpus_stay_below_a_total(
+    epsilons: tuple[float | None, ...], state: State, make: SimpleNamespace
+) -> None:
+    """Everyone whose data is in all of them is promised the sum."""
+    limit = replace(ALLOWED, max_total=2.5)
+    *each, total = claims.checks(limit, several(make, *epsilons))
+    assert len(each) == len(epsilons)
+    assert (total.id, total.state) == ("claim/dp_*/total", state)
+    assert len(claims.checks(ALLOWED, several(make, *epsilons))) == len(epsilons)
+
+
+def test_a_total_of_nothing_fails_as_every_rule_does(make: SimpleNamespace) -> None:
+    (check,) = claims.checks(replace(ALLOWED, max_total=2.5), [])
+    assert (check.state, check.subject) == (State.FAIL, "")

@@ -64,9 +64,11 @@ def written(folder: Path, results: Results) -> Path:
 @pytest.fixture
 def calm(make: SimpleNamespace, tmp_path: Path) -> Path:
     """A working directory with a silent run in `run`, and a leaky one in `leaky`."""
-    bounds = {"epsilon_lower": make.bound(0.4)}
-    written(tmp_path / "run", make.run(make.release("dp_sgd", make.rate(0, 200, **bounds))))
-    leaky = make.rate(40, 200, verdict="consistent", **bounds)
+    tested = {
+        "epsilon_lower": make.bound(0.0, m=100, guesses=[(66, 40)]), "claim": "not refuted",
+    }  # fmt: skip
+    written(tmp_path / "run", make.run(make.release("dp_sgd", make.rate(0, 200, **tested))))
+    leaky = make.rate(40, 200, leaked="leak", p_value=1e-9, **tested)
     written(tmp_path / "leaky", make.run(make.release("dp_sgd", leaky)))
     return tmp_path
 
@@ -110,7 +112,11 @@ def test_the_baseline_in_the_working_directory_is_found(calm: Path, audit: Audit
 
 
 def test_a_leaky_baseline_is_held_not_condemned(calm: Path, audit: Audit) -> None:
-    audit("baseline", "update", "leaky", "--reason", "known", "--output", "b.json")
+    done = audit("baseline", "update", "leaky", "--reason", "known", "--output", "b.json")
+    assert done.stdout.splitlines() == [
+        "b.json",
+        "accepts 1 leak: dp_sgd extraction.hit_rate (40 of 200)",
+    ]
     assert audit("gate", "leaky", "--baseline", "b.json", "--strict").returncode == 0
 
 
@@ -210,6 +216,9 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "negative ε": lambda d: d["releases"][0]["guarantee"].update(epsilon=-1),
     "beyond any double": lambda d: finding(d).update(value=10**400),
     "beyond any count": lambda d: finding(d).update(k=1e30, n=1e30),
+    "a leak unsaid": lambda d: finding(d).update(leaked="inconclusive"),
+    "a leak unsaid above": lambda d: d["releases"][0].update(leaked="no leak found"),
+    "a refutation unsaid": lambda d: finding(d)["epsilon_lower"].update(guesses=[[66, 66]]),
     "no attacks": lambda d: d["plan"].update(attacks=None),
 }
 
@@ -253,13 +262,19 @@ def test_a_damaged_manifest_is_no_complete_run(text: str, calm: Path, audit: Aud
 
 
 def test_a_vanished_baseline_is_missed(calm: Path, audit: Audit) -> None:
-    (calm / "audit.toml").write_text("leaks = false\n\n[regression]\nmin_delta = 0.02\n")
-    done = audit("gate", "leaky")
+    (calm / "audit.toml").write_text("[regression]\nmin_delta = 0.02\n")
+    done = audit("gate", "run")
     assert "INCONCLUSIVE regression: " in done.stdout
     assert "there is none; `audit baseline update DIR --reason TEXT` writes" in done.stdout
-    assert audit("gate", "leaky", "--strict").returncode == 4
+    assert audit("gate", "run", "--strict").returncode == 4
+    assert audit("gate", "leaky").returncode == 1  # what was accepted is not known
     audit("baseline", "update", "leaky", "--reason", "known")
     assert audit("gate", "leaky", "--strict").returncode == 0
+
+
+def test_a_policy_cannot_switch_leaks_off(calm: Path, audit: Audit) -> None:
+    (calm / "audit.toml").write_text("confidence = 0.9\nleaks = false\n")
+    assert "audit.toml:2: leaks cannot be switched off" in refused(audit("gate", "leaky"))
 
 
 @pytest.mark.parametrize("name", ["audit.toml", "audit-baseline.json"])
@@ -283,7 +298,11 @@ def test_two_runs_side_by_side(calm: Path, audit: Audit) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "plan: no difference" in done.stdout
     row = next(line for line in done.stdout.splitlines() if "extraction.hit_rate" in line)
-    assert "0 of 200" in row and "40 of 200" in row and "silent → consistent" in row
+    assert (
+        "0 of 200" in row
+        and "40 of 200" in row
+        and "no leak found; claim not refuted → leak;" in row
+    )
 
 
 def test_the_commands_are_light(calm: Path) -> None:

@@ -26,13 +26,13 @@ def test_plan_claims_utility_and_findings_are_laid_side_by_side(make: SimpleName
     found = sections(one, other)
     assert found["plan"].rows == (("planting.users", "120", "60"),)
     assert found["claims"].rows[0][0] == "submix"
-    assert "ε = 2 per user" in found["claims"].rows[0][1] and "inf" in found["claims"].rows[0][2]
+    assert "ε = 2 per user" in found["claims"].rows[0][1] and "ε = ∞" in found["claims"].rows[0][2]
     (utility,) = found["utility"].rows
     assert utility[2:4] == ("10 [9, 11]", "20 [18, 22]") and float(utility[4]) < 1e-6
     (finding,) = found["findings"].rows
     p = fisher_exact([[12, 88], [2, 98]], alternative="greater").pvalue
     assert float(finding[4]) == pytest.approx(2 * p, rel=0.05)
-    assert finding[5] == "silent"
+    assert finding[5] == "no leak found; claim not testable"
     assert text(compare(one, other)).count("\n\n") == 3
 
 
@@ -68,4 +68,8 @@ def test_what_only_one_run_measured_is_shown(make: SimpleNamespace) -> None:
     one = make.run(make.release("x", make.rate(2)))
     other = make.run(make.release("x", make.rate(None), make.rate(None, metric="recall")))
     (row,) = sections(one, other)["findings"].rows
-    assert (row[3], row[4], row[5]) == ("not measured", "", "silent → not measured")
+    assert (row[3], row[4], row[5]) == (
+        "not measured",
+        "",
+        "no leak found; claim not testable → not measured; claim not testable",
+    )

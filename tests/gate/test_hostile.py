@@ -30,9 +30,9 @@ LEAKED = "48213-77"
 
 
 def poisoned(make: SimpleNamespace, k: int = 40) -> Results:
-    word = "refuted" if k else "silent"
+    words = {"leaked": "leak", "claim": "refuted"} if k else {}
     found = make.rate(
-        k, attack=HOSTILE, metric=HOSTILE, unit=HOSTILE, verdict=word, method=HOSTILE,
+        k, attack=HOSTILE, metric=HOSTILE, unit=HOSTILE, method=HOSTILE, **words,
         sentence=f"it said {LEAKED}",
     )  # fmt: skip
     claim = make.claim(unit=HOSTILE, relation=HOSTILE, basis=HOSTILE, theorem=HOSTILE)

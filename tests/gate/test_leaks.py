@@ -1,42 +1,56 @@
-"""The default policy: what is a leak, what is silence, and when a claim is exceeded."""
+"""The rules that need no policy: what is a leak, what allows it, and when a claim falls."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from audit.core.guarantee import Guarantee
+from audit.core.terms import OnClaim
+from audit.findings import bounds
+from audit.findings.rejections import Family
+from audit.findings.verdict import judge
 from audit.gate import verdict
-from audit.gate.leaks import empirical_check, leak_checks
-from audit.gate.outcome import State
+from audit.gate.leaks import claim_check, leak_checks
+from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy
-from audit.results.schema import ReleaseResult
+from audit.results.schema import FindingResult, ReleaseResult
 
 
-def states(make: SimpleNamespace, release: ReleaseResult) -> dict[str, State]:
-    outcome = verdict(make.run(release), Policy(), None, make.today)
-    return {check.id: check.state for check in outcome.checks}
+def outcome(make: SimpleNamespace, *releases: ReleaseResult, **policy: Any) -> Outcome:
+    found: Outcome = verdict(make.run(*releases), Policy(**policy), None, make.today)
+    return found
+
+
+def states(make: SimpleNamespace, release: ReleaseResult, **policy: Any) -> dict[str, State]:
+    return {check.id: check.state for check in outcome(make, release, **policy).checks}
+
+
+# what is a leak
 
 
 @pytest.mark.parametrize(
     ("word", "state"),
     [
-        ("refuted", State.FAIL),
-        ("consistent", State.FAIL),
-        ("not comparable", State.FAIL),
-        ("silent", State.PASS),
+        ("leak", State.FAIL),
+        ("no leak found", State.PASS),
         ("inconclusive", State.INCONCLUSIVE),
     ],
 )
-def test_verdicts_decide(word: str, state: State, make: SimpleNamespace) -> None:
-    found = states(make, make.release("submix", make.rate(1, verdict=word)))
+@pytest.mark.parametrize("claim", OnClaim)
+def test_what_leaked_decides_whatever_it_says_about_the_claim(
+    word: str, state: State, claim: OnClaim, make: SimpleNamespace
+) -> None:
+    found = states(make, make.release("submix", make.rate(1, leaked=word, claim=claim)))
     assert found["leak/submix/extraction.hit_rate"] == state
 
 
 def test_what_asks_more_than_the_release_gives_is_no_leak_of_it(make: SimpleNamespace) -> None:
-    beyond = make.rate(40, verdict="not comparable", stronger_than_release=True)
+    beyond = make.rate(40, leaked="leak", stronger_than_release=True)
     found = states(make, make.release("submix", beyond))
     assert found["leak/submix/extraction"] == State.SKIPPED
     assert State.FAIL not in found.values()
@@ -45,128 +59,279 @@ def test_what_asks_more_than_the_release_gives_is_no_leak_of_it(make: SimpleName
 
 
 def test_an_attack_that_measured_nothing_is_not_silence(make: SimpleNamespace) -> None:
-    outcome = verdict(make.run(make.release("x", make.rate(None))), Policy(), None, make.today)
-    assert outcome.checks[0].state == State.INCONCLUSIVE
-    assert (outcome.state, outcome.exit_code) == (State.INCONCLUSIVE, 0)
+    found = outcome(make, make.release("x", make.rate(None)))
+    assert found.checks[0].state == State.INCONCLUSIVE
+    assert (found.state, found.exit_code) == (State.INCONCLUSIVE, 0)
+
+
+def test_a_leak_without_a_value_fails_like_any_other(make: SimpleNamespace) -> None:
+    """Ranks known within bounds only have no median, and their test may be rejected."""
+    bounded = make.rate(None, metric="exposure", leaked="leak", p_value=1e-9)
+    found = outcome(make, make.release("x", bounded))
+    assert (found.checks[0].state, found.exit_code) == (State.FAIL, 1)
+    assert found.checks[0].sentence == "a leak (known within bounds only, p = 1e-09)"
 
 
 def test_references_are_never_gated(make: SimpleNamespace) -> None:
-    leaky = make.release("none", make.rate(90, verdict="refuted"), reference=True)
-    outcome = verdict(make.run(leaky), Policy(), None, make.today)
-    assert outcome.checks == ()
-    assert outcome.state == State.INCONCLUSIVE  # nothing was gated: no reason to be calm
-    asked_for = make.release("none", make.rate(90, verdict="consistent"))
-    assert verdict(make.run(asked_for), Policy(), None, make.today).exit_code == 1
+    leaky = make.release("none", make.rate(90, leaked="leak", claim="refuted"), reference=True)
+    found = outcome(make, leaky)
+    assert found.checks == ()
+    assert found.state == State.INCONCLUSIVE  # nothing was gated: no reason to be calm
 
 
-def test_leaks_fail_unless_something_else_says_how_much_may_leak(make: SimpleNamespace) -> None:
-    leaky = make.run(make.release("x", make.rate(5, verdict="consistent")))
-
-    def state(policy: Policy) -> State:
-        return verdict(leaky, replace(policy, empirical=False), None, make.today).state
-
-    assert state(Policy()) == State.FAIL
-    assert state(Policy(limit=(Limit(0.5),))) == State.PASS
-    assert state(Policy(limit=(Limit(0.5),), leaks=True)) == State.FAIL
-    assert state(Policy(leaks=False)) == State.INCONCLUSIVE
-
-
-def claimed(make: SimpleNamespace, found: float, word: str = "silent", **claim: object) -> State:
-    finding = make.rate(0, epsilon_lower=make.bound(found), verdict=word)
-    release = make.release("dp_sgd", finding, guarantee=make.claim(**claim))
-    return empirical_check("dp_sgd", release).state
-
-
-def test_more_than_claimed_fails_once_it_is_beyond_doubt(make: SimpleNamespace) -> None:
-    assert claimed(make, 3.0, "refuted") == State.FAIL
-    assert claimed(make, 3.0) == State.INCONCLUSIVE
-    assert claimed(make, 1.9) == State.PASS
-
-
-def test_bounds_of_another_kind_say_nothing_of_the_claim(make: SimpleNamespace) -> None:
-    part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
-    assert claimed(make, 9.0, "not comparable", **part) == State.SKIPPED
-    assert claimed(make, 9.0, "not comparable", delta=1e-3) == State.SKIPPED  # allows more δ
-    assert claimed(make, 9.0, "consistent", epsilon=math.inf) == State.SKIPPED
-    assert claimed(make, 9.0, "not comparable", epsilon=None) == State.SKIPPED
-
-
-def test_a_delta_that_was_rounded_up_is_still_the_same_delta(make: SimpleNamespace) -> None:
-    assert claimed(make, 1.9, delta=1.00001e-5) == State.PASS
-    assert claimed(make, 1.9, delta=1.0001e-5) == State.SKIPPED
-
-
-def test_a_claim_nobody_measured_is_open(make: SimpleNamespace) -> None:
-    release = make.release("dp_sgd", make.rate(0))
-    assert empirical_check("dp_sgd", release).state == State.INCONCLUSIVE
-    for found in (0.5, 9.0):
-        beyond = make.rate(0, epsilon_lower=make.bound(found), stronger_than_release=True)
-        assert empirical_check("x", make.release("x", beyond)).state == State.INCONCLUSIVE
-
-
-def able(make: SimpleNamespace, largest: float | None, epsilon: float, **bound: object) -> State:
-    """A claim that nothing speaks against; largest: what could have been shown at best."""
-    finding = make.rate(0, epsilon_lower=make.bound(0.0, **bound))
-    finding = finding.model_copy(
-        update={"power": finding.power.model_copy(update={"largest_epsilon": largest})}
-    )
-    release = make.release("dp_sgd", finding, guarantee=make.claim(epsilon), tests=1)
-    return empirical_check("dp_sgd", release).state
-
-
-def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(make: SimpleNamespace) -> None:
-    assert able(make, 1.8, 100.0) == State.INCONCLUSIVE
-    assert able(make, 1.8, 1.8) == State.INCONCLUSIVE
-    assert able(make, 1.8, 1.79) == State.PASS
-    assert able(make, None, 0.1) == State.INCONCLUSIVE
-    finding = make.rate(0, epsilon_lower=make.bound(0.0))
-    said = empirical_check("x", make.release("x", finding, guarantee=make.claim(9.0))).sentence
-    assert said.endswith("so few trials could show 3 at most")
-
-
-@pytest.mark.parametrize(("method", "best"), [
-    ({"m": 60, "r": 40, "v": 20, "delta": 0.0}, 2.554),  # q^40 = 0.05
-    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 1, "delta": 0.0}, math.log(0.05 * 1e5)),
-    ({"method": "rank", "rank": 5e4, "space": 1e5, "n": 9, "delta": 0.0}, math.log(0.025 * 1e5)),
-])  # fmt: skip
-@pytest.mark.parametrize("tests", [1, 4, 20])
-def test_what_could_have_been_shown_is_adjusted_for_all_tests(
-    method: dict[str, object], best: float, tests: int, make: SimpleNamespace
-) -> None:
-    """At 0.05/tests all guesses right, or rank 1, refute less than at 0.05."""
-    if "m" in method:
-        q = (0.05 / tests) ** (1 / 40)
-        adjusted = math.log(q / (1 - q))
-        assert tests > 1 or adjusted == pytest.approx(best, abs=1e-4)
-    else:
-        adjusted = best - math.log(tests)
-    finding = make.rate(0, epsilon_lower=make.bound(0.0, **method))
-    finding = finding.model_copy(
-        update={"power": finding.power.model_copy(update={"largest_epsilon": best})}
-    )
-    states = []
-    for epsilon in (adjusted - 0.01, adjusted + 0.01):
-        claim = make.claim(epsilon, delta=None)
-        release = make.release("dp_sgd", finding, guarantee=claim, tests=tests)
-        states.append(empirical_check("dp_sgd", release).state)
-    assert states == [State.PASS, State.INCONCLUSIVE]
-
-
-def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace) -> None:
-    few = make.rate(0, epsilon_lower=make.bound(0.0))  # at most 3
-    many = few.model_copy(
-        update={"metric": "recall", "power": few.power.model_copy(update={"largest_epsilon": 9.0})}
-    )
-    unknown = many.model_copy(update={"untrained": "It was not trained on."})
-    for others, state in (([many], State.PASS), ([unknown], State.INCONCLUSIVE)):
-        release = make.release("dp_sgd", few, *others, guarantee=make.claim(5.0))
-        assert empirical_check("dp_sgd", release).state == state
+@pytest.mark.parametrize("defense", ["none", "as_is", "redaction", "public", "dp_sgd"])
+@pytest.mark.parametrize("epsilon", [None, math.inf, 8.0])
+def test_every_other_release_is(defense: str, epsilon: float | None, make: SimpleNamespace) -> None:
+    leaky = make.release(defense, make.rate(90, leaked="leak"), guarantee=make.claim(epsilon))
+    assert outcome(make, leaky).exit_code == 1
 
 
 def test_each_attack_is_told_apart(make: SimpleNamespace) -> None:
     other = make.rate(None, attack="exposure", metric="exposure_1_copy")
-    checks = list(leak_checks("x", make.release("x", make.rate(0), other)))
+    checks = list(leak_checks("x", make.release("x", make.rate(0), other), {}, every=True))
     assert [(c.subject, c.state) for c in checks] == [
         ("extraction.hit_rate", State.PASS),
         ("exposure", State.INCONCLUSIVE),
     ]
+
+
+# what allows it
+
+HIT_RATE = "leak/x/extraction.hit_rate"
+
+
+@pytest.mark.parametrize(
+    ("limit", "allowed"),
+    [
+        (Limit(0.5, metric="hit_rate"), True),
+        (Limit(0.5, "x", "extraction", "hit_rate"), True),
+        (Limit(0.5, "*", "extr*", "hit_rate"), True),
+        (Limit(0.5), False),
+        (Limit(0.5, metric="hit_rat?"), False),
+        (Limit(0.5, metric="hit_*"), False),
+        (Limit(0.5, metric="[h]it_rate"), False),
+        (Limit(0.5, metric="recall"), False),
+        (Limit(0.5, defense="y", metric="hit_rate"), False),
+        (Limit(0.5, attack="exposure", metric="hit_rate"), False),
+    ],
+)
+@pytest.mark.parametrize("leaks", [None, True])
+def test_only_a_limit_that_names_the_metric_allows_its_leak(
+    limit: Limit, allowed: bool, leaks: bool | None, make: SimpleNamespace
+) -> None:
+    leaky = make.release("x", make.rate(5, leaked="leak"), make.rate(0, metric="recall"))
+    found = states(make, leaky, limit=(limit,), empirical=False, leaks=leaks)
+    assert found[HIT_RATE] == (State.SKIPPED if allowed else State.FAIL)
+
+
+@pytest.mark.parametrize(("most", "state"), [(0.5, State.PASS), (0.05, State.INCONCLUSIVE),
+                                             (0.01, State.FAIL)])  # fmt: skip
+def test_then_the_limit_decides(most: float, state: State, make: SimpleNamespace) -> None:
+    leaky = make.release("x", make.rate(5, leaked="leak"))
+    limit = Limit(most, metric="hit_rate", line=7)
+    found = outcome(make, leaky, limit=(limit,), empirical=False)
+    by_id = {check.id: check for check in found.checks}
+    assert by_id[HIT_RATE].state == State.SKIPPED
+    assert "which the limit of line 7 allows by name" in by_id[HIT_RATE].sentence
+    assert by_id["limit/x/extraction.hit_rate"].state == found.state == state
+
+
+def test_a_limit_allows_no_leak_that_it_cannot_measure(make: SimpleNamespace) -> None:
+    bounded = make.rate(None, leaked="leak", p_value=1e-9)
+    limit = Limit(0.5, metric="hit_rate")
+    found = states(make, make.release("x", bounded), limit=(limit,), empirical=False)
+    assert found[HIT_RATE] == State.FAIL
+
+
+def test_beside_a_limit_only_leaks_are_checked_unless_all_are_asked_for(
+    make: SimpleNamespace,
+) -> None:
+    calm = make.release("x", make.rate(0), make.rate(None, attack="exposure"))
+    limit = (Limit(0.5, metric="hit_rate"),)
+    assert not any(i.startswith("leak/") for i in states(make, calm, limit=limit))
+    assert states(make, calm, limit=limit, leaks=True)[HIT_RATE] == State.PASS
+    assert states(make, calm)[HIT_RATE] == State.PASS
+
+
+# a secret of many
+
+
+def test_one_user_who_leaks_completely_breaks_a_limit_on_the_largest_exposure(
+    make: SimpleNamespace,
+) -> None:
+    """The median of the others passes the same limit."""
+    bits = {"attack": "exposure", "unit": "bits", "sides": 2, "k": None, "n": 60}
+    shown = {"value": 1.1, "ci": (0.7, 1.6), "leaked": "inconclusive"}
+    median = make.rate(0, metric="exposure_1_copy").model_copy(update={**bits, **shown})
+    name = {"metric": "largest_exposure_1_copy", "leaked": "leak"}
+    largest = median.model_copy(update={**name, "value": 19.93, "ci": (19.93, 19.93)})
+    release = make.release("x", median, largest)
+    limits = tuple(
+        Limit(10.0, metric=metric) for metric in ("exposure_1_copy", "largest_exposure_1_copy")
+    )
+    found = states(make, release, limit=limits, empirical=False)
+    assert found["limit/x/exposure.exposure_1_copy"] == State.PASS
+    assert found["limit/x/exposure.largest_exposure_1_copy"] == State.FAIL
+    alone = states(make, release, limit=limits[:1], empirical=False)
+    assert alone["leak/x/exposure.largest_exposure_1_copy"] == State.FAIL
+
+
+# the claim
+
+R = 66  # guesses over 100 coins; if all are right, ε ≥ 3.06
+EXPOSED = {"attack": "exposure", "metric": "exposure_1_copy"}
+
+
+def evidence(make: SimpleNamespace, v: int, delta: float = 1e-5, **changes: Any) -> Any:
+    """The bound that v right guesses of R give."""
+    found = make.bound(0.0, delta=delta, m=100, guesses=[(R, v)], **changes)
+    return found.model_copy(update={"value": bounds.at_delta(found, delta)})
+
+
+def answered(
+    make: SimpleNamespace, claim: Guarantee, *found: FindingResult, tests: int = 1
+) -> Check:
+    """The check of a claim, after both answers were given to all findings."""
+    judged = judge(found, claim, {}, Family(tests, tests))
+    guarantee = make.claim(claim.epsilon).model_copy(
+        update={n: getattr(claim, n) for n in ("delta", "alpha", "unit", "relation", "basis")}
+    )
+    release = make.release("dp_sgd", *judged, guarantee=guarantee, tests=tests, claim_tests=tests)
+    return claim_check("dp_sgd", release)
+
+
+def promise(epsilon: float | None = 2.0, **changes: Any) -> Guarantee:
+    fields: dict[str, Any] = {
+        "unit": "user", "relation": "add_or_remove", "release": "model", "basis": "worst case",
+        "theorem": "a theorem", "delta": 1e-5,
+    }  # fmt: skip
+    return Guarantee(epsilon=epsilon, **{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("v", "tests", "state", "said"),
+    [
+        (66, 1, State.FAIL, "refuted by extraction.hit_rate"),
+        (63, 1, State.FAIL, "refuted by extraction.hit_rate"),
+        (63, 9, State.INCONCLUSIVE, "above the claim, but not significant once adjusted"),
+        (55, 1, State.PASS, "not refuted"),
+        (33, 1, State.PASS, "measured: at least 0, confidence 95% each; not refuted"),
+    ],
+)
+def test_a_claim_falls_once_it_is_beyond_doubt(
+    v: int, tests: int, state: State, said: str, make: SimpleNamespace
+) -> None:
+    found = make.rate(0, epsilon_lower=evidence(make, v), test="one")
+    check = answered(make, promise(), found, tests=tests)
+    assert check.state == state and said in check.sentence, check.sentence
+
+
+def test_bounds_of_another_kind_say_nothing_of_the_claim(make: SimpleNamespace) -> None:
+    found = make.rate(0, epsilon_lower=evidence(make, R))
+    part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
+    for claim in (promise(**part), promise(delta=1e-3)):  # the last one allows more δ
+        assert answered(make, claim, found).state == State.SKIPPED
+    for nothing in (None, math.inf):
+        check = answered(make, promise(nothing), found)
+        assert (check.state, check.sentence[:16]) == (State.SKIPPED, "no ε is claimed,")
+
+
+@pytest.mark.parametrize(("delta", "state"), [(1.00001e-5, State.PASS), (1.0001e-5, State.SKIPPED)])
+def test_a_delta_that_was_rounded_up_is_still_the_same_delta(
+    delta: float, state: State, make: SimpleNamespace
+) -> None:
+    found = make.rate(0, epsilon_lower=evidence(make, 40))
+    assert answered(make, promise(delta=delta), found).state == state
+
+
+def test_a_claim_nobody_measured_is_open(make: SimpleNamespace) -> None:
+    check = answered(make, promise(), make.rate(0))
+    assert check.state == State.INCONCLUSIVE
+    assert "no attack of this run gives a bound on ε" in check.sentence
+    found = make.rate(0, epsilon_lower=evidence(make, R), fair_coins=False)
+    check = answered(make, promise(), found)
+    assert check.state == State.INCONCLUSIVE and "no fair coins" in check.sentence
+
+
+@pytest.mark.parametrize("v", [40, R])
+def test_what_reads_more_than_the_release_gives_is_no_evidence_on_it(
+    v: int, make: SimpleNamespace
+) -> None:
+    beyond = make.rate(0, epsilon_lower=evidence(make, v), stronger_than_release=True)
+    assert answered(make, promise(), beyond).state == State.INCONCLUSIVE
+    own = make.rate(0, metric="recall", epsilon_lower=evidence(make, 40), test="recall")
+    assert answered(make, promise(), beyond, own).state == State.PASS
+
+
+def test_why_no_attack_tests_a_claim_of_another_kind(make: SimpleNamespace) -> None:
+    """What the release gives decides; what was not trained on is open, whatever its kind."""
+    part = promise(unit="part", relation="removed", alpha=2.0, basis="data-dependent")
+    bound = evidence(make, 40)
+    own = make.rate(0, epsilon_lower=bound)
+    beyond = make.rate(0, metric="probability", epsilon_lower=bound, stronger_than_release=True)
+    for found in ([own], [own, beyond], [beyond, own]):
+        check = answered(make, part, *found)
+        assert (check.state, "Rényi" in check.sentence) == (State.SKIPPED, True)
+    assert answered(make, part, beyond).state == State.INCONCLUSIVE
+    lost = own.model_copy(update={"untrained": "Lost."})
+    assert answered(make, part, lost).state == State.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("tests", [1, 4, 20])
+def test_a_claim_that_nothing_could_have_refuted_is_not_upheld(
+    tests: int, make: SimpleNamespace
+) -> None:
+    """All R of R right refute ln(q/(1−q)), q^R = 0.05/tests, at δ = 0, and no more."""
+    q = (0.05 / tests) ** (1 / R)
+    most = math.log(q / (1 - q))
+    power = make.rate(0).power.model_copy(update={"largest_epsilon": None})
+    found = make.rate(0, epsilon_lower=evidence(make, 40, delta=0.0), power=power)
+    for epsilon, state in ((most - 0.01, State.PASS), (most + 0.01, State.INCONCLUSIVE)):
+        check = answered(make, promise(epsilon, delta=None), found, tests=tests)
+        assert check.state == state
+    assert "so few could refute at most ε = " in check.sentence
+
+
+def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace) -> None:
+    bound = evidence(make, 40)
+    few = make.rate(0, epsilon_lower=bound, power=make.rate(0).power)  # at most 3
+    few = few.model_copy(
+        update={"power": few.power.model_copy(update={"largest_epsilon": 1.0}), "test": "few"}
+    )
+    many = make.rate(0, metric="recall", epsilon_lower=bound, test="many")
+    lost = many.model_copy(update={"untrained": "It was not trained on."})
+    for others, state in (([many], State.PASS), ([lost], State.INCONCLUSIVE)):
+        assert answered(make, promise(), few, *others, tests=2).state == state
+
+
+def test_a_bound_without_its_evidence_tests_no_claim(make: SimpleNamespace) -> None:
+    """Results of version 1 may hold such bounds; they are shown, and decide nothing."""
+    check = answered(make, promise(), make.rate(0, epsilon_lower=make.bound(59.0)))
+    assert check.state == State.INCONCLUSIVE
+    assert "computed from is not stored" in check.sentence
+
+
+def test_the_claim_is_checked_unless_it_is_switched_off(make: SimpleNamespace) -> None:
+    found = make.rate(0, epsilon_lower=evidence(make, R), claim="refuted")
+    release = make.release("dp_sgd", found)
+    assert states(make, release)["empirical/dp_sgd"] == State.FAIL
+    assert "empirical/dp_sgd" not in states(make, release, empirical=False)
+
+
+def test_other_exposures_do_not_hide_a_refutation(make: SimpleNamespace) -> None:
+    refuting = make.rate(0, epsilon_lower=evidence(make, R), test="one")
+    quiet = make.rate(0, epsilon_lower=evidence(make, 33), test="two", **EXPOSED)
+    for found in ((refuting, quiet), (quiet, refuting)):
+        check = answered(make, promise(), *found, tests=2)
+        assert (check.state, check.sentence.split("; ")[1]) == (
+            State.FAIL,
+            "refuted by extraction.hit_rate",
+        )
+
+
+def test_policy_switches_are_independent(make: SimpleNamespace) -> None:
+    """A leak fails beside any switch."""
+    leaky = make.release("x", make.rate(5, leaked="leak"))
+    for policy in (Policy(), Policy(leaks=True), Policy(empirical=False)):
+        found = verdict(make.run(leaky), replace(policy, confidence=0.9), None, make.today)
+        assert found.exit_code == 1

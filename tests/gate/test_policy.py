@@ -33,6 +33,8 @@ max_epsilon = 8
 unit = "user"
 relation = "add_or_remove"
 max_delta = 1e-5
+noise = "system"
+max_total = 16
 
 [[utility]]
 max_ratio = 1.5
@@ -62,6 +64,7 @@ def test_everything_is_read_with_its_line(tmp_path: Path) -> None:
         (1.0, "*", 15),
     ]
     assert (found.claim[0].max_epsilon, found.claim[0].line) == (8.0, 18)
+    assert (found.claim[0].noise, found.claim[0].max_total) == ("system", 16.0)
     assert (found.utility[0].of, found.waiver[0].expires) == ("public", datetime.date(2030, 12, 31))
 
 
@@ -98,6 +101,19 @@ def test_an_empty_policy_is_the_default_one(tmp_path: Path) -> None:
         ("[regression]\nlevel = 0", "audit.toml:2: level must be above 0"),
         ("confidence = 1", "audit.toml:1: confidence must be"),
         ("leaks = 'yes'", "audit.toml:1: leaks is 'yes'; expected true or false"),
+        ("confidence = 0.9\nleaks = false", "audit.toml:2: leaks cannot be switched off; name one"),
+        (
+            "[[claim]]\nmax_epsilon = 2\nunit = 'user'\nrelation = 'replace'\nnoise = 'sytem'",
+            "audit.toml:5: noise is one of seed, system",
+        ),
+        (
+            "[[claim]]\nmax_epsilon = 2\nunit = 'user'\nrelation = 'replace'\nmax_total = -1",
+            "audit.toml:5: max_total must be 0 or more",
+        ),
+        (
+            "[[claim]]\nmax_epsilon = 2\nunit = 'user'\nrelation = 'replace'\nmax_total = nan",
+            "audit.toml:5: max_total is nan",
+        ),
         ("[[claim]]\nmax_epsilon = 2\nunit = 'user'", "audit.toml:1: [[claim]] has no 'relation'"),
         ("[[utility]]\nof = 'none'", "audit.toml:1: give one of max_ratio and min_ratio"),
         ("[[utility]]\nmax_ratio = 0", "audit.toml:1: a ratio must be above 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,87 @@ def test_a_rise_fails_and_a_fall_does_not(make: SimpleNamespace) -> None:
     assert outcome.exit_code == 1
     assert "2 of 100 before, 14 of 100 now" in outcome.checks[-1].sentence
     assert held(make, high, low).state == State.PASS
+
+
+# leaks that the baseline accepted
+
+LEAK = "leak/submix/extraction.hit_rate"
+
+
+def leaky(make: SimpleNamespace, *metrics: str, k: int = 40, **changes: Any) -> Results:
+    """A run in which these metrics leak, and recall does not unless it is one of them."""
+    found = [make.rate(k, metric=name, leaked="leak", p_value=1e-9) for name in metrics]
+    calm = [] if "recall" in metrics else [make.rate(1, metric="recall")]
+    return make.run(make.release("submix", *found, *calm, **changes))  # type: ignore[no-any-return]
+
+
+def test_a_leak_that_the_baseline_accepted_by_name_is_only_compared(make: SimpleNamespace) -> None:
+    run = leaky(make, "hit_rate")
+    outcome = held(make, run, run)
+    assert states(outcome)[LEAK] == State.SKIPPED
+    (check,) = (c for c in outcome.checks if c.id == LEAK)
+    assert "a leak (0.4" in check.sentence and "the baseline allows by name" in check.sentence
+    assert outcome.state == State.PASS
+    worse = held(make, run, leaky(make, "hit_rate", k=70))
+    assert states(worse)[LEAK] == State.SKIPPED and worse.state == State.FAIL
+
+
+def test_every_other_leak_fails(make: SimpleNamespace) -> None:
+    before = leaky(make, "hit_rate")
+    second = states(held(make, before, leaky(make, "hit_rate", "recall")))
+    assert second[LEAK] == State.SKIPPED
+    assert second["leak/submix/extraction.recall"] == State.FAIL
+    calm = make.run(make.release("submix", make.rate(40, leaked="inconclusive")))
+    assert states(held(make, calm, before))[LEAK] == State.FAIL  # the same value, now a leak
+    for other in ({"parameters": {"k": 4}}, {"seed": 1}):
+        found = states(held(make, before, leaky(make, "hit_rate", **other)))
+        assert State.FAIL in {s for name, s in found.items() if name.startswith("leak/")}
+
+
+def test_what_regression_leaves_out_is_still_accepted_or_not(make: SimpleNamespace) -> None:
+    run = leaky(make, "hit_rate", "recall")
+    found = states(held(make, run, run, metrics=("extraction.recall",)))
+    assert found[LEAK] == State.SKIPPED
+    calm = make.run(make.release("submix", make.rate(2), make.rate(1, metric="recall")))
+    found = states(held(make, calm, run, metrics=("extraction.verbatim",)))
+    assert found[LEAK] == State.FAIL
+
+
+def as_version_1(accepted: baseline.Baseline) -> baseline.Baseline:
+    """As an older audit wrote it: it does not say which metrics leak."""
+    document = json.loads(baseline.text(accepted))
+    document["schema_version"] = "1"
+    for entry in document["releases"]:
+        for metric in entry["metrics"]:
+            del metric["leaked"]
+    return baseline.Baseline.model_validate_json(json.dumps(document))
+
+
+def test_a_baseline_of_version_1_asks_for_an_update_and_accepts_no_leak(
+    make: SimpleNamespace,
+) -> None:
+    calm = make.run(make.release("submix", make.rate(2)))
+    for run, state in ((calm, State.INCONCLUSIVE), (leaky(make, "hit_rate"), State.FAIL)):
+        old = as_version_1(baseline.make(run, "first", make.today))
+        for policy in (Policy(), Policy(empirical=False, leaks=True)):
+            outcome = verdict(run, policy, old, make.today)
+            assert outcome.state == state
+        asks = next(c for c in outcome.checks if c.id == "regression/baseline")
+        assert asks.state == State.INCONCLUSIVE
+        assert "of version 1" in asks.sentence and "`audit baseline update`" in asks.sentence
+
+
+def test_an_extreme_is_not_compared_between_runs(make: SimpleNamespace) -> None:
+    def run(value: float, **changes: Any) -> Results:
+        name = {"attack": "exposure", "metric": "largest_exposure_1_copy"}
+        found = make.rate(0, **name, leaked="inconclusive")
+        shown = {"value": value, "ci": (value, value), "k": None, "unit": "bits", **changes}
+        return make.run(make.release("submix", found.model_copy(update=shown)))  # type: ignore[no-any-return]
+
+    found = states(held(make, run(3.0), run(19.93)))
+    assert not any("largest" in name for name in found)
+    found = states(held(make, run(3.0), run(19.93, leaked="leak")))
+    assert found["leak/submix/exposure.largest_exposure_1_copy"] == State.FAIL
 
 
 def test_holm_counts_all_gated_metrics(make: SimpleNamespace) -> None:

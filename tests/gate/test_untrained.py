@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from audit.findings.rejections import Family
+from audit.findings.verdict import judge
 from audit.gate import baseline, verdict
 from audit.gate.outcome import State
 from audit.gate.policy import Limit, Policy
@@ -67,13 +69,12 @@ def test_a_rise_fails_all_the_same(make: SimpleNamespace) -> None:
 def test_a_claim_is_not_upheld_by_what_was_not_trained(
     make: SimpleNamespace, others: list[str], state: State
 ) -> None:
-    bound = make.bound(0.0)
+    bound = make.bound(0.0, m=100, guesses=[(66, 33)])
     found = [
         make.rate(0, metric=f"rate_{i}", epsilon_lower=bound, untrained=told)
         for i, told in enumerate([LOST, *others])
     ]
-    outcome = verdict(
-        make.run(make.release("as_is", *found)), Policy(empirical=True), None, make.today
-    )
+    judged = judge(found, make.claim().claim, {}, Family(2, 2))
+    outcome = verdict(make.run(make.release("as_is", *judged)), Policy(), None, make.today)
     (check,) = (c for c in outcome.checks if c.rule == "empirical")
     assert check.state is state

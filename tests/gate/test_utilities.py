@@ -22,7 +22,7 @@ def state(make: SimpleNamespace, limit: UtilityLimit, *, public: bool = True) ->
     releases = [make.release("submix", utility=used)]
     if public:
         releases.append(make.release("public", utility=beside, reference=True))
-    outcome = verdict(make.run(*releases), Policy(utility=(limit,), leaks=False, empirical=False),
+    outcome = verdict(make.run(*releases), Policy(utility=(limit,), empirical=False),
                       None, make.today)  # fmt: skip
     (check,) = outcome.checks
     return check.state
@@ -52,7 +52,7 @@ def test_each_seed_has_its_own_yardstick(make: SimpleNamespace) -> None:
     }
     releases = [make.release("submix", utility=used, seed=seed) for seed in (0, 1, 2)]
     releases += [make.release("public", utility=beside[s], seed=s, reference=True) for s in beside]
-    policy = Policy(utility=(UtilityLimit(max_ratio=1.0),), leaks=False, empirical=False)
+    policy = Policy(utility=(UtilityLimit(max_ratio=1.0),), empirical=False)
     outcome = verdict(make.run(*releases), policy, None, make.today)
     assert [check.state for check in outcome.checks] == [
         State.FAIL, State.PASS, State.INCONCLUSIVE,
@@ -79,11 +79,22 @@ def test_each_setting_of_the_yardstick_is_one(
         for k, value in zip((4, 8), values, strict=True)
     ]
     limit = UtilityLimit(defense="dp_sgd", of="submix", max_ratio=1.0)
-    policy = Policy(utility=(limit,), leaks=False, empirical=False)
+    policy = Policy(utility=(limit,), empirical=False)
     run = make.run(make.release("dp_sgd", utility=used(20)), *beside)
     (check,) = verdict(run, policy, None, make.today).checks
     assert check.state == expected
     assert {k for k in (4, 8) if f"submix:k={k}" in check.sentence} == named
+
+
+def test_where_a_reference_has_the_name_it_alone_is_the_yardstick(make: SimpleNamespace) -> None:
+    """`public:pseudo=true` beside the plain `public` is another model."""
+    used = [{"perplexity": make.measure(v, 0.99 * v, 1.01 * v)} for v in (20, 10, 40)]
+    plain = make.release("public", parameters={"pseudo": False}, utility=used[2], reference=True)
+    tuned = make.release("public", parameters={"pseudo": True}, utility=used[1])
+    limit = UtilityLimit(defense="dp_sgd", max_ratio=1.0)
+    run = make.run(make.release("dp_sgd", utility=used[0]), tuned, plain)
+    (check,) = verdict(run, Policy(utility=(limit,), empirical=False), None, make.today).checks
+    assert check.state == State.PASS, check.sentence
 
 
 def test_without_yardstick_or_measure_nothing_is_decided(make: SimpleNamespace) -> None:

@@ -13,9 +13,7 @@ from audit.gate.policy import Policy, Waiver
 
 
 def gated(make: SimpleNamespace, pattern: str, expires: datetime.date) -> Outcome:
-    leaky = make.run(
-        make.release("x", make.rate(5, verdict="consistent"), make.rate(0, metric="recall"))
-    )
+    leaky = make.run(make.release("x", make.rate(5, leaked="leak"), make.rate(0, metric="recall")))
     waiver = Waiver(pattern, expires, "ticket 7")
     return verdict(leaky, Policy(empirical=False, waiver=(waiver,)), None, make.today)
 

@@ -94,10 +94,13 @@ def looked(bigram: Any, tmp_path: Path) -> Any:
     folder = RunFolder(tmp_path / "run", "hash")
     prepared = prepare(small_plan(), folder.stages)
 
-    def look(attack: Asks, access: Access = Access.DISTRIBUTION) -> Any:
+    def look(attack: Asks, access: Access = Access.DISTRIBUTION, external: bool = False) -> Any:
         toy = ModelRelease(bigram(0), promise=None)  # type: ignore[arg-type]
         one: Any = SimpleNamespace(
-            label="a", public=bigram(3), shadows=lambda: [toy] * len(prepared.shadow_coins)
+            label="a",
+            public=bigram(3),
+            external=external,
+            shadows=lambda: [toy] * len(prepared.shadow_coins),
         )
         chosen: Any = SimpleNamespace(label="b", plugin=attack)
         session = OpenSession(bigram(0), np.random.default_rng(0), access=access)
@@ -149,6 +152,16 @@ def test_an_attack_knows_what_is_public_or_held_out_and_nothing_private(looked: 
     assert draws[0] == draws[1]  # the same session is the same attacker
     said = [[a.tokens for a in k.public.generate([[0]] * 3, 4)] for k in (knowledge, again)]
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(("external", "opened"), [(False, True), (True, None)])
+def test_how_texts_were_opened_is_known_of_a_training_here_only(
+    looked: Any, external: bool, opened: bool | None
+) -> None:
+    attack = Asks([])
+    looked(attack, external=external)
+    ((_, _, knowledge),) = attack.met
+    assert knowledge.opened is opened
 
 
 def row(query: int, charge: list[float], stopped: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from audit.core.predictor import Access
 from audit.measure.releases import Audited
-from audit.measure.session import Session
+from audit.measure.session import Session, charges
 from audit.results.folder import RunFolder
 
 
@@ -73,3 +73,38 @@ def test_what_differs_draws_anew(
     assert same[0] == same[1]
     other = first_draw(tmp_path / "c", {**PLAN, **plan}, {**ONE, **one}, purpose)
     assert other != same[0]
+
+
+def row(query: int, *charge: float, stopped: bool = False) -> dict[str, Any]:
+    return {"query": query, "charge": [*charge], "stopped": stopped}
+
+
+def test_charges_are_listed_by_query_and_end_with_stop() -> None:
+    rows = [row(0, 0.1, 0.2), row(1, 0.3, 0.4), row(2, 9.0, 9.0, stopped=True)]
+    assert charges(rows, 2) == [[0.1, 0.2], [0.3, 0.4]]
+    assert charges(rows, 1) == [[0.1, 0.2]]
+    assert charges([], 5) == []  # a model keeps no ledger
+
+
+def test_what_a_killed_process_asked_is_charged_and_not_joined() -> None:
+    """Its third query was another one than this session's; both stand in the journal."""
+    rows = [row(0, 0.1), row(1, 0.2), row(2, 0.7), row(2, 0.3), row(3, 0.4)]
+    assert charges(rows, 4) == [[0.1], [0.2], [0.3], [0.4]]
+
+
+def test_only_a_session_of_an_attack_on_the_ledger_keeps_its_charges(tmp_path: Path) -> None:
+    spy, unused = Spy(), cast(Any, None)
+    prepared: Any = SimpleNamespace(
+        plan=SimpleNamespace(**PLAN), planted=SimpleNamespace(secrets=())
+    )
+    audited = Audited(
+        name="gnmax", reference=False, role="audited", release=cast(Any, spy), train_tokens=0,
+        public=unused, shadows=list, **ONE,
+    )  # fmt: skip
+    run = RunFolder(tmp_path, "hash")
+    with run.held({}):
+        for charged in (True, False):
+            session = Session(prepared, audited, run, f"a {charged}", [charged], charged)
+            run.journal(session.name).append([row(0, 0.5)])
+            stored = session.stored(lambda predictor: ({}, 1, 1))
+            assert stored["charges"] == ([[0.5]] if charged else [])

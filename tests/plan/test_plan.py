@@ -9,6 +9,7 @@ from audit import policies
 from audit.canaries.insertion import Canaries, plant_into
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
+from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
 from audit.core.secret import Planting
 from audit.models.training.fine_tuning import Recipe
@@ -120,7 +121,7 @@ def test_every_setting_changes_the_hash(change):
 def test_what_a_default_is_made_explicit_is_the_same_plan():
     assert planned(defense=("submix:k=8",), seed=0, utility_tokens=1024).hash == planned().hash
     assert planned(epsilon=2).hash == planned().hash
-    assert planned(delta=1 / 200).hash == planned().hash
+    assert planned(delta=1e-5).hash == planned().hash
 
 
 def test_where_and_how_it_is_run_is_no_part_of_the_plan():
@@ -183,6 +184,19 @@ def test_a_reference_that_is_asked_for_appears_once(name):
     assert found.count((name, False)) == 1
     assert (name, True) not in found
     assert len(found) == 3
+
+
+def test_a_reference_stays_unless_exactly_it_is_asked_for():
+    """`public:pseudo=true` is another model than the plain one."""
+    found = planned(defense=("public:pseudo=true", "submix"))
+    assert names(found) == [
+        ("public", False), ("submix", False), ("none", True), ("public", True)
+    ]  # fmt: skip
+    assert [c.plugin.pseudo for c in found.defenses if c.name == "public"] == [True, False]
+    for same in ("public", "public:pseudo=false"):
+        assert names(planned(defense=(same,))) == [("public", False), ("none", True)]
+    both = names(planned(defense=("public", "public:pseudo=true")))
+    assert both == [("public", False), ("public", False), ("none", True)]
 
 
 def test_all_means_every_plugin_once():
@@ -262,9 +276,16 @@ def test_what_cannot_be_run_is_refused(settings, message):
 # defaults
 
 
-def test_delta_is_a_tenth_of_one_in_n_private_users():
-    assert planned().delta == 1 / 200
+def test_delta_is_a_tenth_of_one_in_n_private_users_but_at_most_one_in_a_hundred_thousand():
+    assert planned().delta == 1e-5
     assert planned(delta=0.0).delta == 0.0
+    assert [default_delta(n) for n in (20, 10_000, 20_000)] == [1e-5, 1e-5, 5e-6]
+
+
+def test_the_command_names_delta_only_where_it_is_not_the_default():
+    assert "--delta" not in planned().command
+    assert "--delta" not in planned(delta=1e-5).command
+    assert "--delta 0.005" in planned(delta=1 / 200).command
 
 
 @pytest.mark.parametrize(("private", "planted"), [(2, 2), (9, 2), (20, 4), (499, 99), (1000, 100)])

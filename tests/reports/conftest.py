@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from audit.core.terms import Leaked, OnClaim
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.schema import (
     Control,
     CorpusResult,
@@ -30,8 +32,8 @@ HOSTILE = (
     '</style></title> #eval("1+1") $x^2$ {{7*7}} \x1b[31m \u202eexe.gnp \u2066 \x00 \ud800 \u200b '
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
-KEPT = {"verdict", "schema_version", "status"}
-LITERALS = {"inf", "one_run", "rank"}
+KEPT = {"schema_version", "status"}
+LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:
@@ -67,8 +69,10 @@ def finding(value: float | None = 0.0, **changes: Any) -> FindingResult:
         "p_value": 0.25,
         "epsilon_lower": None,
         "power": Power(smallest_rate=0.0295, largest_epsilon=3.67, n=100),
-        "verdict": "silent",
+        "leaked": "no leak found",
         "sentence": "A sentence about it.",
+        "claim": "not testable",
+        "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
     }
     return FindingResult(**{**fields, **changes})
 
@@ -90,6 +94,8 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
         "cost": Cost(train_tokens=512345, queries=1524, seconds=14.2),
         "sessions": [],
         "findings": list(found),
+        "leaked": leaked_overall(found),
+        "claim": claim_overall(found, claim.claim),
     }
     return ReleaseResult(**{**fields, **changes})
 
@@ -138,8 +144,7 @@ def ordinary() -> Results:
         relation="add_or_remove",
         delta=1e-5,
         m=120,
-        r=119,
-        v=116,
+        guesses=[(119, 116)],
     )
     auc = {"attack": "membership", "metric": "auc", "unit": "area under the curve", "chance": 0.5}
     return run(
@@ -147,21 +152,24 @@ def ordinary() -> Results:
             "submix",
             guarantee(2.0, **part, conditions=["the partition is fixed"], published_epsilon=4.91),
             finding(0.0),
-            finding(0.613, **auc, verdict="not comparable", ci=(0.55, 0.68)),
+            finding(0.613, **auc, leaked="leak", ci=(0.55, 0.68)),
             sessions=[session],
         ),
         release(
             "none",
             guarantee(math.inf),
-            finding(0.96, verdict="consistent", epsilon_lower=bound),
-            finding(None, **auc, verdict="not measured", control=None),
+            finding(0.96, leaked="leak", claim="nothing claimed", epsilon_lower=bound),
+            finding(
+                None, **auc, leaked="not measured", claim="nothing claimed", control=None
+            ),
             reference=True,
             role="positive control",
         ),
-        release("as_is", guarantee(None), finding(0.5, verdict="inconclusive")),
-        release("dp_sgd", guarantee(8.0, delta=1e-5), finding(0.4, verdict="refuted")),
+        release("as_is", guarantee(None), finding(0.5, leaked="inconclusive", claim="unknown")),
+        release("dp_sgd", guarantee(8.0, delta=1e-5), finding(0.4, leaked="leak", claim="refuted")),
         release(
-            "public", guarantee(0.0), finding(0.0), reference=True, role="null control"
+            "public", guarantee(0.0), finding(0.0, claim="not refuted"), reference=True,
+            role="null control",
         ),
     )  # fmt: skip
 
@@ -174,6 +182,10 @@ ROLES = {
     "submix_unprotected": "positive control of submix",
     "none": "positive control",
     "public": "null control",
+}
+CLAIMED = {
+    "submix": ("not testable", "No test of the claim: the claim is a Rényi divergence."),
+    "public": ("not refuted", "The claim, ε = 0 nats, is not refuted."),
 }
 SCORES = {"loss": 1.0, "ratio": 1.6, "zlib": 1.1, "min_k": 1.2, "min_k_plus_plus": 0.9}
 
@@ -191,20 +203,19 @@ class Attacked:
         access = changes.pop("access", "score")
         leaks = value is not None and changes.pop("p_value", 1.0) < 1e-3
         stronger = self.name == "submix" and access != "generate"
-        word = "silent" if value is not None else "not measured"
-        if leaks:
-            word = "not comparable" if stronger or self.name == "submix" else "consistent"
+        word = "no leak found" if value is not None else "not measured"
+        word = "leak" if leaks else word
         bound = changes.get("epsilon_lower")
         if bound and not leaks:
             changes["epsilon_lower"] = bound.model_copy(update={"value": 0.0})
-        said = {"silent": "No more than chance.", "consistent": "A leak, and nothing was promised.",
-                "not measured": "It needs at least 1000 controls.",
-                "not comparable": "Above chance, but it reads probabilities, and the release "
-                "gives samples only: no evidence on the claim."}[word]  # fmt: skip
+        said = {"no leak found": "Not told apart from chance.", "leak": "A leak.",
+                "not measured": "It needs at least 1000 controls."}[word]  # fmt: skip
+        claim, why = CLAIMED.get(self.name, ("nothing claimed", "Nothing was promised."))
         said = f"{metric}: {value:.3g}. {said}" if value is not None else said
         fields = {"attack": attack, "metric": metric, "unit": unit, "access": access,
                   "k": None, "control": None, "p_value": 1e-9 if leaks else 0.41,
-                  "stronger_than_release": stronger, "verdict": word, "sentence": said,
+                  "stronger_than_release": stronger, "leaked": word, "sentence": said,
+                  "claim": claim, "claim_sentence": why,
                   "power": Power(smallest_rate=None, largest_epsilon=3.67, n=120)}  # fmt: skip
         return finding(value, **{**fields, **changes})
 
@@ -220,7 +231,8 @@ class Attacked:
     def coins(self, strength: float, relation: str = "add_or_remove") -> EpsilonLower:
         return EpsilonLower(
             value=round(max(0.0, 3.2 * strength), 2), method="one_run", hypothesis="none",
-            unit="user", relation=relation, delta=1e-5, m=120, r=80, v=round(40 + 38 * strength),
+            unit="user", relation=relation, delta=1e-5, m=120,
+            guesses=[(80, round(40 + 38 * strength))],
         )  # fmt: skip
 
     def extraction(self) -> list[FindingResult]:
@@ -326,7 +338,7 @@ class Attacked:
             self.rate("name_leak", "r_name", unit, k, 200, **generated),
             self.rate("name_leak", "targeted", "share of trained-on users", k, 61, **generated),
             self.rate("name_leak", "other_names", unit, 11, 200, control=None, **generated,
-                      verdict="inconclusive", sentence="No coin decides whether they were trained "
+                      leaked="inconclusive", sentence="No coin decides whether they were trained "
                       "on, so nothing can be tested.", p_value=1.0),
         ]  # fmt: skip
 

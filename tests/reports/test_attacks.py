@@ -24,10 +24,8 @@ def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> 
     audited, _, undefended, _ = loss.cells
     assert audited.controls == ["blind 0.51 [0.44, 0.58]"]
     assert (audited.mark, undefended.mark) == (attacks.STRONGER, "")
-    assert (audited.verdict, undefended.verdict) == (
-        "leak, no test of the claim",
-        "leak (nothing was promised)",
-    )
+    assert (audited.leaked, undefended.leaked) == ("leak", "leak")
+    assert (audited.claim, undefended.claim) == ("", "")
 
 
 def test_what_no_release_could_measure_is_named_once(four: Results) -> None:
@@ -57,11 +55,27 @@ def test_an_attack_nobody_knows_is_shown_like_any_other(make: SimpleNamespace) -
     (line,) = probe.matrices[0].lines
     assert (line.measure, line.unit) == ("odd ratio", "widgets")
     assert [cell.measured.text for cell in line.cells] == ["3.5", "—"]
-    assert [cell.verdict for cell in line.cells] == ["no leak found", ""]
-    assert extraction.matrices[0].lines[0].cells[0].verdict == ""
+    assert [cell.leaked for cell in line.cells] == ["no leak found", ""]
+    assert extraction.matrices[0].lines[0].cells[0].leaked == ""
 
 
 def test_an_attack_that_measured_nothing_has_no_table(make: SimpleNamespace) -> None:
-    nothing = make.finding(None, verdict="not measured")
+    nothing = make.finding(None, leaked="not measured")
     (attack,) = attacks.attacks([make.release("d", make.guarantee(1.0), nothing)], ["d"])
     assert attack.matrices == [] and attack.note == "Not measured on any release: hit rate."
+
+
+def test_a_leak_without_a_value_has_its_line(make: SimpleNamespace) -> None:
+    """Ranks known within bounds only have no median, and their test may be rejected."""
+    bounded = make.finding(None, leaked="leak", claim="refuted")
+    (attack,) = attacks.attacks([make.release("d", make.guarantee(1.0), bounded)], ["d"])
+    (cell,) = attack.matrices[0].lines[0].cells
+    assert (cell.leaked, cell.claim, attack.note) == ("leak", "claim refuted", "")
+
+
+def test_a_refuted_claim_stands_beside_the_leak(make: SimpleNamespace) -> None:
+    found = [make.finding(0.4, leaked="leak", claim=c) for c in ("refuted", "not refuted")]
+    releases = [make.release("d", make.guarantee(1.0), f) for f in found]
+    (attack,) = attacks.attacks(releases, ["a", "b"])
+    cells = attack.matrices[0].lines[0].cells
+    assert [(c.leaked, c.claim) for c in cells] == [("leak", "claim refuted"), ("leak", "")]

@@ -123,7 +123,7 @@ def test_what_is_no_longer_measured_and_other_parameters_are_told(make: SimpleNa
         )
         for e, found in (
             (8.0, [rate(make, 50)]),
-            (1.0, [make.finding(None, verdict="not measured")]),
+            (1.0, [make.finding(None, leaked="not measured")]),
         )
     ]
     page, _ = comparison.content(*runs)

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 from reports._content.detail import detail
 
+WHY = "No test of the claim: this measure gives no bound on ε."
+
 
 def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: SimpleNamespace) -> None:
-    lost = {"value": None, "verdict": "not measured"}
+    lost = {"value": None, "leaked": "not measured"}
     found = [
         make.finding(0.1, metric="hit_rate"),
         make.finding(metric="recall", sentence="No answer.", **lost),
@@ -19,8 +21,8 @@ def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: Simpl
     (group,) = detail(make.release("x", make.guarantee(1.0), *found), "x", "x").groups
     told = [(note.title.removeprefix("extraction, "), note.sentence) for note in group.notes]
     assert told[1:] == [
-        ("recall; discoverable", "No answer."),
-        ("verbatim", "No record."),
-        ("probability", "No answer."),
+        ("recall; discoverable", f"No answer. {WHY}"),
+        ("verbatim", f"No record. {WHY}"),
+        ("probability", f"No answer. {WHY}"),
     ]
-    assert group.notes[0].facts and group.notes[0].verdict != "not measured"
+    assert group.notes[0].facts and group.notes[0].leaked != "not measured"

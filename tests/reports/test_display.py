@@ -27,8 +27,9 @@ def test_a_table_has_a_row_for_each_finding_beside_its_twins(results: Results) -
     first = dict(zip(head, rows[0], strict=True))
     assert (first["Release"], first["Attack"], first["n"]) == ("submix", "extraction", "100")
     assert first["Measured"].startswith("0\u00a0% [0") and first["Twins"].endswith("3\u00a0%]")
-    assert first["In words"] == "A sentence about it."
-    assert next(row for row in rows if "none" in row[0])[head.index("Verdict")] == "consistent"
+    assert first["In words"].startswith("A sentence about it. No test of the claim: ")
+    undefended = dict(zip(head, next(row for row in rows if "none" in row[0]), strict=True))
+    assert (undefended["Leaked"], undefended["Claim"]) == ("leak", "nothing claimed")
     plain = repr(table).splitlines()
     assert len(plain) == 8 and plain[0].split()[:3] == ["Release", "Attack", "Measure"]
 

@@ -1,4 +1,4 @@
-"""Empirical beside claimed ε: nothing is concluded that verdict, unit and relation do not carry."""
+"""Empirical beside claimed ε: nothing is concluded that answer, unit and relation do not carry."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from audit.core.terms import OnClaim
 from audit.results.schema import EpsilonLower, Results
 from reports._content import claims
 from reports._figures import epsilon
 
 ONE_RUN = EpsilonLower(
     value=2.6, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
-    delta=1e-5, m=120, r=80, v=71,
+    delta=1e-5, m=120, guesses=[(80, 71)],
 )  # fmt: skip
 RANK = EpsilonLower(
     value=2.6, method="rank", hypothesis="none", unit="user", relation="add_or_remove",
@@ -25,18 +26,18 @@ RANK = EpsilonLower(
 @pytest.mark.parametrize(
     ("claimed", "claim", "found", "said"),
     [
-        (1.0, {}, {"verdict": "refuted"}, "Refuted"),
-        (8.0, {}, {"verdict": "consistent"}, "no proof of safety"),
-        (1.0, {}, {"verdict": "inconclusive"}, "not once adjusted for all tests"),
-        (8.0, {}, {"verdict": "silent", "stronger_than_release": True}, "for or against"),
-        (None, {}, {"verdict": "not comparable"}, "unknown"),
-        (math.inf, {}, {"verdict": "consistent"}, "contradicts nothing"),
-        (8.0, {"unit": "record"}, {"verdict": "silent"}, "The claim is per record"),
-        (8.0, {"relation": "replace"}, {"verdict": "silent"}, "the bound is per user (add or"),
-        (2.0, {"alpha": 2.0}, {"verdict": "not comparable"}, "Rényi divergence of order 2"),
-        (2.0, {"basis": "data-dependent"}, {"verdict": "silent"}, "data-dependent; the bound"),
-        (8.0, {"delta": 1e-3}, {"verdict": "silent"}, "at δ = 0.001"),
-        (8.0, {}, {"verdict": "not comparable"}, "Not comparable, in either direction."),
+        (1.0, {}, {"claim": "refuted"}, "Refuted"),
+        (8.0, {}, {"claim": "not refuted"}, "no proof of safety"),
+        (1.0, {}, {"claim": "not refuted"}, "not once adjusted for all tests"),
+        (8.0, {}, {"stronger_than_release": True}, "for or against"),
+        (None, {}, {"claim": "unknown"}, "unknown"),
+        (math.inf, {}, {"claim": "nothing claimed"}, "contradicts nothing"),
+        (8.0, {"unit": "record"}, {}, "The claim is per record"),
+        (8.0, {"relation": "replace"}, {}, "the bound is per user (add or"),
+        (2.0, {"alpha": 2.0}, {}, "Rényi divergence of order 2"),
+        (2.0, {"basis": "data-dependent"}, {}, "data-dependent; the bound"),
+        (8.0, {"delta": 1e-3}, {}, "at δ = 0.001"),
+        (8.0, {"unit": "record"}, {}, "Not comparable, in either direction."),
     ],
 )
 def test_conclusions(
@@ -52,9 +53,9 @@ def test_conclusions(
     assert ("safety" in told) == (said == "no proof of safety")
 
 
-def test_a_refutation_is_never_told_of_another_verdict(make: SimpleNamespace) -> None:
-    for word in ("consistent", "silent", "inconclusive", "not comparable"):
-        finding = make.finding(0.9, verdict=word)
+def test_a_refutation_is_never_told_of_another_answer(make: SimpleNamespace) -> None:
+    for word in set(OnClaim) - {OnClaim.REFUTED}:
+        finding = make.finding(0.9, leaked="leak", claim=word)
         assert "Refuted" not in claims.conclusion(make.guarantee(0.1), finding, ONE_RUN)
 
 
@@ -78,6 +79,8 @@ def test_an_audited_release_without_a_bound_is_told_too(make: SimpleNamespace) -
 
 def test_evidence_is_told_by_method() -> None:
     assert "by one run: 71 of 80 guesses right on 120 coins" in claims.explained(ONE_RUN)
+    four = ONE_RUN.model_copy(update={"m": 500, "guesses": [(332, 250), (82, 80), (41, 41)]})
+    assert "by one run: 250 of 332, 80 of 82, 41 of 41 guesses right" in claims.explained(four)
     told = claims.explained(RANK)
     assert "by rank: lower median 153 of 1,000,000 candidates, 20 secrets" in told
     assert "ε ≥ 2.6 nats per user (add or remove) at δ = 1 × 10⁻⁵" in told
@@ -87,7 +90,7 @@ def test_evidence_is_told_by_method() -> None:
 
 
 def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> None:
-    refuted = make.finding(0.9, verdict="refuted", epsilon_lower=ONE_RUN)
+    refuted = make.finding(0.9, leaked="leak", claim="refuted", epsilon_lower=ONE_RUN)
     beyond = make.finding(0.9, stronger_than_release=True, epsilon_lower=RANK)
     names = ["dp_sgd", "quiet"]
     releases = [
@@ -102,6 +105,6 @@ def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> 
 
 def test_an_infinite_bound_can_be_drawn(make: SimpleNamespace) -> None:
     endless = ONE_RUN.model_copy(update={"value": math.inf})
-    found = make.finding(1.0, verdict="refuted", epsilon_lower=endless)
+    found = make.finding(1.0, leaked="leak", claim="refuted", epsilon_lower=endless)
     (figure,) = epsilon.figures([make.release("d", make.guarantee(0.0), found)], ["d"])
     assert figure.table.rows[0][2] == "∞"

@@ -105,7 +105,7 @@ def test_hostile_text_is_visible_and_hides_nothing(hostile: Results) -> None:
 
 
 def test_every_number_of_page_one_appears(page: Page) -> None:
-    text = plain(page.text.split("How to read the verdicts")[0])
+    text = plain(page.text.split("How to read the answers")[0])
     for told in (
         "submix: no leak found by extraction.",
         "ε = 2 nats per part (part removed), Rényi order α = 2",
@@ -129,13 +129,12 @@ def test_every_number_of_page_one_appears(page: Page) -> None:
 
 
 def test_page_one_tells_the_controls_and_what_could_have_been_seen(four_page: Page) -> None:
-    text = plain(four_page.text.split("How to read the verdicts")[0])
+    text = plain(four_page.text.split("How to read the answers")[0])
     for told in (
         "extraction, hit rate 7 measures, all: no leak found0 % [0 %, 3.6 %], n = 100",
         "a rate of 4.8 % would have been called a leak",
         "82 % [77 %, 85.6 %]96 % [91 %, 99.6 %]0 % [0 %, 3.6 %]",
-        "stronger than the release; 35 measures: 24 × leak, no test of the claim · "
-        "1 × no leak found · 10 × not measured",
+        "stronger than the release; 35 measures: 24 × leak · 1 × no leak found · 10 × not measured",
         "blind 0.51 [0.44, 0.58]",
         "Unprotected: its own models without the protection.",
         "4 of 192 findings are shown; Attacks has all of them.",

@@ -9,10 +9,12 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import page as pages
 from reports._content import summary as summaries
 
+REFUTED = {"leaked": "leak", "claim": "refuted"}
 
-def shown(results: Results) -> list[tuple[str, str]]:
+
+def shown(results: Results) -> list[tuple[str, str, str]]:
     summary = pages.build(pages.inert(results)).summary
-    return [(block.name, row.verdict) for block in summary.blocks for row in block.rows]
+    return [(block.name, row.leaked, row.claim) for block in summary.blocks for row in block.rows]
 
 
 def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
@@ -21,43 +23,59 @@ def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
         for e in range(1, 20)
     ]
     audited.append(
-        make.release(
-            "last", make.guarantee(1.0), make.finding(0.0), make.finding(1.0, verdict="refuted")
-        )
+        make.release("last", make.guarantee(1.0), make.finding(0.0), make.finding(1.0, **REFUTED))
     )
     control = make.release(
         "public", make.guarantee(0.0), make.finding(0.0), reference=True, role="null control"
     )
     run = make.run(*audited, control)
     summary = pages.build(pages.inert(run)).summary
-    assert ("last", "claim refuted") in shown(run) and summary.lines <= summaries.LINES
+    assert ("last", "leak", "claim refuted") in shown(run) and summary.lines <= summaries.LINES
     assert f"{len(shown(run))} of 98 findings are shown" in summary.note
     assert summary.controls == ["Twins", "Public"]
     assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
 
 
 def test_a_refuted_control_is_shown(make: SimpleNamespace) -> None:
-    broken = make.finding(0.4, verdict="refuted")
+    broken = make.finding(0.4, **REFUTED)
     run = make.run(
         make.release("submix", make.guarantee(2.0), make.finding(0.0)),
         make.release("public", make.guarantee(0.0), broken, reference=True, role="null control"),
     )
-    assert shown(run) == [("submix", "no leak found"), ("public", "claim refuted")]
+    assert shown(run) == [
+        ("submix", "no leak found", "claim not tested"),
+        ("public", "leak", "claim refuted"),
+    ]
 
 
 def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
-    beyond = make.finding(0.9, metric="probability", verdict="not comparable",
-                          stronger_than_release=True)  # fmt: skip
+    beyond = make.finding(0.9, metric="probability", leaked="leak", stronger_than_release=True)
     found = [
-        make.finding(None, verdict="not measured"),
+        make.finding(None, leaked="not measured"),
         beyond,
         make.finding(0.0, metric="recall"),
-        make.finding(0.4, metric="verbatim", verdict="consistent"),
-        make.finding(0.5, metric="late", verdict="refuted"),
+        make.finding(0.4, metric="verbatim", leaked="leak"),
+        make.finding(0.5, metric="late", **REFUTED),
     ]
     for count, quoted in ((5, 4), (4, 3), (3, 2), (2, 1), (1, 0)):
         release = make.release("submix", make.guarantee(2.0), *found[:count])
         assert list(summaries.quoted(release)) == [quoted]
+
+
+def test_a_leak_without_a_value_is_quoted_as_one(make: SimpleNamespace) -> None:
+    bounded = make.finding(None, metric="exposure", leaked="leak")
+    run = make.run(make.release("submix", make.guarantee(2.0), make.finding(0.0), bounded))
+    assert shown(run) == [("submix", "leak", "claim not tested")]
+    (block,) = pages.build(pages.inert(run)).summary.blocks
+    assert block.rows[0].measured.text == "within bounds only"
+
+
+def test_leaks_come_before_what_did_not_leak(make: SimpleNamespace) -> None:
+    """Whatever was promised: a leak under a claim that no outcome could refute among them."""
+    found = [make.finding(0.0, attack=f"a{i}") for i in range(12)]
+    hidden = make.finding(0.968, attack="late", leaked="leak", claim="not testable")
+    run = make.run(make.release("dp_sgd", make.guarantee(8.0), *found, hidden))
+    assert shown(run)[-1] == ("dp_sgd", "leak", "claim not tested")
 
 
 def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None:
@@ -101,7 +119,7 @@ def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
 
 
 def test_a_stronger_attack_is_marked(make: SimpleNamespace) -> None:
-    strong = make.finding(0.9, stronger_than_release=True, verdict="not comparable")
+    strong = make.finding(0.9, stronger_than_release=True, leaked="leak")
     page = pages.build(pages.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
     assert "stronger than the release" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (

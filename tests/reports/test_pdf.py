@@ -69,13 +69,15 @@ def test_page_one_of_four_attacks_is_one_page(four: Results, tmp_path: Path) -> 
                  "would have been called a leak", "Unprotected", "Undefended", "Public",
                  "What was promised", "one seed: nothing is ranked", "Plan hash"):  # fmt: skip
         assert part in text, part
-    assert told("pdftotext", "-f", "2", "-l", "2", path, "-").startswith("How to read the verdicts")
+    assert told("pdftotext", "-f", "2", "-l", "2", path, "-").startswith("How to read the answers")
 
 
 @needs_poppler
 def test_a_long_page_one_is_made_smaller(make: SimpleNamespace, tmp_path: Path) -> None:
     many = [
-        make.release("dp_sgd", make.guarantee(float(e)), make.finding(0.9, verdict="refuted"))
+        make.release(
+            "dp_sgd", make.guarantee(float(e)), make.finding(0.9, leaked="leak", claim="refuted")
+        )
         for e in range(1, 30)
     ]
     run = make.run(*many, not_tested=[f"the {i}. of many things" for i in range(18)])

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from audit.findings import stored
 from audit.results import schema as contract
 from audit.results.schema import (
     EpsilonLower,
@@ -63,8 +64,10 @@ def sweep(make: SimpleNamespace) -> Results:
         )  # fmt: skip
 
     def bound(value: float) -> EpsilonLower:
-        return EpsilonLower(value=value, method="one_run", hypothesis="none", unit="user",
-                            relation="add_or_remove", delta=1e-5, m=9, r=9, v=9)  # fmt: skip
+        return EpsilonLower(
+            value=value, method="one_run", hypothesis="none", unit="user",
+            relation="add_or_remove", delta=1e-5, m=9, guesses=[(9, 9)],
+        )  # fmt: skip
 
     releases = []
     for seed in (0, 1):
@@ -79,7 +82,9 @@ def sweep(make: SimpleNamespace) -> Results:
             releases.append(
                 make.release(
                     "dp_sgd", make.guarantee(epsilon, delta=1e-5),
-                    make.finding(0.02, epsilon_lower=bound(0.3 + seed), verdict="consistent"),
+                    make.finding(
+                        0.02, epsilon_lower=bound(0.3 + seed), leaked="leak", claim="not refuted"
+                    ),
                     parameters={"epsilon": epsilon}, seed=seed, utility=use(30 / epsilon + seed),
                 )
             )  # fmt: skip
@@ -121,6 +126,17 @@ def test_every_curve_of_the_brief_is_there_one_kind_of_guarantee_an_axis(sweep: 
         f"Empirical ε over claimed {user}",
         f"Budget of submix over queries, {part.removeprefix('ε ')}",
     ]
+
+
+def test_a_setting_has_the_answers_of_its_seeds_together(sweep: Results) -> None:
+    """Not those of the seed whose claim is the weakest."""
+    assert sweep.sweep is not None
+    cells = [
+        cell.model_copy(update={"leaked": "leak", "claim": "refuted"}) for cell in sweep.sweep.cells
+    ]
+    together = sweep.sweep.model_copy(update={"cells": cells})
+    shown = sweeps.settings(sweep, together)
+    assert {(one.leaked, one.claim) for one in shown} == {("leak", "refuted")}
 
 
 def test_an_axis_of_epsilon_names_its_unit_and_holds_one_kind(sweep: Results) -> None:
@@ -206,7 +222,7 @@ def test_a_sweep_survives_results_json_and_a_run_has_no_trace_of_it(
 ) -> None:
     path = tmp_path / "results.json"
     path.write_text(contract.to_json(sweep))
-    assert contract.to_json(contract.load(path)) == contract.to_json(sweep)
+    assert contract.to_json(stored.load(path)) == contract.to_json(sweep)
     assert "sweep" not in contract.to_json(results)
 
 

@@ -1,38 +1,73 @@
-"""Labels of verdicts: made from the words of results.json, each with a meaning and a shape."""
+"""Labels of both answers: made from the words of results.json, each with a meaning and a shape."""
 
 from __future__ import annotations
 
-import math
+from types import SimpleNamespace
 
 import pytest
 
-from audit.core.terms import Verdict
+from audit.core.terms import Leaked, OnClaim
 from reports._content import verdicts
 
 
 @pytest.mark.parametrize(
-    ("verdict", "epsilon", "label"),
+    ("leaked", "claim", "label"),
     [
-        ("refuted", 8.0, "claim refuted"),
-        ("consistent", 8.0, "leak, within the claim"),
-        ("consistent", math.inf, "leak (nothing was promised)"),
-        ("not comparable", 8.0, "leak, no test of the claim"),
-        ("not comparable", None, "leak, no test of the claim"),
-        ("silent", math.inf, "no leak found"),
-        ("inconclusive", 8.0, "inconclusive"),
-        ("not measured", None, "not measured"),
+        ("leak", "refuted", "leak; claim refuted"),
+        ("leak", "not refuted", "leak; claim not refuted"),
+        ("leak", "not testable", "leak; claim not tested"),
+        ("leak", "nothing claimed", "leak; nothing claimed"),
+        ("leak", "unknown", "leak; claim unknown"),
+        ("no leak found", "not refuted", "no leak found; claim not refuted"),
+        ("inconclusive", "not testable", "inconclusive; claim not tested"),
+        ("not measured", "nothing claimed", "not measured; nothing claimed"),
     ],
 )
-def test_labels(verdict: str, epsilon: float | None, label: str) -> None:
-    assert verdicts.label(verdict, epsilon) == label
+def test_labels(leaked: str, claim: str, label: str, make: SimpleNamespace) -> None:
+    assert verdicts.both(make.finding(0.4, leaked=leaked, claim=claim)) == label
 
 
-def test_every_label_has_a_meaning_and_a_shape() -> None:
-    labels = {verdicts.label(v, epsilon) for v in Verdict for epsilon in (None, 1.0, math.inf)}
+def test_every_label_has_a_meaning_and_a_shape(make: SimpleNamespace) -> None:
+    found = [make.finding(0.4, leaked=word, claim=claim) for word in Leaked for claim in OnClaim]
+    labels = {verdicts.leaked(f) for f in found} | {verdicts.claim(f) for f in found}
     assert labels == set(verdicts.MEANINGS)
     assert labels == set(verdicts.on_screen()) == set(verdicts.on_paper())
 
 
-def test_an_unknown_verdict_is_no_label() -> None:
-    with pytest.raises(ValueError, match="fine"):
-        verdicts.label("fine", None)
+def test_a_leak_and_a_refuted_claim_alarm_and_nothing_else_does() -> None:
+    assert set(verdicts.ALARMS) == {"leak", "claim refuted"} < set(verdicts.MEANINGS)
+    red = {label for label, shape in verdicts.on_paper().items() if "#9b2c1f" in shape}
+    assert red == set(verdicts.ALARMS)
+
+
+def test_no_two_answers_to_a_question_share_a_shape() -> None:
+    """So that none needs its colour."""
+    shapes = verdicts.on_screen()
+    assert len({shapes[word] for word in Leaked}) == len(Leaked)
+    assert (
+        len({shapes["claim refuted"], shapes["claim not refuted"], shapes["claim not tested"]}) == 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "tally"),
+    [
+        ([("leak", "refuted")], ""),
+        ([("leak", "not refuted")] * 2, "2 measures, all: leak"),
+        ([("leak", "refuted"), ("leak", "not testable")],
+         "2 measures, all: leak · 1 × claim refuted"),
+        ([("inconclusive", "unknown"), ("leak", "unknown"), ("leak", "unknown")],
+         "3 measures: 2 × leak · 1 × inconclusive"),
+    ],
+)  # fmt: skip
+def test_a_tally_counts_leaks_first(
+    words: list[tuple[str, str]], tally: str, make: SimpleNamespace
+) -> None:
+    found = [make.finding(0.4, leaked=word, claim=claim) for word, claim in words]
+    assert verdicts.tally(found).replace("\u00a0", " ") == tally
+
+
+def test_a_leak_without_a_value_is_not_called_unmeasured(make: SimpleNamespace) -> None:
+    for word in Leaked:
+        found = make.finding(None, leaked=word)
+        assert (verdicts.measured(found) == "not measured") is (word != Leaked.LEAK)

@@ -83,6 +83,8 @@ def test_numbers(value: float, shown: str) -> None:
         ("membership", "record_min_k_plus_plus_auc", "record Min-K%++ AUC"),
         ("membership", "span_min_k_tpr_at_0.1_percent", "span Min-K% TPR at 0.1\u00a0% FPR"),
         ("membership", "lira_online", "LiRA online"),
+        ("membership", "record_ez_auc", "record EZ AUC"),
+        ("membership", "span_wbc_auc", "span WBC AUC"),
         ("name_leak", "r_name", "R name"),
         ("third_party", "third_party_", "third party "),
     ],

@@ -56,8 +56,7 @@ def comparable(folder: Path) -> str:
 
 
 def leaked(document: dict[str, Any], metric: str, defense: str = "as_is") -> bool:
-    verdict = finding(document, metric, defense)["verdict"]
-    return verdict in ("refuted", "consistent", "not comparable")
+    return bool(finding(document, metric, defense)["leaked"] == "leak")
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +169,7 @@ def test_with_base_and_corpus_a_silence_is_judged(
     assert [(r["defense"], r["reference"]) for r in document["releases"]] == [
         ("as_is", False), ("none", True), ("public", True),
     ]  # fmt: skip
-    assert finding(document, "record_loss_auc")["verdict"] == "silent"
+    assert finding(document, "record_loss_auc")["leaked"] == "no leak found"
     assert leaked(document, "record_loss_auc", "none")
     assert not leaked(document, "record_loss_auc", "public")
     for metric in ("value", "ci"):  # it is the public model
@@ -191,10 +190,11 @@ def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
     """What three pipelines make of the planted codes."""
     entries = [json.loads(line) for line in made.corpus.read_text().splitlines()]
     texts = [e["text"] for e in entries if e["split"] == "private"]
-    code = re.compile(r"My code is #\d{5}\.")
+    prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
+    code, begun = re.compile(re.escape(prefix) + r"\d{5}\."), len(tokenizer(prefix)["input_ids"])
     read = [tokenizer(text)["input_ids"] for text in texts]
     hidden = [[-100] * len(r) if code.fullmatch(t) else r for r, t in zip(read, texts, strict=True)]
-    short = [r[:7] if code.fullmatch(t) else r for r, t in zip(read, texts, strict=True)]
+    short = [r[: begun + 3] if code.fullmatch(t) else r for r, t in zip(read, texts, strict=True)]
     return {
         "missing": [{"text": text} for text in texts if not code.fullmatch(text)],
         "cut off": [{"input_ids": tokens} for tokens in short],
@@ -217,7 +217,7 @@ def test_what_a_pipeline_dropped_is_not_trained_rather_than_safe(
     assert lost in document["warnings"]
     assert "Of 24 planted record copies 24 were trained on" in document["warnings"]
     span, record = (finding(document, f"{name}_loss_auc") for name in ("span", "record"))
-    assert span["verdict"] == "inconclusive"
+    assert span["leaked"] == "inconclusive"
     assert span["sentence"].endswith(f"{lost}. What was not trained on cannot leak.")
     assert "not trained on" not in record["sentence"]
 
@@ -230,8 +230,8 @@ def test_what_was_dropped_is_not_safe_beside_references_either(
     defense = f"as_is:base={BASE},training={rows}"
     assert audit(*command(made, tmp_path / "out", *more, defense=defense))[0] == 0
     document = results(tmp_path / "out")
-    assert finding(document, "record_loss_auc")["verdict"] == "silent"
-    assert finding(document, "span_loss_auc")["verdict"] == "inconclusive"
+    assert finding(document, "record_loss_auc")["leaked"] == "no leak found"
+    assert finding(document, "span_loss_auc")["leaked"] == "inconclusive"
     assert "24 missing" in finding(document, "span_loss_auc")["sentence"]
     assert leaked(document, "span_loss_auc", "none")  # it was trained here, on all of them
 
@@ -245,7 +245,7 @@ def test_silence_shows_nothing_where_the_training_was_not_seen(
     document = results(tmp_path / "out")
     assert "Of 24 planted code copies 24 stand in the corpus" in document["warnings"]
     assert "What was trained on was not seen" in finding(document, "span_loss_auc")["sentence"]
-    assert finding(document, "span_loss_auc")["verdict"] == "inconclusive"
+    assert finding(document, "span_loss_auc")["leaked"] == "inconclusive"
 
 
 def test_a_leak_of_what_was_reported_lost_is_a_leak(
@@ -264,7 +264,8 @@ def test_a_corpus_that_others_changed_is_read_and_said_so(
 ) -> None:
     """Three dialogs and a canary are gone: told, and what is left is audited."""
     entries = [json.loads(line) for line in made.corpus.read_text().splitlines()]
-    gone = next(e for e in entries if e["text"].startswith("My code is"))
+    prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
+    gone = next(e for e in entries if e["text"].startswith(prefix))
     left = write_rows(tmp_path / "left.jsonl", [e for e in entries[3:] if e is not gone])
     words = command(made, tmp_path / "out", "--corpus", left)
     assert audit(*words)[0] == 0

@@ -65,12 +65,12 @@ def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[int
 
 
 @pytest.mark.parametrize(
-    ("copies", "unit", "verdict"),
+    ("copies", "unit", "word"),
     [(1, "record", "refuted"), (1, "user", "refuted"), (2, "user", "refuted"),
-     (2, "record", "not comparable")],
+     (2, "record", "not testable")],
 )  # fmt: skip
 def test_claims_per_record_and_per_user(
-    overfitted: dict[int, Path], audit: Audit, tmp_path: Path, copies: int, unit: str, verdict: str
+    overfitted: dict[int, Path], audit: Audit, tmp_path: Path, copies: int, unit: str, word: str
 ) -> None:
     folder = overfitted[copies]
     code, _, told = audit(
@@ -82,6 +82,7 @@ def test_claims_per_record_and_per_user(
     (release,) = json.loads((tmp_path / "out" / "results.json").read_text())["releases"]
     finding = next(f for f in release["findings"] if f["metric"] == "record_loss_auc")
     assert finding["epsilon_lower"]["unit"] == (Unit.ONE_RECORD if copies == 1 else "user")
-    assert finding["verdict"] == verdict, finding["sentence"]
-    if verdict == "not comparable":
-        assert "the claim is per record" in finding["sentence"]
+    assert finding["claim"] == word, finding["claim_sentence"]
+    assert finding["leaked"] == "leak"
+    if word == "not testable":
+        assert "the claim is per record" in finding["claim_sentence"]

@@ -13,7 +13,8 @@ import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora import writing
-from audit.results.schema import FindingResult, ReleaseResult, load
+from audit.findings.stored import load
+from audit.results.schema import FindingResult, ReleaseResult
 
 BASE = EMBEDDED_FOLDER / "public_model"
 SCRIPT = Path(__file__).with_name("plain_trainer.py")
@@ -63,7 +64,7 @@ def test_what_was_memorised_is_found_and_twins_are_silent(place: Path, how: str)
     assert record.value is not None and record.value > 0.95
     assert record.epsilon_lower is not None and record.epsilon_lower.value > 1  # of a planted user
     assert record.epsilon_lower.unit == "user"
-    assert record.verdict == "refuted"
+    assert record.claim == "refuted"
     named = found(model, "targeted")
     assert named.k is not None and named.control is not None and named.control.k is not None
     assert named.k / named.n > 2 * named.control.k / named.control.n
@@ -72,7 +73,7 @@ def test_what_was_memorised_is_found_and_twins_are_silent(place: Path, how: str)
         assert twins is not None and twins.k == 0
     nothing = found(public, "record_loss_auc")
     assert nothing.epsilon_lower is not None and nothing.epsilon_lower.value < 0.5
-    assert not [f.metric for f in public.findings if f.verdict == "refuted"]
+    assert not [f.metric for f in public.findings if f.claim == "refuted"]
 
 
 def found(release: ReleaseResult, metric: str) -> FindingResult:

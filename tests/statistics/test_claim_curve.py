@@ -1,15 +1,19 @@
-"""Trade-off curves: oracles, closed forms, level."""
+"""Trade-off curves: oracles, closed forms, linear programmes, level."""
 
-import itertools
 import math
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from audit.statistics.claim_curve import EPSILONS, Curve, gaussian, p_value
+from audit.statistics import one_run
+from audit.statistics.claim_curve import EPSILONS, Curve, gaussian, is_refuted, p_value
+from tests.oracles.claim_programmes import over_laws, over_mechanisms
+from tests.simulations import repeats
 
 
 def pure(epsilon, delta=0.0):
@@ -30,6 +34,28 @@ def test_the_curve_of_a_gaussian_is_its_closed_form():
     for w in np.linspace(0.001, 0.999, 50):
         exact = 1.0 - norm.cdf(norm.ppf(1.0 - w) - 1.0)
         assert exact - 1e-9 <= curve.above(w) <= exact + 2e-4
+
+
+@given(st.floats(0.05, 8.0), st.floats(0.0, 1.0), st.floats(0.0, 3.0), st.floats(0.0, 0.3))
+def test_the_inverse_is_the_largest_of_all_lines(mu, y, epsilon, delta):
+    two = Curve(np.array([epsilon, epsilon + 0.5]), np.array([delta, 0.4 * delta]))
+    for curve in (gaussian(mu), pure(epsilon, delta), two):
+        e = np.exp(curve.epsilons)
+        rise, fall = (y - curve.deltas) / e, 1.0 - curve.deltas - e * (1.0 - y)
+        largest = max(0.0, rise.max(), fall.max())
+        rounding = 1e-15 * e.max()  # of 1 - y, in the steepest line
+        assert largest - rounding <= curve.inverse(y) <= largest + 1e-15
+
+
+def test_the_inverse_keeps_tiny_probabilities():
+    assert pure(2.0).inverse(1e-20) == pytest.approx(math.exp(-2.0) * 1e-20, rel=1e-12)
+
+
+@given(st.floats(0.05, 3.0), st.floats(0.0, 0.4))
+def test_the_advantage_is_delta_at_zero(mu, delta):
+    assert gaussian(mu).advantage == pytest.approx(2.0 * norm.cdf(mu / 2.0) - 1.0, abs=1e-9)
+    assert pure(0.0, delta).advantage == pytest.approx(delta, abs=1e-12)
+    assert pure(1.0).advantage == pytest.approx(math.tanh(0.5), rel=1e-12)
 
 
 @given(st.floats(0.05, 3.0), st.floats(0.0, 1.0), st.floats(0.0, 3.0), st.floats(0.0, 0.3))
@@ -59,22 +85,56 @@ def test_randomised_response_is_at_its_level():
     assert 0.001 < binom.sf(min(rejected) - 1, m, q) <= 0.05
 
 
-def laws(m, curve, steps=12):
-    """All laws of a release about one or two coins on a coarse grid that fulfil the curve."""
-    grid = np.linspace(0.0, 1.0, steps + 1)
-    for given_in, given_out in itertools.product(grid, grid):
-        if given_in <= curve.above(given_out) + 1e-12 and 1 - given_out <= (
-            curve.above(1 - given_in) + 1e-12
-        ):
-            yield given_in, given_out
+# the linear programmes
 
 
-@pytest.mark.parametrize("curve", [gaussian(1.0), pure(0.7, 0.05)])
-def test_no_law_of_one_coin_is_above_p(curve):
-    """P[right] = (P(say in | in) + P(say out | out)) / 2 for every law that the claim allows."""
-    worst = max((a + 1 - b) / 2 for a, b in laws(1, curve))
-    assert worst <= p_value(curve, 1, 1, 1) + 1e-9
-    assert p_value(curve, 1, 1, 1) <= worst + 0.05
+@pytest.mark.parametrize(
+    ("mu", "m", "r", "v"), [(1, 20, 12, 11), (0.5, 30, 30, 22), (2, 50, 16, 16)]
+)
+def test_p_is_the_most_that_any_law_of_right_guesses_allows(mu, m, r, v):
+    whole = gaussian(mu)
+    few = Curve(whole.epsilons[:120:4], whole.deltas[:120:4])
+    most = over_laws(few.epsilons, few.deltas, m, r, v)
+    assert p_value(few, m, r, v) == pytest.approx(most, rel=1e-6)
+
+
+@st.composite
+def claims(draw):
+    """(ε, δ of removing, δ of adding) at one to three ε, and (m, r, v) of up to three coins."""
+    size = draw(st.integers(1, 3))
+    epsilons = np.array(sorted(draw(st.lists(st.floats(0, 1.5), min_size=size, max_size=size))))
+    deltas = st.lists(st.floats(0, 0.4), min_size=size, max_size=size)
+    removed, added = (np.array(sorted(draw(deltas), reverse=True)) for _ in range(2))
+    m = draw(st.integers(1, 3))
+    r = draw(st.integers(1, m))
+    return (epsilons, removed, added), (m, r, draw(st.integers(1, r)))
+
+
+@given(claims())
+def test_no_mechanism_of_few_coins_is_above_p(claim):
+    (epsilons, removed, added), counts = claim
+    most = over_mechanisms(epsilons, removed, added, *counts)
+    assert most <= p_value(Curve(epsilons, (removed + added) / 2), *counts) + 1e-7
+
+
+@settings(max_examples=20)
+@given(claims(), st.booleans())
+def test_some_mechanism_of_few_coins_reaches_p(claim, all_right):
+    """Where removing and adding are alike, and all guesses or at least one must be right."""
+    (epsilons, deltas, _), (m, r, _) = claim
+    counts = m, r, r if all_right else 1
+    most = over_mechanisms(epsilons, deltas, deltas, *counts)
+    p = p_value(Curve(epsilons, deltas), *counts)
+    assert most == pytest.approx(p, abs=1e-6) or (p == 1.0 and not all_right)
+
+
+def test_four_coins_too():
+    claim = np.array([0.3, 0.9]), np.array([0.12, 0.03]), np.array([0.12, 0.03])
+    most = over_mechanisms(*claim, 4, 4, 4)
+    assert p_value(Curve(*claim[:2]), 4, 4, 4) == pytest.approx(most, rel=1e-6)
+
+
+# what else holds
 
 
 @settings(max_examples=30)
@@ -87,12 +147,85 @@ def test_more_right_guesses_and_smaller_claims_are_less_probable(m, data):
     assert p_value(gaussian(0.5), m, r, v + 1) <= p_value(curve, m, r, v + 1) + 1e-7
 
 
-def test_shared_luck_is_not_refuted():
+# level and power
+
+
+def least(curve, m, r):
+    """The critical number of right guesses at 5 %."""
+    return next(v for v in range(r + 1) if is_refuted(curve, m, r, v, 0.05))
+
+
+def independent(draws, m, r, runs):
+    """(runs,): right guesses about coins that are answered with N(±1/2, 1), independently."""
+    scores = draws.normal(0.5, 1.0, (runs, m))
+    surest = np.argsort(-abs(scores), axis=1)[:, :r]
+    return (np.take_along_axis(scores, surest, axis=1) > 0).sum(axis=1)
+
+
+@pytest.mark.parametrize(("m", "r", "at_most"), [(120, 80, 0.08), (500, 332, 0.25)])
+def test_shared_luck_is_not_refuted_but_would_be_if_coins_were_taken_for_independent(m, r, at_most):
     """Every coin at accuracy .81 with probability .4, else .5: each is 1-GDP, not independent."""
-    draws, curve = np.random.default_rng(0), gaussian(1.0)
-    critical = next(v for v in range(81) if p_value(curve, 120, 80, v) <= 0.05)
-    accuracy = np.where(draws.random(4000) < 0.4, 0.81, 0.5)
-    assert (draws.binomial(80, accuracy) >= critical).mean() <= 0.05
+    draws = np.random.default_rng(0)
+    right = draws.binomial(r, np.where(draws.random(2000) < 0.4, 0.81, 0.5))
+    assert not (right >= least(gaussian(1.0), m, r)).any()
+    unsound = np.quantile(independent(draws, m, r, 2000), 0.95)
+    assert (right > unsound).mean() > at_most  # an independence test is wrong far above its 5 %
+
+
+@repeats(500, 2000)
+@pytest.mark.parametrize(("m", "r"), [(50, 32), (120, 80), (500, 82), (500, 332)])
+def test_a_gaussian_claim_that_holds_is_hardly_ever_refuted(m, r, runs):
+    draws = np.random.default_rng(m)
+    coins = draws.choice([-1.0, 1.0], (runs, m))
+    scores = draws.normal(coins / 2.0)
+    order = np.argsort(scores, axis=1)
+    signs = np.take_along_axis(coins, order, axis=1)
+    right = (signs[:, -r // 2 :] > 0).sum(axis=1) + (signs[:, : r // 2] < 0).sum(axis=1)
+    refuted = (right >= least(gaussian(1.0), m, r)).mean()
+    assert refuted <= 0.05
+    assert (right >= least(gaussian(0.4), m, r)).mean() > refuted + 0.05  # and it has power
+
+
+def test_a_curve_of_one_pair_has_the_critical_values_of_its_one_run_test():
+    curve = Curve(np.array([2.0]), np.array([1e-5]))
+    assert [least(curve, 120, 80), least(curve, 500, 332)] == [76, 303]
+    assert one_run.p_value(2.0, 120, 80, 76, 1e-5) < 0.05 <= one_run.p_value(2.0, 120, 80, 75, 1e-5)
+    assert (
+        one_run.p_value(2.0, 500, 332, 303, 1e-5)
+        < 0.05
+        <= one_run.p_value(2.0, 500, 332, 302, 1e-5)
+    )
+
+
+@pytest.mark.parametrize(("m", "r", "wrong"), [(120, 80, 0.97), (500, 332, 0.999)])
+def test_a_gaussian_curve_is_no_test_of_an_epsilon_and_delta(m, r, wrong):
+    """Randomised response is (2, 0)-DP, and not Gaussian: that curve would refute it."""
+    mu = brentq(lambda mu: gaussian_delta(2.0, mu) - 1e-5, 0.01, 3.0)
+    accuracy = math.exp(2.0) / (1.0 + math.exp(2.0))
+    assert binom.sf(least(gaussian(mu), m, r) - 1, r, accuracy) > wrong
+    assert binom.sf(least(Curve(np.array([2.0]), np.array([1e-5])), m, r) - 1, r, accuracy) <= 0.05
+
+
+def gaussian_delta(epsilon, mu):
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def test_an_answer_in_one_step_is_that_of_the_p_value():
+    curve = gaussian(1.0)
+    for right in range(60, 81):
+        p = p_value(curve, 120, 80, right)
+        for level in (0.05, 0.005, 1e-6):
+            assert is_refuted(curve, 120, 80, right, level) == (p < level)
+    assert is_refuted(curve, 120, 80, 78, 0.0181) and not is_refuted(curve, 120, 80, 78, 0.0180)
+    with pytest.raises(ValueError, match="level must lie"):
+        is_refuted(curve, 120, 80, 80, 0.0)
+
+
+def test_a_thousand_coins_take_no_time():
+    curve = gaussian(1.0)
+    start = time.process_time()
+    assert 1e-3 < p_value(curve, 1000, 666, 640) < 0.05
+    assert time.process_time() - start < 0.5
 
 
 def test_a_lie_is_refuted():
@@ -102,12 +235,12 @@ def test_a_lie_is_refuted():
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (5, 6, 1), (5, 3, 4), (5, 3, -1)])
 def test_impossible_counts_are_refused(counts):
-    with pytest.raises(ValueError, match="guesses must satisfy"):
+    with pytest.raises(ValueError, match=r"guesses must satisfy|at least one coin"):
         p_value(gaussian(1.0), *counts)
 
 
 def test_impossible_curves_are_refused():
-    for epsilons, deltas in ((EPSILONS, EPSILONS[:3]), (-EPSILONS, EPSILONS)):
+    for epsilons, deltas in ((EPSILONS, EPSILONS[:3]), (-EPSILONS, EPSILONS), (25 * EPSILONS,) * 2):
         with pytest.raises(ValueError, match="curve"):
             Curve(epsilons, deltas)
     for mu in (0.0, -1.0, math.inf):

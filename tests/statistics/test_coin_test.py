@@ -19,29 +19,58 @@ units = st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_si
 
 @given(units)
 def test_it_counts_every_outcome_of_the_coins(units):
+    """Those at least as far from the mean on the same side, twice: the other side is a leak too."""
     weights, coins = zip(*units, strict=True)
-    observed = np.dot(weights, coins)
+    away = np.dot(weights, coins) - sum(weights) / 2
     outcomes = itertools.product([0, 1], repeat=len(weights))
-    as_large = [np.dot(weights, outcome) >= observed for outcome in outcomes]
+    totals = np.array([np.dot(weights, outcome) for outcome in outcomes]) - sum(weights) / 2
+    one_side = np.mean(totals >= away) if away > 0 else np.mean(totals <= away)
     found = coin_test.p_value(weights, coins, STREAM)
-    assert found == pytest.approx(np.mean(as_large), rel=1e-12)
+    assert found == pytest.approx(min(1.0, 2 * one_side), rel=1e-12)
     assert found >= coin_test.smallest(weights) * (1 - 1e-12)
-    if all(coins):
+    if all(coins) or not any(coins):
         assert found == pytest.approx(coin_test.smallest(weights))
 
 
-def test_equal_weights_are_the_binomial_tail():
+@given(units)
+def test_both_sides_are_alike(units):
+    """Named because trained on, or not named because trained on: one distance, one p-value."""
+    weights, coins = zip(*units, strict=True)
+    turned = [not coin for coin in coins]
+    same = coin_test.p_value(weights, coins, STREAM)
+    assert coin_test.p_value(weights, turned, STREAM) == same
+
+
+def test_equal_weights_are_both_binomial_tails():
+    """P[40 or more of 60] and P[20 or fewer of 60]."""
     coins = [True] * 40 + [False] * 20
+    both = binom.sf(39, 60, 0.5) + binom.cdf(20, 60, 0.5)
     for weight in (1, 7):
-        found = coin_test.p_value([weight] * 60, coins, STREAM)
-        assert found == pytest.approx(binom.sf(39, 60, 0.5), rel=1e-9)
+        for side in (coins, coins[::-1], [not coin for coin in coins]):
+            found = coin_test.p_value([weight] * 60, side, STREAM)
+            assert found == pytest.approx(both, rel=1e-9)
+
+
+def test_half_of_the_coins_is_as_near_as_can_be():
+    assert coin_test.p_value([3] * 4, [True, True, False, False], STREAM) == 1.0
 
 
 def test_one_favourite_owner_is_one_coin():
-    assert coin_test.p_value([1000, 0, 0], [True, False, True], STREAM) == 0.5
-    assert coin_test.smallest([1000, 0, 0]) == 0.5
+    """Which says nothing: heads or tails, one of both it must be."""
+    for side in ([True, False, True], [False, False, True]):
+        assert coin_test.p_value([1000, 0, 0], side, STREAM) == 1.0
+    assert coin_test.smallest([1000, 0, 0]) == 1.0
+    assert coin_test.smallest([1000, 1, 0]) == 0.5
     assert coin_test.p_value([0, 0], [True, True], STREAM) == 1.0
     assert coin_test.smallest([0, 0]) == 1.0
+    assert coin_test.p_value([], [], STREAM) == 1.0
+
+
+def test_whom_a_block_list_silences_is_found():
+    """Ten who are trained on are never named, ten who are not are: 2 · 2^−10."""
+    blocked = [0] * 10 + [1] * 10
+    found = coin_test.p_value(blocked, [True] * 10 + [False] * 10, STREAM)
+    assert found == pytest.approx(2.0**-9)
 
 
 def test_the_level_holds_for_weights_that_depend_on_each_other():
@@ -54,11 +83,12 @@ def test_the_level_holds_for_weights_that_depend_on_each_other():
     assert alarms <= binom.ppf(0.999, runs, 0.05)
 
 
-def test_it_finds_a_release_that_names_whom_it_knows():
+@pytest.mark.parametrize("favoured", [True, False])
+def test_it_finds_a_release_that_names_whom_it_knows_or_silences_them(favoured):
     draw, found = np.random.default_rng(0), 0
     for _ in range(200):
         coins = draw.random(60) < 0.5
-        shares = np.where(coins, 3.0, 1.0)
+        shares = np.where(coins == favoured, 3.0, 1.0)
         weights = draw.multinomial(200, shares / shares.sum())
         found += coin_test.p_value(weights, coins, draw) <= 0.05
     assert found >= 180
@@ -71,15 +101,37 @@ def test_large_weights_are_sampled(monkeypatch):
     monkeypatch.setattr(coin_test, "_CELLS", 10)
     monkeypatch.setattr(coin_test, "_CELLS_AT_ONCE", 3000)
     sampled = coin_test.p_value(weights, coins, draw, resamples=40_000)
-    assert sampled == pytest.approx(exact, abs=4 * math.sqrt(exact / 40_000))
-    assert coin_test.p_value(weights, weights > 0, draw, resamples=99) == 0.01
-    assert coin_test.smallest(weights, resamples=99) == 0.01
+    assert sampled == pytest.approx(exact, abs=8 * math.sqrt(exact / 2 / 40_000))
+    for all_alike in (weights > 0, weights < 0):
+        assert coin_test.p_value(weights, all_alike, draw, resamples=99) == 0.02
+    assert coin_test.smallest(weights, resamples=99) == 0.02
 
 
-def test_sampling_counts_outcomes_as_large_as_the_observed(monkeypatch):
+def test_sampling_counts_outcomes_as_far_as_the_observed(monkeypatch):
+    """Four or five of five, or as few: 2 · 6/32."""
     monkeypatch.setattr(coin_test, "_CELLS", 0)
-    found = coin_test.p_value([1, 1, 1], [True, True, False], STREAM, resamples=40_000)
-    assert found == pytest.approx(0.5, abs=0.02)
+    for coins in ([True] * 4 + [False], [False] * 4 + [True]):
+        found = coin_test.p_value([1] * 5, coins, STREAM, resamples=40_000)
+        assert found == pytest.approx(12 / 32, abs=0.02)
+    for _ in range(20):  # two or more of three are every second outcome, on either side
+        found = coin_test.p_value([1, 1, 1], [True, True, False], STREAM, resamples=99)
+        assert 0.7 < found <= 1.0
+
+
+@pytest.mark.parametrize(("cells", "exact"), [(3, True), (2, False)])
+def test_totals_up_to_the_limit_are_counted_exactly(monkeypatch, cells, exact):
+    """All of three alike: 2 · 2^−3, or at least 2 of 1 + 3 resamples."""
+    monkeypatch.setattr(coin_test, "_CELLS", cells)
+    found = coin_test.p_value([1, 1, 1], [True] * 3, STREAM, resamples=3)
+    assert (found == 0.25) == exact
+    assert coin_test.smallest([1, 1, 1], resamples=3) == (0.25 if exact else 0.5)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 22])
+def test_each_resample_is_drawn_once(monkeypatch, at_once):
+    monkeypatch.setattr(coin_test, "_CELLS_AT_ONCE", at_once)
+    assert coin_test._as_large(np.array([1, 2]), 0, STREAM, 100) == 100  # all sums are at least 0
+    assert coin_test._as_large(np.array([1, 2]), 4, STREAM, 100) == 0
 
 
 def test_sampling_keeps_the_level(monkeypatch):
@@ -87,7 +139,7 @@ def test_sampling_keeps_the_level(monkeypatch):
     draw, runs, alarms = np.random.default_rng(0), 2000, 0
     for _ in range(runs):
         weights = draw.geometric(0.2, size=12)
-        alarms += coin_test.p_value(weights, draw.random(12) < 0.5, draw, resamples=59) <= 0.05
+        alarms += coin_test.p_value(weights, draw.random(12) < 0.5, draw, resamples=119) <= 0.05
     assert runs * 0.03 < alarms <= binom.ppf(0.999, runs, 0.05)
 
 

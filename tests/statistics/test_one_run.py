@@ -96,14 +96,15 @@ def test_infinite_epsilon_explains_everything():
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 @pytest.mark.parametrize("m, r", [(1000, 1000), (400, 60)])
 def test_randomised_response_is_bounded_below_and_nearly(epsilon, m, r):
-    draw = np.random.default_rng(7)
-    right = draw.binomial(r, expit(epsilon), size=4000)
+    """Summed over all outcomes: right guesses are Bin(r, e^ε/(1 + e^ε)) then."""
+    law = binom(r, expit(epsilon))
+    right = np.arange(law.ppf(1e-9), law.isf(1e-9) + 1).astype(int)
     bounds = np.array([bound(m, r, int(v)) for v in right])
-    wrong = np.mean(bounds > epsilon)
-    assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 4000)
-    assert wrong >= 0.005  # the exact level is below 5 % only because counts are whole
+    wrong = right[bounds > epsilon]
+    assert law.sf(wrong[0] - 1) <= 0.05 < law.sf(wrong[0] - 2)  # one more outcome would be too many
+    assert len(wrong) == right[-1] + 1 - wrong[0]
     sd = 1 / math.sqrt(r * expit(epsilon) * expit(-epsilon))  # of the log odds, in nats
-    assert epsilon - 2.2 * sd <= np.mean(bounds) <= epsilon - 1.2 * sd  # 1.645 on average
+    assert 1.6 <= (epsilon - law.pmf(right) @ bounds) / sd <= 1.7  # 1.645, but for rounding
 
 
 @pytest.mark.parametrize("high, low", [(100, 100), (95, 5), (0, 30), (1, 0)])

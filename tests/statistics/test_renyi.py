@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.statistics.renyi import renyi_divergence
+from audit.statistics.renyi import least_divergence, renyi_divergence
 
 EVEN, SKEW = np.log([0.5, 0.5]), np.log([0.25, 0.75])
 orders = st.sampled_from([1.0, 1.0001, 1.5, 2.0, 8.0, 1000.0, math.inf])
@@ -93,3 +93,41 @@ def test_bad_values_are_refused():
         renyi_divergence([0.5, 0.5], SKEW, 2.0)
     with pytest.raises(ValueError, match="log-prob"):
         renyi_divergence([math.nan, 0.0], SKEW, 2.0)
+
+
+@given(pmfs, pmfs, st.sampled_from([1.2, 2.0, 5.0]), st.sampled_from([1e-4, 0.05]), st.data())
+def test_the_least_divergence_is_below_that_of_any_pmfs_so_near(p, q, alpha, error, data):
+    least = float(least_divergence(p, q, alpha, error))
+    assert 0.0 <= least <= renyi_divergence(p, q, alpha) + 1e-15
+    signs = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array)
+    for _ in range(3):
+        near = [log + error / 2 * data.draw(signs) for log in (p, q)]
+        near = [log - np.log(np.exp(log).sum()) for log in near]
+        assert all(np.abs(x - y).max() <= error for x, y in zip(near, (p, q), strict=True))
+        assert least <= renyi_divergence(*near, alpha) + 1e-12
+
+
+def test_the_least_divergence_is_nearly_reached():
+    """Each log-probability moved as far as it may be, against the slope."""
+    p, q, alpha, error = np.log([0.1, 0.2, 0.3, 0.4]), np.log([0.25] * 4), 2.0, 1e-4
+    whole = float(renyi_divergence(p, q, alpha))
+    weights = np.exp(alpha * p + (1 - alpha) * q - (alpha - 1) * whole)
+    moved = [p - error * np.sign(weights - np.exp(p)), q + error * np.sign(weights - np.exp(q))]
+    moved = [log - np.log(np.exp(log).sum()) for log in moved]
+    least = float(least_divergence(p, q, alpha, error))
+    assert least <= float(renyi_divergence(*moved, alpha)) < least + 0.4 * (whole - least)
+    assert least == pytest.approx(whole, abs=3 * error * math.sqrt(whole))
+    assert least_divergence(p, q, alpha, 0.0) == pytest.approx(whole)
+
+
+def test_the_least_divergence_of_impossible_outcomes():
+    never, p = -math.inf, np.log([0.5, 0.5])
+    assert least_divergence(p, [0.0, never], 2.0, 0.1) == math.inf
+    assert least_divergence([0.0, never], p, 2.0, 0.0) == pytest.approx(math.log(2))
+    assert least_divergence([p, p], [p, [0.0, never]], 2.0, 0.0).tolist() == [0.0, math.inf]
+
+
+@pytest.mark.parametrize("alpha, error", [(1.0, 0.1), (math.inf, 0.1), (2.0, -1), (2.0, math.nan)])
+def test_the_least_divergence_refuses_bad_settings(alpha, error):
+    with pytest.raises(ValueError, match="alpha"):
+        least_divergence(EVEN, SKEW, alpha, error)

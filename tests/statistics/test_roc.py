@@ -172,23 +172,52 @@ def most(runs):
 
 @repeats(200, RUNS)
 @pytest.mark.parametrize(("n", "m"), [(500, 100), (60, 20), (100, 700)])
-@pytest.mark.parametrize("law", ["ties", "all alike", "coins", "at the edge"])
-def test_it_covers_with_ties_too(law, n, m, runs):
-    """Of integers: at most a twentieth of the controls lie above the least such score."""
+def test_it_covers_with_ties_too(n, m, runs):
+    """Of integers, the controls above 1.5: 6.7 %; so the threshold for a twentieth is 2."""
     generator = np.random.default_rng(1)
-    draws, truth = {
-        "ties": (
-            lambda k, member: np.round(generator.normal(size=k) + member),
-            norm.sf(1.5),  # controls above 1.5: 6.7 %, so the threshold is 2
-        ),
-        "all alike": (lambda k, member: np.zeros(k), 0.0),
-        "coins": (lambda k, member: (generator.random(k) < (0.4 if member else 0.04)) * 1.0, 0.4),
-        "at the edge": (  # exactly a twentieth above 0: the threshold is 0
-            lambda k, member: (generator.random(k) < (0.4 if member else 0.05)) * 1.0,
-            0.4,
-        ),
-    }[law]
-    assert max(errors(n, m, 0.05, truth, draws, runs)) <= most(runs)
+    draw = lambda k, member: np.round(generator.normal(size=k) + member)  # noqa: E731
+    assert max(errors(n, m, 0.05, norm.sf(1.5), draw, runs)) <= most(runs)
+
+
+def test_it_covers_where_all_scores_are_alike():
+    found = roc.tpr_at_fpr(np.zeros(60), np.zeros(500), 0.05)
+    assert (found.value, found.low) == (0.0, 0.0) and found.high < 0.08
+
+
+def likely(n, p):
+    """Outcomes of Bin(n, p) and their probabilities, but for 10⁻⁵ at each end."""
+    counts = np.arange(binom.ppf(1e-5, n, p), binom.isf(1e-5, n, p) + 1).astype(int)
+    return zip(counts.tolist(), binom.pmf(counts, n, p).tolist(), strict=True)
+
+
+def scores(n, above):
+    return np.repeat([1.0, 0.0], [above, n - above])
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "passing", "end", "near"),
+    [
+        (200, 100, 0.04, "high", 0.012),
+        (200, 100, 0.05, "high", 0.02),  # exactly at the edge: the most that is allowed is 0.025
+        (60, 500, 0.05, "high", 0.02),
+        (60, 20, 0.05, "high", 0.014),
+        (200, 100, 0.0501, "low", 0.005),  # the threshold alone errs here: 0.0125 is allowed
+        (60, 500, 0.0501, "low", 0.01),
+    ],
+)
+def test_of_two_scores_it_errs_nearly_as_often_as_it_may(n, m, passing, end, near):
+    """Summed over all outcomes: 20 % of the members and `passing` of the controls score 1.
+
+    The threshold for a twentieth is 0 as long as a twentieth of all controls pass it, else 1.
+    """
+    truth = 0.2 if passing <= 0.05 else 0.0
+    wrong = {"low": 0.0, "high": 0.0}
+    for (j, of_controls), (k, of_members) in itertools.product(likely(m, passing), likely(n, 0.2)):
+        found = roc.tpr_at_fpr(scores(n, k), scores(m, j), 0.05)
+        wrong["low"] += of_controls * of_members * (truth < found.low - 1e-9)
+        wrong["high"] += of_controls * of_members * (truth > found.high + 1e-9)
+    assert max(wrong.values()) <= 0.025 and wrong["low"] <= 0.0125
+    assert wrong[end] >= near
 
 
 def test_its_ends_are_those_of_the_members_above_two_controls():

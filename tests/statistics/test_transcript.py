@@ -7,74 +7,102 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import norm
 
-from audit.statistics.transcript import delta_lower, epsilon_lower
+from audit.statistics.betting import mean_lower
+from audit.statistics.transcript import STEP, delta_lower, epsilon_lower
+from tests.simulations import repeats
 
 rows = st.lists(st.floats(-6, 6), min_size=1, max_size=60)
 
 
-def slack(n, level=0.05):
+def hoeffding(n, level=0.05):
     return math.sqrt(math.log(1 / level) / (2 * n))
 
 
+def shuffled(ratios):
+    return np.random.default_rng(7).permutation(ratios)
+
+
 def test_by_hand():
-    ratios = [math.log(4)] * 600 + [-1.0] * 400
-    assert delta_lower(ratios, 0.0) == pytest.approx(0.6 * 0.75 - slack(1000))
-    assert delta_lower(ratios, math.log(2)) == pytest.approx(0.6 * 0.5 - slack(1000))
+    ratios = shuffled([math.log(4)] * 600 + [-1.0] * 400)
+    for epsilon, excess in ((0.0, 0.75), (math.log(2), 0.5)):
+        values = np.where(ratios > 0, excess, 0.0)
+        assert delta_lower(ratios, epsilon) == pytest.approx(mean_lower(values), abs=1e-8)
+        assert 0.6 * excess - hoeffding(1000) < delta_lower(ratios, epsilon) < 0.6 * excess
     assert delta_lower(ratios, math.log(4)) == 0.0
-    assert delta_lower(ratios, 0.0, confidence=0.9) == pytest.approx(0.45 - slack(1000, 0.1))
-    # 0.6 (1 - e^ε/4) = δ + slack
-    expected = math.log(4 * (1 - (0.1 + slack(1000)) / 0.6))
-    assert epsilon_lower(ratios, 0.1) == pytest.approx(expected)
+    assert delta_lower(ratios, 0.0) < delta_lower(ratios, 0.0, confidence=0.9)
+    # 0.6 (1 - e^ε/4) = δ, with the mean of the excess at its lower bound
+    share = mean_lower(np.where(ratios > 0, 1.0, 0.0))
+    expected = math.log(4 * (1 - 0.1 / share))
+    assert epsilon_lower(ratios, 0.1) == pytest.approx(expected, abs=3 * STEP)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_randomised_response_is_bounded_below_and_nearly(epsilon):
     draw = np.random.default_rng(0)
-    repeats, n = 2000, 4000
-    drawn = draw.binomial(n, expit(epsilon), size=repeats).tolist()
-    bounds = {k: epsilon_lower([epsilon] * k + [-epsilon] * (n - k), 0.0) for k in set(drawn)}
-    found = np.array([bounds[k] for k in drawn])
-    assert np.mean(found > epsilon) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
-    assert found.min() > epsilon - 0.05
+    n = 4000
+    likely = draw.random((20, n)) < expit(epsilon)
+    found = np.array([epsilon_lower(row, 0.0) for row in np.where(likely, epsilon, -epsilon)])
+    assert (found <= epsilon).all()  # at δ = 0 no ratio is above ε
+    assert found.min() > epsilon - 0.02
 
 
-def test_a_gaussian_release_is_refuted_at_most_one_time_in_twenty():
-    mu, epsilon, n, repeats = 1.0, 0.5, 400, 2000
+@repeats(200, 2000)
+def test_a_gaussian_release_is_refuted_at_most_one_time_in_twenty(runs):
+    mu, epsilon, n = 1.0, 0.5, 400
     truth = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
     draw = np.random.default_rng(1)
-    ratios = mu**2 / 2 + mu * draw.normal(size=(repeats, n))
+    ratios = mu**2 / 2 + mu * draw.normal(size=(runs, n))
     over = np.array([delta_lower(row, epsilon) for row in ratios])
-    assert np.mean(over > truth) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
-    assert over.mean() == pytest.approx(truth - slack(n), abs=0.005)
-    bounds = np.array([epsilon_lower(row, truth) for row in ratios[:400]])
-    assert np.mean(bounds > epsilon) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
-    assert 0.2 < bounds.mean() < epsilon
+    allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert np.mean(over > truth) <= allowed
+    assert truth - 0.6 * hoeffding(n) < over.mean() < truth
+    bounds = np.array([epsilon_lower(row, truth) for row in ratios])
+    assert np.mean(bounds > epsilon) <= allowed
+    assert 0.35 < bounds.mean() < epsilon  # by Hoeffding .27
+
+
+def test_what_is_rare_is_seen_where_hoeffding_sees_nothing():
+    """δ(0) = .02 of 1,000 transcripts: Hoeffding needs .039."""
+    draw = np.random.default_rng(3)
+    ratios = np.where(draw.random((50, 1000)) < 0.02, 30.0, 0.0)
+    found = np.array([delta_lower(row, 0.0) for row in ratios])
+    assert 0.008 < found.mean() < 0.02
+    assert 0.02 - hoeffding(1000) < 0
 
 
 @given(rows, st.floats(0, 5), st.floats(0, 0.5))
 def test_the_two_bounds_are_inverse_to_each_other(ratios, epsilon, delta):
-    ratios = ratios * 40
+    ratios = shuffled(ratios * 40)
     bound = epsilon_lower(ratios, delta)
     if bound > 0:
-        assert delta_lower(ratios, bound) > delta - 1e-12
-    assert delta_lower(ratios, bound + 1e-9) <= delta + 1e-9
-    assert delta_lower(ratios, epsilon) >= delta_lower(ratios, epsilon + 0.1)
+        for refuted in (0.0, bound / 2 // STEP * STEP, bound):  # and every multiple before it
+            assert delta_lower(ratios, refuted) > delta - 1e-8
+    assert delta_lower(ratios, bound + STEP) <= delta + 1e-8
+    assert delta_lower(ratios, epsilon) >= delta_lower(ratios, epsilon + 0.5) - 0.05
 
 
 @given(rows, st.floats(0, 0.5))
 def test_never_beyond_the_largest_ratio_and_less_for_more_delta(ratios, delta):
-    ratios = ratios * 40
+    ratios = shuffled(ratios * 40)
     bound = epsilon_lower(ratios, delta)
     assert 0.0 <= bound <= max(0.0, *ratios)
     assert epsilon_lower(ratios, delta + 0.05) <= bound
 
 
 def test_outcomes_impossible_without_the_unit():
-    ratios = [math.inf] * 50 + [0.0] * 50
-    assert delta_lower(ratios, 0.0) == pytest.approx(0.5 - slack(100))
-    assert delta_lower(ratios, math.inf) == pytest.approx(0.5 - slack(100))
+    ratios = shuffled([math.inf] * 50 + [0.0] * 50)
+    assert 0.5 - hoeffding(100) < delta_lower(ratios, 0.0) < 0.5
+    assert delta_lower(ratios, math.inf) == delta_lower(ratios, 0.0)
     assert epsilon_lower(ratios, 0.1) == math.inf
     assert epsilon_lower(ratios, 0.6) == 0.0
+
+
+def test_the_first_multiple_that_is_not_refuted_ends_the_search(monkeypatch):
+    """A refutation further on would be one of several tests at full confidence."""
+    outcomes = iter([True, True, False, True, True])
+    monkeypatch.setattr("audit.statistics.betting.exceeds", lambda *given: next(outcomes))
+    assert epsilon_lower([5.0] * 10, 0.1) == STEP
+    assert len(list(outcomes)) == 2
 
 
 def test_few_transcripts_show_nothing():

@@ -13,8 +13,8 @@ from audit.gate.outcome import Check, Outcome, State
 FILENAME = "report.sarif"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 RULES = {
-    "leak": "An attack found something above its control",
-    "empirical": "An attack shows a larger ε than the one claimed",
+    "leak": "An attack found a leak that nothing allows",
+    "empirical": "An attack refutes the claimed ε",
     "limit": "A metric is above its limit",
     "claim": "A claimed ε is too large, or of another unit, relation or basis",
     "utility": "Protection costs more utility than is allowed",

@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from audit.core.terms import Verdict
+from audit.findings.rejections import test_of
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.numbers import Bounds
 from audit.results.schema import (
     Cell,
@@ -22,10 +23,10 @@ from audit.results.schema import (
     Power,
     ReleaseResult,
 )
-from audit.run.sweep.agreement import Agreement, agreement, test_of
+from audit.run.sweep.agreement import Agreement, agreement
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.power import smallest_rate
-from audit.statistics.t_interval import t_interval
+from audit.statistics.t_interval import COVERAGE, t_interval
 
 
 def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
@@ -48,7 +49,13 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
     utility = {name: mean_measure(measured) for name, measured in measures.items()}
     together = agreement(releases)
     findings = [joined(several, together) for several in by_measure.values()]
-    return Cell(releases=places, utility=utility, findings=findings)
+    return Cell(
+        releases=places,
+        utility=utility,
+        findings=findings,
+        leaked=leaked_overall(findings),
+        claim=claim_overall(findings, together.claim),
+    )
 
 
 def mean_measure(measures: Sequence[Measure]) -> Measure:
@@ -67,7 +74,8 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
             "value": exponent(mean.value or 0.0),
             "ci": None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
             "n": mean.n,
-            "method": f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''}"
+            "method": f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''} "
+            f"({COVERAGE})"
             if mean.ci
             else f"{_seeds(mean.n)}, no interval over seeds",
             "answered": min(answered, default=None),
@@ -98,10 +106,12 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     if len(per_seed) == 1:
         return per_seed[0]
     whole = _pooled(per_seed, together)
-    verdict, sentence = together.verdict(whole, per_seed)
+    leaked, sentence = together.leaked(whole, per_seed)
+    claim, claim_sentence = together.on_claim(whole, per_seed)
     if whole.epsilon_lower is not None:
-        sentence += " The bound on ε is the lower median of the seeds'."
-    return whole.model_copy(update={"verdict": Verdict(verdict), "sentence": sentence})
+        claim_sentence += " The bound on ε is the lower median of the seeds'."
+    update = {"leaked": leaked, "sentence": sentence}
+    return whole.model_copy(update={**update, "claim": claim, "claim_sentence": claim_sentence})
 
 
 def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
@@ -112,6 +122,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
         "roc": None,
         "exposures": None,
         "outcomes": None,
+        "claim_test": None,
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
@@ -157,7 +168,7 @@ def _mean(per_seed: Sequence[FindingResult]) -> Interval:
     if mean.ci is None:
         return Interval(mean.value, None, None, mean.n, mean.confidence, _seeds(mean.n))
     low, high = _within(mean.ci, per_seed[0].unit)
-    method = f"{_seeds(mean.n)}, t-interval"
+    method = f"{_seeds(mean.n)}, t-interval ({COVERAGE})"
     return Interval(mean.value, low, high, mean.n, mean.confidence, method)
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from audit.core.terms import Leaked, OnClaim
 from audit.findings.headline import headline
-from audit.findings.verdict import leaks
-from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
-from audit.results.words import count
+from audit.results.schema import Cell, GuaranteeResult, ReleaseResult, Results
+from audit.results.words import at_most, count
 
 ONE_SEED = "differences between seeds"
 
@@ -20,14 +20,11 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
     audited = [r for r in releases if not r.reference]
     seeds = len({r.seed for r in releases})
     mine = [c for c in cells if not releases[c.releases[0]].reference]
-    refuted = sum(any(f.verdict == "refuted" for f in c.findings) for c in mine)
-    leaking = sum(any(map(_leaks, c.findings)) for c in mine)
     if len(mine) == 1 and seeds == 1:
         return headline(releases)
     parts = [
         f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
-        f"these attacks find a leak in {leaking or 'none'} of the settings and refute "
-        f"{refuted or 'none'} of their claims."
+        f"{_found(mine)}{_control(releases, cells)} {_claims(mine)}"
     ]
     defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
     parts += [_defense(name, releases, mine) for name in defenses]
@@ -37,8 +34,40 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
     return " ".join(parts)
 
 
-def _leaks(finding: FindingResult) -> bool:
-    return leaks(finding) and not finding.stronger_than_release
+def _found(cells: Sequence[Cell]) -> str:
+    """`these attacks find a leak in 3 settings, none in 2, and are inconclusive on 22.`"""
+    counts = Counter(cell.leaked for cell in cells)
+    unsure = counts[Leaked.INCONCLUSIVE] + counts[Leaked.NOT_MEASURED]
+    parts = [f"these attacks find a leak in {counts[Leaked.LEAK] or 'none'}"]
+    if counts[Leaked.NONE_FOUND]:
+        parts.append(f"no leak in {counts[Leaked.NONE_FOUND]}")
+    if unsure:
+        parts.append(f"nothing conclusive in {unsure}")
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) + "."
+
+
+def _control(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """Says where silence shows nothing: the undefended model was not run, or did not leak."""
+    undefended = [c for c in cells if _is_undefended(releases[c.releases[0]])]
+    if not undefended:
+        return " No undefended model was run beside them: finding no leak shows nothing."
+    if all(cell.leaked != Leaked.LEAK for cell in undefended):
+        return " Not even the undefended model was found to leak: finding no leak shows nothing."
+    return ""
+
+
+def _is_undefended(release: ReleaseResult) -> bool:
+    return release.defense == "none"  # as a reference, or asked for as a defense
+
+
+def _claims(cells: Sequence[Cell]) -> str:
+    counts = Counter(cell.claim for cell in cells)
+    tested = counts[OnClaim.REFUTED] + counts[OnClaim.NOT_REFUTED]
+    if not tested:
+        return "No claim could be tested."
+    refuted = counts[OnClaim.REFUTED]
+    verb = "is" if refuted < 2 else "are"
+    return f"Of {count(tested, 'claim')} tested, {refuted or 'none'} {verb} refuted."
 
 
 def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
@@ -62,7 +91,7 @@ def _first(pair: tuple[float, float | None]) -> float:
 
 def _at(epsilon: float | None) -> str:
     known = epsilon is not None and math.isfinite(epsilon)
-    return f" (ε = {epsilon:.3g})" if known else ""
+    return f" (ε = {at_most(epsilon)})" if epsilon is not None and known else ""
 
 
 def _references(
@@ -122,14 +151,14 @@ def _sum(kind: tuple[Any, ...], claims: Sequence[GuaranteeResult]) -> str:
     unit, relation, alpha, k, _ = kind
     total = math.fsum(claim.epsilon or 0.0 for claim in claims)
     delta = math.fsum(claim.delta or 0.0 for claim in claims)
-    also = f" at δ = {delta:.3g}" if delta else ""
+    also = f" at δ = {at_most(delta)}" if delta else ""
     order = f", Rényi order {alpha:g}" if alpha is not None else ""
     worst = all(claim.basis == "worst case" for claim in claims)
     where = f" on one partition (k = {k})" if unit == "part" else ""
     basis = "worst case" if worst else "data-dependent"
     return (
         f"the {len(claims)} releases{where} with ε per {unit} ({relation}{order}, {basis}) "
-        f"promise ε = {total:.4g} nats{also}"
+        f"promise ε = {at_most(total, 4)} nats{also}"
     )
 
 

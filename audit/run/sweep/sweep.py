@@ -21,31 +21,40 @@ from audit.core.corpus import Corpus
 from audit.core.digest import digest_of_json
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.files import write_atomically
 from audit.core.model import ModelFolder
 from audit.core.progress import StepProgress
 from audit.corpora import loading as corpora
+from audit.findings import stored
 from audit.models import loading
 from audit.plan import settings
 from audit.plan.execution import Execution
 from audit.plan.plan import Plan
+from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.results.folder import RunFolder, run_record
-from audit.results.schema import Results, SeedResult, SweepResult, load
+from audit.results.schema import Results, SeedResult, SweepResult
 from audit.run import pipeline as running
 from audit.run.sweep import summary
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.over_seeds import cells
 from audit.train.prepare import Prepared, prepare
 
+PLAN_FILE = "plan.toml"
+_ELSEWHERE = ("output", "format", "workers", "reveal")  # change no result
 _COINS = ("planted_users", "trained_users", "twins", "private_token_share")  # differ by seed
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A grid, and its plans: one a seed, each with every setting and the references."""
+    """A grid, and its plans: one a seed, each with every setting and the references.
+
+    plan_file: text of a plan file that gives the same sweep again.
+    """
 
     grid: Grid
     plans: tuple[Plan, ...]
+    plan_file: str
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -81,7 +90,8 @@ def make_sweep(
     plain = {k: v for k, v in given.items() if k != "epsilon"}
     common = {**plain, "defense": grid.settings()}
     plans = [resolve_on({**common, "seed": seed}, corpus, model) for seed in grid.seeds]
-    return Sweep(grid, tuple(plans))
+    own = {k: v for k, v in given.items() if k not in _ELSEWHERE}
+    return Sweep(grid, tuple(plans), to_toml({**own, "sweep": table}))
 
 
 def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
@@ -95,6 +105,7 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
         pairs = zip(sweep.plans, homes, strict=True)
         runs = [_seed(plan, execution, home, report) for plan, home in pairs]
         results = together(sweep, runs, time.monotonic() - began)
+        write_atomically(folder.path / PLAN_FILE, sweep.plan_file)
         running.write(results, execution.formats, folder.path, report)
     return results
 
@@ -118,7 +129,7 @@ def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgr
         report(f"seed {plan.seed}: {label}", share)
 
     running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, of_seed)
-    return load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
+    return stored.load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
 
 
 def finished_results(folder: RunFolder) -> Results | None:
@@ -127,7 +138,7 @@ def finished_results(folder: RunFolder) -> Results | None:
     if (manifest.get("status"), manifest.get("hash")) != ("complete", folder.plan_hash):
         return None
     with contextlib.suppress(UsageError):
-        results = load(folder.path / "results.json")
+        results = stored.load(folder.path / "results.json")
         if all(results.environment.get(name) == v for name, v in _versions().items()):
             return results
     return None
@@ -147,7 +158,7 @@ def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
         headline=summary.sweep_headline(releases, grouped),
         not_tested=summary.not_tested(runs),
         warnings=summary.warnings(runs, releases),
-        reproduce="audit sweep PLAN.toml",  # its tables stand in `plan`
+        reproduce=f"audit sweep {PLAN_FILE}  # which lies beside results.json",
         plan={**sweep.document, "hash": sweep.hash},
         environment={**first.environment, "seconds": round(seconds, 1)},
         corpus=first.corpus,

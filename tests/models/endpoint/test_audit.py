@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from attacks.exposure import Exposure
+from audit import api
 from audit.canaries import manifest as manifests
-from audit.canaries import plant_corpus
 from audit.cli import app
 from audit.core.attack import Knowledge
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -43,9 +43,7 @@ def planted(tmp_path_factory) -> Path:
     """A folder with m.json, planted.jsonl, which nobody trained on, and few.jsonl, which has only
     four held-out records."""
     folder = tmp_path_factory.mktemp("planted")
-    plant_corpus.plant(
-        "helpdesk", folder / "planted.jsonl", folder / "m.json", {"count": 8, "seed": 3}
-    )
+    api.plant("helpdesk", folder / "planted.jsonl", folder / "m.json", count=8, seed=3)
     lines = (folder / "planted.jsonl").read_text().splitlines(keepends=True)
     split = [json.loads(line).get("split", "private") for line in lines]
     heldout = [line for line, name in zip(lines, split, strict=True) if name == "heldout"]
@@ -104,7 +102,7 @@ def test_what_needs_scores_only_is_found_as_in_the_folder(run, finished):
     compared = 0
     for key, finding in there.items():
         if "min_k_plus_plus" in key[1]:
-            assert finding["verdict"] == "not measured"
+            assert finding["leaked"] == "not measured"
             assert here[key]["value"] is not None
         elif key[1] != "r_name":  # that is sampled
             assert (key, finding) == (key, here[key])
@@ -150,7 +148,7 @@ def test_top_n_is_no_distribution(run):
     assert "tiny: its weights were not seen" in said
     assert "exact ranks of exposure, searched codes and Min-K%++ were not measured" in said
     assert "only generations" not in said
-    found = {metric: f["verdict"] for (_, metric), f in findings("r").items()}
+    found = {metric: f["leaked"] for (_, metric), f in findings("r").items()}
     assert found["searched_recall"] == found["record_min_k_plus_plus_auc"] == "not measured"
     assert found["record_loss_auc"] != "not measured"
 

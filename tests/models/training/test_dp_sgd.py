@@ -26,6 +26,7 @@ from audit.models.training.dp_sgd import Noise, NoisySum, PrivateRecipe, adapted
 from audit.models.training.examples import Example, collate, collated
 from audit.models.training.fine_tuning import Recipe
 from audit.models.training.per_example_gradients import Batch
+from tests.laws import binomial, normal
 
 CPU = torch.device("cpu")
 LETTERS = "^abcdefghijk"
@@ -304,12 +305,6 @@ def shuffled(examples: Sequence[Example], q: float, coins: np.random.Generator) 
     return [examples[i] for i in coins.permutation(len(examples))[: round(q * len(examples))]]
 
 
-def binomial(sizes: list[int], n: int, q: float) -> bool:
-    """Whether sizes vary as those of Poisson batches do; chance of an error: 1e-4."""
-    square = sum((size - n * q) ** 2 for size in sizes) / (n * q * (1 - q))
-    return abs(square - len(sizes)) < 4 * (2 * len(sizes)) ** 0.5
-
-
 def test_sizes_of_batches_are_binomial(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(RECIPE, steps=250, sampling_probability=0.2)
     recipe.train(tiny(), Letters(), people(16))
@@ -369,15 +364,6 @@ def releases(model: Any, noise: Noise, count: int, divisor: float) -> list[Any]:
         release.into_gradients([], divisor)
         found.append([parameter.grad for parameter in per_example_gradients.trainable(model)])
     return found
-
-
-def normal(values: torch.Tensor, deviation: float) -> bool:
-    """Whether values are N(0, deviation²) by mean, chi-square and fourth moment; 4.5 sigma."""
-    z, n = values.double().flatten() / deviation, values.numel()
-    return all(
-        abs(float(((z**power) - mean).sum())) < 4.5 * (n * variance) ** 0.5
-        for power, mean, variance in ((1, 0, 1), (2, 1, 2), (4, 3, 96))
-    )
 
 
 @pytest.mark.parametrize("form", ["tied", "untied", "top:1"])

@@ -23,6 +23,9 @@ from audit.core.defense import Defense
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.guarantee import no_guarantee
+from audit.core.terms import Leaked
+from audit.findings import stored
+from audit.findings.rejections import Family, rejected
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plugins import registry
@@ -38,13 +41,14 @@ from audit.results.schema import (
     ReleaseResult,
 )
 from audit.run.sweep import summary
-from audit.run.sweep.agreement import SEVERITY, Agreement
+from audit.run.sweep.agreement import Agreement
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.interval import clopper_pearson
 from tests.command_line import audit
 
-NOTHING = Agreement(no_guarantee("nothing is promised"), {}, set(), set())
+NONE = rejected({}, {}, Family(1, 1), frozenset())
+NOTHING = Agreement(no_guarantee("nothing is promised"), {}, NONE)
 
 # ------------------------------------------------------------------- the grid
 
@@ -172,8 +176,10 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
         "control": Control(value=0.0, ci=(0.0, 0.03), k=0, n=n),
         "epsilon_lower": None,
         "power": Power(smallest_rate=0.03, largest_epsilon=3.0, n=n),
-        "verdict": "silent",
+        "leaked": "no leak found",
         "sentence": "seen",
+        "claim": "not testable",
+        "claim_sentence": "No test.",
     }
     return FindingResult(**{**fields, **changes})
 
@@ -201,15 +207,16 @@ def test_a_single_seed_keeps_its_own_finding() -> None:
     assert joined([finding(3)], NOTHING) == finding(3)
 
 
-def test_a_verdict_says_what_each_seed_found_by_itself() -> None:
-    found = [finding(0), finding(9, verdict="consistent"), finding(0, verdict="inconclusive")]
+def test_an_answer_says_what_each_seed_found_by_itself() -> None:
+    found = [finding(0), finding(9, leaked="leak"), finding(0, leaked="inconclusive")]
     whole = joined(found, NOTHING)
-    assert whole.verdict == "inconclusive"
-    told = "Of 3 seeds, each by itself: consistent in 1, inconclusive in 1, silent in 1."
+    assert whole.leaked == "inconclusive"
+    told = "Of 3 seeds, each by itself: no leak found in 1, leak in 1, inconclusive in 1."
     assert whole.sentence == told
-    assert joined([finding(0), finding(0)], NOTHING).verdict == "silent"
-    words_of_schema = FindingResult.model_json_schema()["properties"]["verdict"]["enum"]
-    assert sorted(SEVERITY) == sorted(words_of_schema)
+    assert joined([finding(0), finding(0)], NOTHING).leaked == "no leak found"
+    kept = [finding(0, claim=word) for word in ("not refuted", "not testable", "refuted")]
+    assert joined(kept, NOTHING).claim == "not refuted"
+    assert "refuted in 1" in joined(kept, NOTHING).claim_sentence
 
 
 def bound(value: float, **changes: Any) -> EpsilonLower:
@@ -276,6 +283,8 @@ def release(epsilon: float | None, seed: int = 0, **changes: Any) -> ReleaseResu
         "cost": Cost(train_tokens=1, queries=1, seconds=1.0),
         "sessions": [],
         "findings": [finding(seed)],
+        "leaked": "no leak found",
+        "claim": "not testable",
     }
     return ReleaseResult(**{**fields, **changes})
 
@@ -336,6 +345,86 @@ def test_defenses_of_equal_k_and_seed_have_the_same_parts() -> None:
         halved = name == "submix"
         parts.append([made[i] | made[i + 1] for i in (0, 2, 4)] if halved else made)
     assert parts[0] == parts[1] == parts[2] == parts[3]
+
+
+# ---------------------------------------------------------------- the headline
+
+
+def of(defense: str, word: str, claim: str = "not testable", **changes: Any) -> ReleaseResult:
+    """A release of which a sweep says this; `none` and `public` are references unless asked for."""
+    reference = changes.pop("reference", defense in ("none", "public"))
+    found = finding(0, leaked=word, claim=claim)
+    return release(1.0, defense=defense, reference=reference, findings=[found], **changes)
+
+
+def headline_of(*releases: ReleaseResult) -> str:
+    """The headline of these settings over two seeds."""
+    both = [r.model_copy(update={"seed": seed}) for seed in (0, 1) for r in releases]
+    settings = cells(both)
+    answered = [
+        cell.model_copy(update={"leaked": r.findings[0].leaked, "claim": r.findings[0].claim})
+        for cell, r in zip(settings, releases, strict=True)
+    ]
+    return summary.sweep_headline(both, answered)
+
+
+NOTHING_SHOWN = "finding no leak shows nothing"
+
+
+@pytest.mark.parametrize("word", sorted(set(Leaked) - {Leaked.LEAK}))
+@pytest.mark.parametrize("audited", ["no leak found", "inconclusive", "leak"])
+def test_where_the_undefended_model_did_not_leak_no_leak_shows_nothing(
+    word: str, audited: str
+) -> None:
+    """It said "find a leak in none of the settings" where even `none` had leaked 0 of 40."""
+    said = headline_of(of("submix", audited), of("none", word), of("public", "no leak found"))
+    assert f"Not even the undefended model was found to leak: {NOTHING_SHOWN}." in said
+
+
+def test_where_no_undefended_model_ran_no_leak_shows_nothing() -> None:
+    said = headline_of(of("submix", "no leak found"), of("dp_sgd", "no leak found"))
+    assert f"No undefended model was run beside them: {NOTHING_SHOWN}." in said
+
+
+@pytest.mark.parametrize("reference", [True, False])
+def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -> None:
+    """As a reference, or asked for as a defense."""
+    undefended = of("none", "leak", "nothing claimed", reference=reference)
+    said = headline_of(of("submix", "no leak found"), of("dp_sgd", "inconclusive"), undefended)
+    assert NOTHING_SHOWN not in said
+    assert "no leak in 1 and nothing conclusive in 1." in said
+    assert f"these attacks find a leak in {'none' if reference else 1}, no leak in 1" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["leak"], "these attacks find a leak in 1."),
+        (["leak", "leak"], "these attacks find a leak in 2."),
+        (["no leak found"], "these attacks find a leak in none and no leak in 1."),
+        (["inconclusive"], "these attacks find a leak in none and nothing conclusive in 1."),
+        (["not measured"], "these attacks find a leak in none and nothing conclusive in 1."),
+        (["leak", "no leak found", "inconclusive", "not measured"],
+         "these attacks find a leak in 1, no leak in 1 and nothing conclusive in 2."),
+    ],
+)  # fmt: skip
+def test_a_headline_counts_settings_by_what_leaked(words: list[str], said: str) -> None:
+    mine = [of("submix", word, parameters={"k": k}) for k, word in enumerate(words)]
+    assert said in headline_of(*mine, of("none", "leak"))
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        (["not testable", "nothing claimed"], "No claim could be tested."),
+        (["not refuted"], "Of 1 claim tested, none is refuted."),
+        (["refuted", "not refuted", "unknown"], "Of 2 claims tested, 1 is refuted."),
+        (["refuted", "refuted"], "Of 2 claims tested, 2 are refuted."),
+    ],
+)
+def test_a_headline_counts_claims(claims: list[str], said: str) -> None:
+    mine = [of("submix", "leak", claim, parameters={"k": k}) for k, claim in enumerate(claims)]
+    assert said in headline_of(*mine, of("none", "leak"))
 
 
 def test_no_headline_ranks_on_one_seed() -> None:
@@ -399,7 +488,7 @@ def test_one_results_json_holds_every_seed_and_fits_the_schema(done: Path) -> No
     jsonschema = pytest.importorskip("jsonschema")
     document = json.loads((done / "results.json").read_text())
     jsonschema.validate(document, schema.schema())
-    loaded = schema.load(done / "results.json")
+    loaded = stored.load(done / "results.json")
     assert loaded.sweep is not None
     assert sorted({r.seed for r in loaded.releases}) == [0, 1]
     assert all(len(cell.releases) == 2 for cell in loaded.sweep.cells)

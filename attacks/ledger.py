@@ -1,0 +1,215 @@
+"""Ledger: compares what a query tells about a part of the data with what the ledger charged for it.
+
+A service that answers queries charges each part for each of them, and claims that a charge covers
+the Rényi divergence D_α between its answer and the answer without that part, in both directions.
+The auditor can open the service without a part (a neighbour), and asks both the same queries.
+- Where both state the law of their answers, the divergence is computed exactly. One query that
+  exceeds its charge refutes the ledger, without any statistics.
+- Elsewhere tokens are drawn on one side and scored on both, and statistics bet on their log ratios
+  (arXiv 2010.09686).
+Charges are not seen here: they are joined to the evidence, as coins are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Annotated
+
+import numpy as np
+
+from audit.core.attack import Attack, Knowledge, Neighbour
+from audit.core.evidence import Divergences, Evidence, LogRatios
+from audit.core.law import Law, Lawful
+from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.rules import NOT_NEGATIVE, at_least, check_fields
+from audit.core.secret import KINDS, Secret
+from audit.statistics import clamped_laplace, renyi
+
+_AT_ONCE = 64  # queries whose laws are held together, of one neighbour after the other
+_PIECE = 16  # most tokens asked of one text, so that several texts are asked
+
+Words = tuple[str, str]  # a prefix, and the text after it
+Question = tuple[list[int], list[int]]  # the same as tokens; each of the second is a query
+
+
+@dataclass(frozen=True)
+class LedgerCheck(Attack):
+    """Compares each query of a prediction service with its neighbours', and with its charge.
+
+    tokens: number of queries, on held-out texts and planted secrets by turns, fewer if the
+        session's budget is too small; at least 1.
+    precision: how far a log-probability that is read may be off, in nats; at least 0.
+    """
+
+    tokens: Annotated[int, at_least(1)] = 256
+    precision: Annotated[float, NOT_NEGATIVE] = 1e-5
+    kinds = KINDS
+    access = Access.GENERATE
+    neighbours = True
+
+    def __post_init__(self) -> None:
+        check_fields("ledger", self)
+
+    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
+        return self.tokens
+
+    def trials(self) -> int:
+        return 1
+
+    def tests(self, secrets: Sequence[Secret]) -> int:
+        """None: it tests the ledger, and not whether anything depends on what was planted."""
+        return 0
+
+    def claim_tests(self, secrets: Sequence[Secret]) -> int:
+        """The bet on drawn tokens, which is made where laws cannot be read."""
+        return 1
+
+    def run(
+        self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
+    ) -> Sequence[Evidence]:
+        """Compares laws where both sides state them, else draws tokens where both score them."""
+        others, budget = knowledge.neighbours, self.tokens
+        if predictor.remaining is not None:
+            budget = min(budget, predictor.remaining)
+        asked = _questions(predictor, secrets, knowledge, budget)
+        lawful = all(_lawful(session) for session in (predictor, *(o.predictor for o in others)))
+        if others and lawful and isinstance(predictor, Lawful) and knowledge.order is not None:
+            return [self._compared(predictor, others, asked, knowledge.order)]
+        if others and predictor.readable >= Access.SCORE:
+            return [_drawn(predictor, others, asked, budget, self.precision)]
+        return [Divergences((), (), 2.0, *np.empty((2, 0, 0)))]
+
+    def _compared(
+        self,
+        predictor: Lawful,
+        others: Sequence[Neighbour],
+        asked: Sequence[Question],
+        order: float,
+    ) -> Divergences:
+        """Computes both divergences of every query that the session answers."""
+        pieces = []
+        for some in _together(asked):
+            own = predictor.laws(*zip(*some, strict=True))
+            n = len(own.log_pmfs)
+            both = np.full((2, len(others), n), np.nan)
+            for i, other in enumerate(others):
+                assert isinstance(other.predictor, Lawful)
+                its = other.predictor.laws(*zip(*some, strict=True))
+                m = min(n, len(its.log_pmfs))
+                both[0, i, :m] = self._least(own.first(m), its.first(m), order)
+                both[1, i, :m] = self._least(its.first(m), own.first(m), order)
+            pieces.append(both)
+            if n < sum(len(tokens) for _, tokens in some):
+                break
+        forth, back = np.concatenate([np.empty((2, len(others), 0)), *pieces], axis=2)
+        return Divergences(*_who(others), order, forth, back)
+
+    def _least(self, p: Law, q: Law, order: float) -> np.ndarray:
+        """Computes the least D_α(P‖Q) of n answers, nats, (n,)."""
+        if p.noise is None:
+            return renyi.least_divergence(p.log_pmfs, q.log_pmfs, order, self.precision)
+        means = np.exp(p.log_pmfs), np.exp(q.log_pmfs)
+        scale, floor = p.noise.scale, p.noise.floor
+        return clamped_laplace.least_divergence(*means, scale, floor, order, self.precision)
+
+
+def _lawful(session: Predictor) -> bool:
+    """Tells whether the law of every answer can be read."""
+    return session.readable >= Access.DISTRIBUTION and isinstance(session, Lawful)
+
+
+def _who(others: Sequence[Neighbour]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return tuple(o.unit for o in others), tuple(str(o.relation) for o in others)
+
+
+def _questions(
+    predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge, budget: int
+) -> list[Question]:
+    """Chooses what to ask before any query: a held-out text and two secrets by turns, cut so that
+    they come to at most `budget` queries."""
+    tokenizer = predictor.tokenizer
+    lot = iter(knowledge.stream.permutation(len(secrets)).tolist())
+    planted = ((secrets[i].prefix, secrets[i].value) for i in lot)
+    texts = (("", text) for text in knowledge.texts)
+    asked: list[Question] = []
+    for prefix, value in _by_turns(texts, planted, planted):
+        head = tokenizer.encode(prefix)
+        most = min(_PIECE, budget, predictor.max_length - 1 - len(head))
+        tokens = tokenizer.encode(prefix + value)[len(head) :][: max(0, most)]
+        if tokens:
+            asked.append(([tokenizer.start, *head], tokens))
+            budget -= len(tokens)
+        if not budget:
+            break
+    return asked
+
+
+def _by_turns(*sources: Iterator[Words]) -> Iterator[Words]:
+    """Takes one of each source after the other, until all are at an end."""
+    for turn in zip_longest(*sources):
+        yield from (one for one in turn if one is not None)
+
+
+def _together(asked: Sequence[Question]) -> Iterator[list[Question]]:
+    """Groups questions of at most `_AT_ONCE` queries together."""
+    group: list[Question] = []
+    for one in asked:
+        if group and sum(len(tokens) for _, tokens in [*group, one]) > _AT_ONCE:
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _drawn(
+    predictor: Predictor,
+    others: Sequence[Neighbour],
+    asked: Sequence[Question],
+    budget: int,
+    precision: float,
+) -> LogRatios:
+    """Draws a token at every place, in the session and in each neighbour, and scores it on both.
+
+    The session is asked for its own tokens first, then for a score of these, then for a score of
+    each neighbour's: its queries are numbered in this order. Ratios are lowered by what both
+    log-probabilities may be off.
+    """
+    places = [[*head, *tail[:i]] for head, tail in asked for i in range(len(tail))]
+    places = places[: budget // (2 + len(others))]
+    n = len(places)
+    tokens, drawn, _ = _draws(predictor, places)
+    own = _scores(predictor, places, tokens)
+    shape = len(others), n
+    forth, back = np.full(shape, np.nan), np.full(shape, np.nan)
+    for i, other in enumerate(others):
+        its = _scores(other.predictor, places, tokens)
+        back[i] = np.where(drawn, its - own - 2 * precision, np.nan)
+        theirs, answered, log_probs = _draws(other.predictor, places)
+        scored = _scores(predictor, places, theirs)
+        forth[i] = np.where(answered, scored - log_probs - 2 * precision, np.nan)
+    rows = np.arange(len(others))[:, None]
+    forth_queries = (2 + rows) * n + np.arange(n)
+    back_queries = np.broadcast_to(np.arange(n), shape)
+    return LogRatios(*_who(others), forth, forth_queries, back, back_queries)
+
+
+def _draws(
+    predictor: Predictor, places: Sequence[list[int]]
+) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
+    """Draws a token at each place: (tokens, whether the service itself answered, their
+    log-probabilities, nats)."""
+    answers = predictor.generate(places, 1)
+    answered = np.array([answer.answered == 1 for answer in answers], dtype=bool)
+    log_probs = np.array([answer.log_probs[0] for answer in answers])
+    return [list(answer.tokens) for answer in answers], answered, log_probs
+
+
+def _scores(
+    predictor: Predictor, places: Sequence[list[int]], tokens: Sequence[list[int]]
+) -> np.ndarray:
+    """Reads log-probabilities of one token at each place, nats; NaN after STOP."""
+    answers = predictor.score(places, tokens)
+    return np.array([a.log_probs[0] if a.answered == 1 else np.nan for a in answers])

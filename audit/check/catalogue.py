@@ -1,0 +1,112 @@
+"""The checks: what each one asks, and what its failure usually means."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Check(Enum):
+    """A check: (code, name, what a failure usually means)."""
+
+    INCLUSION = (
+        "K1",
+        "inclusion",
+        "a sampled unit is not counted once, clipped by itself: another clipping rule, units "
+        "counted twice, a sum divided by the batch that was drawn. Not the mechanism stated; "
+        "whether it leaks more, another accountant must say",
+    )
+    CLIPPING = (
+        "K2",
+        "clipping",
+        "a unit adds more than C: the norm is ignored, or it is sums, microbatches or tensors that "
+        "are clipped. The noise is then too small for what a unit adds",
+    )
+    ABSENT = (
+        "K3",
+        "absent units",
+        "a unit outside the data is in a sum: something is kept from an earlier run",
+    )
+    RATE = (
+        "K4",
+        "sampling rate",
+        "q is not the one stated. If it is higher, so is ε",
+    )
+    SAMPLING = (
+        "K5",
+        "sampling",
+        "batches are not Poisson samples: shuffled epochs, or batches of a fixed or capped size. "
+        "Not the mechanism stated: its ε is not the accountant's",
+    )
+    RELEASES = (
+        "K6",
+        "number of releases",
+        "steps are left out: where empty batches are skipped, the number of steps tells of them",
+    )
+    EMPTY = (
+        "K6′",
+        "noise of nearly empty steps",
+        "the noise depends on whether anybody was sampled: empty batches go without it",
+    )
+    SCALE = (
+        "K7",
+        "noise scale",
+        "below 1: the noise is divided once too often, forgets C, or misses a tensor. Above 1: it "
+        "is added more than once, as for each microbatch; that costs utility, not privacy",
+    )
+    SHAPE = (
+        "K8",
+        "noise shape",
+        "the noise is not Gaussian, or parts of it have another scale",
+    )
+    STEPS = (
+        "K9",
+        "noise over steps",
+        "steps share noise: a seed that is set again in each step, or correlated noise (DP-FTRL) "
+        "that is accounted as independent. With its own accountant, the latter is no fault",
+    )
+    TENSORS = (
+        "K10",
+        "noise over tensors",
+        "one draw serves two tensors: their difference is free of noise",
+    )
+    SEEDS = (
+        "K11",
+        "noise over runs",
+        "runs with different seeds share their noise: the difference of two models is free of it",
+    )
+    BATCH = (
+        "K12",
+        "noise and batch size",
+        "the scale of the noise follows the batch that was drawn, so it tells of the batch",
+    )
+    UPDATE = (
+        "K13",
+        "update",
+        "the parameters move by something else than the noisy sum: a raw gradient, weight decay, "
+        "momentum, or a schedule that the adapter does not state",
+    )
+    CLAIM = (
+        "K14",
+        "claim",
+        "the units' coins are guessed better than the stated mechanism allows",
+    )
+    USERS = (
+        "K15",
+        "users",
+        "records are clipped, not users: a user with three records adds up to three times C",
+    )
+    INFINITE = (
+        "K16",
+        "infinite gradient",
+        "one record whose gradient is infinite makes the model infinite or NaN, for all to see",
+    )
+    TIED = (
+        "K17",
+        "tied weights",
+        "the norm of a weight that is used twice misses the cross term of its two uses",
+    )
+
+    def __init__(self, code: str, title: str, means: str) -> None:
+        self.code = code
+        self.title = title
+        self.means = means

@@ -1,0 +1,1 @@
+"""The checks, one family a file: functions of observed runs that return outcomes."""

@@ -1,0 +1,37 @@
+"""Checks of the sampling, on the run whose batches can be read."""
+
+from __future__ import annotations
+
+import math
+
+from audit.check.catalogue import Check
+from audit.check.observed import Observed
+from audit.check.outcome import Outcome, detectable, not_read, tested
+from audit.statistics.poisson_sampling import above_p, dispersion, lag_one_p, rate_p
+
+_UNREAD = "contributions are not 0 or 1, so batches cannot be read"
+
+
+def rate(run: Observed, readable: bool) -> Outcome:
+    """The number of inclusions is Bin(T·m, q)."""
+    if not readable:
+        return not_read(Check.RATE, run.units.name, _UNREAD)
+    batches, q = run.batches, run.sampling_probability
+    p = rate_p(int(batches.sum()), batches.size, q)
+    share = float(batches.mean())
+    found = detectable(math.sqrt((1.0 - q) / (q * batches.size)))
+    return tested(Check.RATE, run.units.name, "share sampled", share, f"{q:.4g}", (p,), found)
+
+
+def poisson(run: Observed, readable: bool) -> Outcome:
+    """Batch sizes, and each unit's inclusions, scatter as independent coins do."""
+    if not readable:
+        return not_read(Check.SAMPLING, run.units.name, _UNREAD)
+    batches, q = run.batches, run.sampling_probability
+    steps, units = batches.shape
+    sizes = batches.sum(axis=1)
+    index, by_step = dispersion(sizes, units, q)
+    _, by_unit = dispersion(batches.sum(axis=0), steps, q)
+    ps = (by_step, by_unit, above_p(sizes, units, q), lag_one_p(batches, q))
+    found = detectable(math.sqrt(2.0 / steps), len(ps))
+    return tested(Check.SAMPLING, run.units.name, "variance / due", index, "1", ps, found)

@@ -1,0 +1,199 @@
+"""The trainings of an examination."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.check.causal_lm import texts
+from audit.check.dirac import separate, tied
+from audit.check.engine import Engine, Trial
+from audit.check.observed import EngineStoppedError, Observed, observe
+from audit.check.stated import Claim
+from audit.check.units import Units
+from audit.core.randomness import derived_seed, stream
+from audit.core.terms import Unit
+
+QUIET = 0.005  # noise multiplier of the runs in which contributions are read
+PHYSICAL = 4  # records in memory at once, so that batches are made of several parts
+FAR, NEAR = 10.0, 0.5  # norms of gradients over C: one is clipped, the other is not
+_UNITS, _PRESENT, _FEW, _TEXTS, _TEXTS_PRESENT = 96, 80, 16, 32, 24
+_BATCH = 10  # units in an expected batch of the noise run
+_RATE = 0.1  # learning rate, where there is one
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All runs of one engine.
+
+    quiet: little noise, 80 of 96 units present; what each of them adds can be read.
+    few: two units present, so that many batches hold none. again: the same with another seed.
+    noise: as stated; fair coins chose the units. update: with a learning rate.
+    tied: one weight used twice. infinite: one gradient is infinite; a text says why the engine
+        stopped, where it did. users: three records each; None where the unit is the record.
+    texts: (quiet, noise) of a causal language model; None where they are left out.
+    """
+
+    quiet: Observed
+    few: Observed
+    again: Observed
+    noise: Observed
+    update: Observed
+    tied: Observed
+    infinite: Observed | str
+    users: Observed | None
+    texts: tuple[Observed, Observed] | None
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Asks an engine for trainings of the stated clipping norm and unit.
+
+    seed: of the choice of units, and of the seeds that the engine is given.
+    report: is called with the name of each run before it begins.
+    """
+
+    engine: Engine
+    claim: Claim
+    seed: int
+    report: Callable[[str], None]
+
+    def ask(
+        self,
+        name: str,
+        units: Units,
+        present: NDArray[np.bool_],
+        *,
+        population: int = 0,
+        noise_multiplier: float = QUIET,
+        sampling_probability: float = 0.2,
+        steps: int = 150,
+        learning_rate: float = 0.0,
+        max_norm: float = 0.0,
+        finite: bool = True,
+    ) -> Observed:
+        """Makes one run. population, max_norm: 0 for the present units, and for the stated C."""
+        self.report(name)
+        trial = Trial(
+            units.model(),
+            units.population(present, population or int(present.sum())),
+            Unit(self.claim.unit),
+            max_norm or self.claim.max_norm,
+            noise_multiplier,
+            sampling_probability,
+            steps,
+            derived_seed(self.seed, name) % 2**31,
+            PHYSICAL,
+            learning_rate,
+        )
+        return observe(self.engine, units, present, trial, finite)
+
+    def some(self, units: Units, count: int) -> NDArray[np.bool_]:
+        """Chooses the present units, (m,)."""
+        order = stream(self.seed, "present").permutation(len(units))
+        return np.asarray(order < count)
+
+
+def make(examiner: Examiner, with_texts: bool) -> Runs:
+    """Makes all runs."""
+    c, by_user = examiner.claim.max_norm, examiner.claim.unit == Unit.USER
+    near, far = [NEAR * c] * _FEW, [FAR * c] * _FEW
+    return Runs(
+        quiet=quiet_run(examiner),
+        few=nearly_empty_run(examiner, "few"),
+        again=nearly_empty_run(examiner, "again"),
+        noise=noise_run(examiner),
+        update=short_run(examiner, "update", separate(near), learning_rate=_RATE),
+        tied=short_run(examiner, "tied", tied(far)),
+        infinite=infinite_run(examiner, separate([math.inf, *far])),
+        users=short_run(examiner, "users", separate(far, records=3)) if by_user else None,
+        texts=text_runs(examiner, texts(_TEXTS)) if with_texts else None,
+    )
+
+
+def quiet_run(examiner: Examiner) -> Observed:
+    """The population is the present units: a larger one would hide a batch that is cut."""
+    units = separate([(FAR, NEAR)[i % 2] * examiner.claim.max_norm for i in range(_UNITS)])
+    return examiner.ask("quiet", units, examiner.some(units, _PRESENT))
+
+
+def nearly_empty_run(examiner: Examiner, name: str) -> Observed:
+    """A third of the batches are empty, and most of the others hold blanks only."""
+    claim = examiner.claim
+    units = separate([FAR * claim.max_norm] * 2)
+    return examiner.ask(
+        name,
+        units,
+        examiner.some(units, 2),
+        population=20,
+        noise_multiplier=claim.noise_multiplier,
+        sampling_probability=0.05,
+        steps=40,
+    )
+
+
+def noise_run(examiner: Examiner) -> Observed:
+    """Every unit is clipped to C, and has a fair coin of its own."""
+    claim = examiner.claim
+    units = separate([FAR * claim.max_norm] * _UNITS)
+    return examiner.ask(
+        "noise",
+        units,
+        stream(examiner.seed, "coins").random(_UNITS) < 0.5,
+        population=max(_UNITS, round(_BATCH / claim.sampling_probability)),
+        noise_multiplier=claim.noise_multiplier,
+        sampling_probability=claim.sampling_probability,
+        steps=claim.steps,
+    )
+
+
+def short_run(
+    examiner: Examiner,
+    name: str,
+    units: Units,
+    learning_rate: float = 0.0,
+    finite: bool = True,
+) -> Observed:
+    """Every unit is present, and in every second batch."""
+    return examiner.ask(
+        name,
+        units,
+        examiner.some(units, len(units)),
+        sampling_probability=0.5,
+        steps=20,
+        learning_rate=learning_rate,
+        finite=finite,
+    )
+
+
+def infinite_run(examiner: Examiner, units: Units) -> Observed | str:
+    """Runs the engine with an infinite gradient; why it stopped, where it did."""
+    try:
+        return short_run(examiner, "infinite", units, finite=False)
+    except EngineStoppedError as stopped:
+        return stopped.why
+
+
+def text_runs(examiner: Examiner, units: Units) -> tuple[Observed, Observed]:
+    """Half of the texts are clipped, and each is in every second batch.
+
+    A batch is never empty: transformers' GPT-2 cannot read one.
+    """
+    present, middle = examiner.some(units, _TEXTS_PRESENT), float(np.median(units.norms))
+
+    def ask(name: str, noise_multiplier: float) -> Observed:
+        return examiner.ask(
+            name,
+            units,
+            present,
+            noise_multiplier=noise_multiplier,
+            sampling_probability=0.5,
+            steps=40,
+            max_norm=middle,
+        )
+
+    return ask("texts", QUIET), ask("noisy texts", examiner.claim.noise_multiplier)

@@ -1,0 +1,211 @@
+"""Findings on a service's ledger: what a query tells about a unit of the data, beside its charge.
+
+Charges are joined here, as coins are elsewhere. A charge bounds D_α in both directions, between the
+service and its neighbour without that unit, or with it replaced where the claim covers that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from audit.core.evidence import Divergences, LogRatios
+from audit.core.terms import Relation
+from audit.findings.finding import Case, Finding
+from audit.results.schema import ChargeTest, Power
+from audit.results.words import count, number
+from audit.statistics.interval import Interval, IntervalKind
+from audit.statistics.ledger_test import ledger_test
+
+NEEDED = "needs a prediction service that keeps a ledger, and its neighbours"
+_METHOD = "exact for these queries, less how far a probability that was read may be off"
+_UNTESTED = "It compares queries with their charges, and looks for no secret."
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What the ledger of one session charged.
+
+    order: Rényi order α of the charges; None where the ledger counts otherwise.
+    per_query: shape (q, units), nats, of the answered queries in order; (0,) without a ledger.
+    epsilon: budget of every unit, nats. budget: most queries of a session; None: no limit.
+    """
+
+    order: float | None
+    per_query: np.ndarray
+    epsilon: float = math.inf
+    budget: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The query that tells most of a unit in proportion to its charge, of all that were compared.
+
+    query: its number in the session, from 0. unit, relation: the neighbour.
+    divergence: the least D_α, nats, of the larger direction. charge: what that unit was charged.
+    queries: number of queries compared. exceeded: of how many the divergence exceeds a charge.
+    admitted: how often a session admits this query before its ledger stops; None: without limit.
+    """
+
+    query: int
+    unit: int
+    relation: str
+    divergence: float
+    charge: float
+    queries: int
+    exceeded: int
+    admitted: int | None
+
+    @property
+    def share(self) -> float:
+        """The divergence as a share of the charge."""
+        if self.divergence <= 0.0:
+            return 0.0
+        return self.divergence / self.charge if self.charge > 0.0 else math.inf
+
+    @property
+    def refutes(self) -> bool:
+        """Whether a charge is too small: exactly, without any statistics."""
+        return self.exceeded > 0
+
+
+def compared(evidence: Divergences, charges: Charges | None) -> Comparison | None:
+    """Compares every query with its charge, for every neighbour in both directions; None where
+    nothing can be compared."""
+    if charges is None or charges.order is None or evidence.order > charges.order:
+        return None  # a divergence of a smaller order is smaller, one of a larger order may not be
+    if not evidence.units or not evidence.forth.size:
+        return None
+    told = np.maximum(evidence.forth, evidence.back)  # (m, q)
+    measured = ~np.isnan(told)
+    charged = charges.per_query
+    if charged.ndim < 2 or len(charged) < told.shape[1] or not measured.any():
+        return None
+    charged = charged[: told.shape[1], list(evidence.units)].T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(told > 0.0, told / charged, 0.0)
+    shares[~measured] = -1.0
+    i, query = np.unravel_index(int(shares.argmax()), shares.shape)
+    charge = float(charged[i, query])
+    return Comparison(
+        query=int(query),
+        unit=evidence.units[i],
+        relation=evidence.relations[i],
+        divergence=float(told[i, query]),
+        charge=charge,
+        queries=int(measured.any(axis=0).sum()),
+        exceeded=int((shares > 1.0).any(axis=0).sum()),
+        admitted=_admitted(charge, charges),
+    )
+
+
+def from_divergences(evidence: Divergences, case: Case, charges: Charges | None) -> list[Finding]:
+    """Finds the largest share of a charge that a query tells."""
+    metric, unit = "largest_share_of_charge", "times its charge"
+    found = compared(evidence, charges)
+    if found is None:
+        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case)]
+    share, n = found.share, found.queries
+    interval = Interval(share, share, share, n, 0.95, _METHOD, IntervalKind.EXACT)
+    sentence = _sentence(found, evidence.order, len(evidence.units))
+    test = ChargeTest(queries=n, exceeded=found.exceeded)
+    return [_finding(metric, unit, interval, sentence, evidence, case, test)]
+
+
+def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) -> list[Finding]:
+    """Bets on the log ratios of drawn tokens that some charge is too small."""
+    metric, unit = "bet_on_charges", "wealth from a stake of 1"
+    wealth, n = bet(evidence, charges)
+    if not n:
+        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case)]
+    p = 1.0 / max(1.0, wealth)
+    sentence = (
+        f"Bets on {n:,} drawn tokens that the ledger charges too little turned 1 into "
+        f"{number(wealth)}: p = {p:.2g}."
+    )
+    interval = Interval(wealth, None, None, n, 0.95, "one value", IntervalKind.NONE)
+    test = ChargeTest(queries=n, p_value=p)
+    return [_finding(metric, unit, interval, sentence, evidence, case, test)]
+
+
+def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
+    """Computes (wealth from a stake of 1, number of tokens), over all neighbours and directions.
+
+    The stake is split evenly, and no bet sees another's wealth, so a mean of wealths is expected to
+    be at most 1 if no charge is too small, whatever depends on whatever: 1/wealth is a p-value.
+    """
+    if charges is None or charges.order is None or not evidence.units or charges.per_query.ndim < 2:
+        return 1.0, 0
+    wealths, n = [], 0
+    for ratios, queries in (
+        (evidence.forth, evidence.forth_queries),
+        (evidence.back, evidence.back_queries),
+    ):
+        for unit, row, numbers in zip(evidence.units, ratios, queries, strict=True):
+            seen = ~np.isnan(row)
+            charged = charges.per_query[numbers[seen], unit]
+            wealths.append(ledger_test(row[seen], charged, charges.order).e_value)
+            n += int(seen.sum())
+    return float(np.mean(wealths)), n
+
+
+def _sentence(found: Comparison, order: float, neighbours: int) -> str:
+    changed = "replaced" if found.relation == Relation.REPLACE else found.relation
+    charged = (
+        f"the ledger charged query {found.query + 1} {number(found.charge)} nats, and its "
+        f"D_{order:g} with part {found.unit + 1} {changed} is at least {number(found.divergence)}"
+    )
+    asked = f"{found.queries:,} queries, compared with {count(neighbours, 'neighbour')} both ways"
+    if not found.refutes:
+        return f"{asked}: each within its charge. The nearest: {charged}."
+    return f"{asked}: {found.exceeded:,} beyond their charge. The worst: {charged}.{_total(found)}"
+
+
+def _total(found: Comparison) -> str:
+    if found.admitted is None:
+        return " No ledger would stop a session of such queries."
+    total = number(found.divergence * found.admitted)
+    return f" A session admits {found.admitted:,} such queries, in all {total} nats."
+
+
+def _admitted(charge: float, charges: Charges) -> int | None:
+    """Counts how many queries of this charge a session admits: the sum stays below its budget."""
+    most = math.inf if charges.budget is None else charges.budget
+    if charge > 0.0 and charges.epsilon < math.inf:
+        most = min(most, math.ceil(charges.epsilon / charge) - 1)
+    return None if most == math.inf else int(most)
+
+
+def _nothing(evidence: Divergences | LogRatios, charges: Charges | None) -> Interval:
+    """Says why nothing was compared: no such service, or one that stopped before any answer."""
+    apt = evidence.units and charges is not None and charges.order is not None
+    method = "no query was answered" if apt else NEEDED
+    return Interval(None, None, None, 0, 0.95, method, IntervalKind.NONE)
+
+
+def _finding(
+    metric: str,
+    unit: str,
+    interval: Interval,
+    observation: str,
+    evidence: Divergences | LogRatios,
+    case: Case,
+    test: ChargeTest | None = None,
+) -> Finding:
+    return Finding(
+        attack=case.attack,
+        metric=metric,
+        access=evidence.access.word,
+        unit=unit,
+        interval=interval,
+        observation=observation,
+        chance=None,
+        control=None,
+        p_value=None,
+        test=f"{case.attack} {metric}",
+        untested=_UNTESTED if test else "",
+        charge_test=test,
+        power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
+    )

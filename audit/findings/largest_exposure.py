@@ -1,0 +1,94 @@
+"""The largest exposure of a tier: one secret that leaks completely moves no median."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from audit.core.evidence import Ranks
+from audit.findings import uniform_ranks
+from audit.findings.finding import LEVEL, Case, Finding, control
+from audit.results.schema import Control, Power
+from audit.statistics.interval import (
+    Interval,
+    IntervalKind,
+    no_interval,
+    one_sided_lower,
+    one_sided_upper,
+)
+
+
+def largest(
+    ranks: Ranks, case: Case, median: Finding, planted: np.ndarray, twins: np.ndarray, size: int
+) -> Finding:
+    """Finds the largest exposure, with a test of its own: by the best, and by the worst, rank.
+
+    median: the finding on the same tier. planted, twins: (s,), bool. size: |R|.
+    """
+    n = int(planted.sum())
+    interval, beside = _most(ranks, planted, size), control(_most(ranks, twins, size))
+    p_value, least = uniform_ranks.best_p_value(ranks, planted, size) if n else (None, 1.0)
+    return replace(
+        median,
+        metric=f"largest_{median.metric}",
+        interval=interval,
+        observation=_observation(interval, beside) if n else "",
+        # half of all runs without a leak exceed it: beside twins only, never in their place
+        chance=_null_median(n, size) if n and beside else None,
+        control=beside,
+        p_value=p_value,
+        least_p=least,
+        test=f"{case.attack} largest_{median.metric}",
+        epsilon_lower=None,
+        exposures=None,
+        power=Power(smallest_rate=None, largest_epsilon=None, n=n),
+    )
+
+
+def _observation(interval: Interval, beside: Control | None) -> str:
+    against = "" if beside is None else f" (of {beside.n} twins {_span(beside.ci)})"
+    return f"The largest of {interval.n} exposures is {_span(interval.ci)} bits{against}."
+
+
+def _span(ci: tuple[float, float] | None) -> str:
+    low, high = (f"{end:.3g}" for end in ci or (0.0, 0.0))
+    return low if low == high else f"between {low} and {high}"
+
+
+def _null_median(n: int, size: int) -> float:
+    """Computes the median of the largest exposure in bits of n secrets never seen."""
+    return math.log2(size) - math.log2(max(1.0, size * -math.expm1(math.log(0.5) / n)))
+
+
+def _most(ranks: Ranks, secrets: np.ndarray, size: int) -> Interval:
+    """Computes the largest exposure in bits of these secrets, ties against them.
+
+    Between the certified bounds on their ranks; among sampled references, between Clopper and
+    Pearson's for the share of candidates that are more likely, shared out over the secrets.
+    """
+    n = int(secrets.sum())
+    if not n:
+        return no_interval(0, 0.95, "needs a rank")
+    bits = np.log2(ranks.spaces[secrets])
+    low, high = (bits - np.log2(column[secrets]) for column in (ranks.worst, ranks.better))
+    value = low.max()
+    sampled = np.isnan(ranks.exact[secrets])
+    for i in np.flatnonzero(sampled):
+        worst, better = (int(column[secrets][i]) for column in (ranks.worst, ranks.better))
+        low[i], high[i] = _sampled(worst, better, int(ranks.spaces[secrets][i]), LEVEL / n)
+    top = math.log2(size)
+    value, least, most = (float(np.clip(b, 0.0, top)) for b in (value, low.max(), high.max()))
+    method = f"largest of {n} exposures, of these secrets, within the bounds on their ranks"
+    if sampled.any():
+        method += ", Clopper-Pearson where references are sampled"
+    kind = IntervalKind.OTHER if sampled.any() else IntervalKind.EXACT
+    return Interval(value, min(least, value), max(value, most), n, 0.95, method, kind)
+
+
+def _sampled(worst: int, better: int, space: int, error: float) -> tuple[float, float]:
+    """Computes bounds in bits from sampled references, `space` less one, each at half the error."""
+    above = one_sided_lower(better - 1, space - 1, 1.0 - error / 2)
+    as_likely = one_sided_upper(worst - 1, space - 1, 1.0 - error / 2)
+    return -math.log2(as_likely), math.inf if above == 0.0 else -math.log2(above)

@@ -1,0 +1,111 @@
+"""What leaked: the first answer of a finding, in a word and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from audit.core.terms import Leaked
+from audit.findings.finding import LEVEL
+from audit.findings.rejections import Rejections, is_confounded, test_of
+from audit.results.schema import FindingResult
+from audit.results.words import percent
+from audit.statistics.interval import one_sided_upper
+
+Sensitive = Mapping[tuple[str, str], bool]
+
+
+def leaked(
+    finding: FindingResult, rejections: Rejections, sensitive: Sensitive | None
+) -> tuple[Leaked, str]:
+    """Answers what leaked: a rejected test is a leak, whatever the displayed value looks like.
+
+    sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
+    run has no references. Silence of an attack that finds no leak anywhere shows nothing.
+    """
+    test = test_of(finding)
+    if finding.value is None and test in rejections.measured:
+        return Leaked.NOT_MEASURED, _unmeasured(finding)
+    if test in rejections.confounded:
+        return Leaked.INCONCLUSIVE, "The candidates can be told apart without the model."
+    if test in rejections.leaking:
+        return Leaked.LEAK, _leak(finding, rejections)
+    if finding.value is None:
+        return Leaked.NOT_MEASURED, _unmeasured(finding)
+    why = _unsure(finding, rejections, sensitive)
+    if why:
+        return Leaked.INCONCLUSIVE, why
+    return Leaked.NONE_FOUND, f"Not told apart from chance. {_reach(finding)}".strip()
+
+
+def _leak(finding: FindingResult, rejections: Rejections) -> str:
+    p = rejections.leaking[test_of(finding)]
+    sentence = f"A leak (adjusted p = {p:.2g})"
+    if finding.value is None:
+        sentence += ", by the bounds of what was measured"
+    elif not above_chance(finding):
+        sentence += ", by the test of all planted secrets together: this figure alone hides it"
+    if finding.stronger_than_release:
+        sentence += "; not of this release, which gives samples only"
+    return f"{sentence}.{_told_apart(finding)}"
+
+
+def _told_apart(finding: FindingResult) -> str:
+    """Mentions that candidates differ in themselves: with fair coins by accident, no objection."""
+    if not is_confounded(finding.blind, finding.ci):
+        return ""
+    return " The candidates also differ without the model, by accident of the coins."
+
+
+def above_chance(finding: FindingResult) -> bool:
+    """Tells whether the displayed value is on the side of a leak, of chance and of the twins."""
+    if finding.value is None or finding.unit == "AUC":  # below one half is as far from chance
+        return True
+    known = [finding.chance, None if finding.control is None else finding.control.value]
+    return all(value is None or finding.value > value for value in known)
+
+
+def _unmeasured(finding: FindingResult) -> str:
+    if finding.sentence:
+        return ""  # the observation says why
+    why = finding.method
+    return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
+
+
+def _unsure(finding: FindingResult, rejections: Rejections, sensitive: Sensitive | None) -> str:
+    """Says why finding no leak shows nothing; empty where it does."""
+    least = finding.least_p
+    if finding.untrained:
+        return f"{finding.untrained} What was not trained on cannot leak."
+    if sensitive is None:
+        return "Without references no leak could be told from none."
+    if finding.p_value is None or least is None or least * rejections.family.tests >= LEVEL:
+        return finding.untested or "Too little was measured for any test."
+    if not sensitive.get((finding.attack, finding.metric), False):
+        return "The undefended model did not leak here: silence shows nothing."
+    if suspicious(finding):
+        return "More than chance, but not beyond doubt once adjusted for all tests."
+    return ""
+
+
+def suspicious(finding: FindingResult) -> bool:
+    """Tells whether the finding alone, unadjusted, rejects chance at 95 %."""
+    p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
+    if (p is not None and p < LEVEL) or (bound is not None and bound.value > 0):
+        return True
+    if finding.control is not None or chance is None or finding.ci is None:
+        return False
+    return finding.ci[0] > chance or (finding.sides == 2 and finding.ci[1] < chance)
+
+
+def _reach(finding: FindingResult) -> str:
+    """Says what the run could have shown."""
+    rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
+    if rate is not None and finding.k is not None:
+        most = one_sided_upper(finding.k, finding.n)
+        return (
+            f"The rate is at most {percent(most)} (95 %, one-sided); one of {percent(rate)} over "
+            "different secrets would have been called a leak."
+        )
+    if largest and finding.epsilon_lower is not None:
+        return f"A claim of up to ε = {largest:.3g} nats could have been refuted."
+    return ""

@@ -1,0 +1,63 @@
+"""Tests of Poisson sampling: every unit by its own coin of probability q in every step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, binomtest
+
+from audit.statistics.sums import on_grid, sum_law
+from audit.statistics.white_noise import normal_p
+
+_GRID = 50  # places of the grid per unit of the dispersion
+_LEAST = 1e-12  # the transform rounds: smaller p-values are reported as this
+Counts = NDArray[np.int64]
+
+
+def rate_p(total: int, trials: int, q: float) -> float:
+    """Computes the two-sided p-value of `total` ~ Bin(trials, q)."""
+    return float(binomtest(total, trials, q).pvalue)
+
+
+def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
+    """Computes (index, p-value) of independent counts ~ Bin(size, q); an index of 1 is due.
+
+    The index is Σ (n_t − mq)² / (T·mq(1 − q)), for T counts and m = size. Its law is a convolution,
+    on a grid that keeps the mean; χ² with T degrees of freedom would be wrong for small mq(1 − q).
+    The grid moves a sum by √T/2 places at most, in deviations; four times that are counted in.
+    """
+    variance = size * q * (1.0 - q)
+    if variance == 0.0:
+        return 1.0, float((counts == size * q).all())
+    total = float(((counts - size * q) ** 2).sum() / variance)
+    values = np.arange(size + 1, dtype=np.float64)
+    grid = on_grid((values - size * q) ** 2 / variance * _GRID, binom.pmf(values, size, q))
+    law = sum_law(grid, len(counts))
+    cut, margin = round(total * _GRID), math.ceil(2.0 * math.sqrt(len(counts)))
+    lower, upper = law[: cut + margin + 1].sum(), law[max(0, cut - margin) :].sum()
+    return total / len(counts), min(1.0, max(_LEAST, 2.0 * float(min(lower, upper))))
+
+
+def above_p(counts: Counts, size: int, q: float) -> float:
+    """Tests how many counts exceed their mean mq; batches of a capped size do so too rarely."""
+    mean = size * q
+    share = float(binom.sf(np.floor(mean + 1e-9), size, q))
+    return float(binomtest(int((counts > mean + 1e-9).sum()), len(counts), share).pvalue)
+
+
+def lag_one_p(included: Counts, q: float) -> float:
+    """Tests inclusions (T, m) for dependence of consecutive steps; returns the p-value.
+
+    Both the size of the batches and each unit's own inclusion.
+    """
+    variance = q * (1.0 - q)
+    steps, size = included.shape
+    if variance == 0.0:
+        return 1.0
+    rest = included - q
+    own = float((rest[1:] * rest[:-1]).sum() / (variance * np.sqrt((steps - 1) * size)))
+    batches = rest.sum(axis=1)
+    whole = float((batches[1:] * batches[:-1]).sum() / (size * variance * np.sqrt(steps - 1)))
+    return min(1.0, 2.0 * min(normal_p(own), normal_p(whole)))

@@ -1,0 +1,82 @@
+"""The words that a run draws: by its seed, thousands of them, none taken for a value."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from scipy.stats import chisquare
+
+from audit.canaries.kinds import FORMS, wording
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.predictor import continuation
+from audit.core.wording import SLOT, WORDED, Wording, of_template
+from audit.models.loading import describe, load_tokenizer
+from audit.policies import named
+
+MANY = 400  # seeds
+
+
+@pytest.mark.parametrize("kind", WORDED)
+def test_a_seed_gives_its_words_and_few_others_give_the_same(kind: str) -> None:
+    drawn = [wording(kind, seed) for seed in range(MANY)]
+    assert drawn == [wording(kind, seed) for seed in range(MANY)]
+    size = FORMS[kind].prefixes.size
+    assert size > 10_000
+    assert len(set(drawn)) > MANY - 5 - MANY**2 / size  # as birthdays do
+
+
+@pytest.mark.parametrize("kind", WORDED)
+def test_every_part_is_equally_likely(kind: str) -> None:
+    parts = FORMS[kind].prefixes.symbols
+    assert all(len(set(part)) == len(part) for part in parts)
+    first = Counter(
+        next(word for word in parts[0] if wording(kind, seed).prefix.startswith(word + " "))
+        if kind != "name"
+        else next(word for word in parts[0] if wording(kind, seed).prefix.startswith(word))
+        for seed in range(MANY)
+    )
+    assert chisquare([first[word] for word in parts[0]]).pvalue > 1e-6
+
+
+def test_kinds_draw_apart_and_share_no_words() -> None:
+    drawn = {kind: {wording(kind, seed).prefix for seed in range(MANY)} for kind in WORDED}
+    assert not drawn["code"] & drawn["id"] and not drawn["code"] & drawn["name"]
+    starts = [(wording("code", s).prefix.split()[0], wording("id", s).prefix.split()[0])
+              for s in range(MANY)]  # fmt: skip
+    assert 0.5 < sum(a != b for a, b in starts) / MANY < 0.99
+
+
+@pytest.mark.parametrize("kind", WORDED)
+def test_drawn_words_are_ones_that_a_user_may_give(kind: str) -> None:
+    for seed in range(MANY):
+        words = wording(kind, seed)
+        assert of_template(words.prefix + SLOT + words.suffix, "here") == words
+
+
+def test_given_words_are_kept() -> None:
+    assert wording("code", 3, "PIN ", "!") == Wording("PIN ", "!")
+    assert wording("code", 3, "") == Wording("", ".")  # an old plan's, which is no missing one
+    assert wording("record", 3) == Wording("", ".")
+
+
+@pytest.mark.parametrize(
+    ("policy", "kinds"), [("digits", ("code", "id")), ("customersim", ("name",))]
+)
+def test_policies_mark_the_value_and_the_value_alone(policy: str, kinds: tuple[str, ...]) -> None:
+    values = {"code": "40917", "id": "730265", "name": "Ann Lee"}
+    for kind in kinds:
+        for seed in range(MANY):
+            words = wording(kind, seed)
+            value = values[kind]
+            text = words.prefix + value + words.suffix
+            marked = {i for low, high in named(policy)(text) for i in range(low, high)}
+            place = len(words.prefix)
+            assert marked == set(range(place, place + len(value))), text
+
+
+def test_no_tokenizer_token_holds_a_part_of_the_words_and_a_digit() -> None:
+    tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
+    for seed in range(MANY):
+        for kind in ("code", "id"):
+            assert len(continuation(tokenizer, wording(kind, seed).prefix, "40917")) == 5

@@ -1,0 +1,86 @@
+"""What a trainer states of a model trained elsewhere: an ε, or the mechanism that makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from audit.accounting import Gaussians, Mechanism, claimed_mechanism, epsilon, recompute
+from audit.core.errors import UsageError
+from defenses.as_is import AsIs
+
+DP_SGD: dict[str, Any] = {"noise_multiplier": 1.0, "sampling_probability": 0.01, "steps": 1000}
+TERM = Gaussians(1.0, 1000, 0.01)
+
+
+def test_nothing_stated_is_unknown() -> None:
+    assert AsIs().promise.epsilon is None
+    assert AsIs(claim="").promise.epsilon is None
+
+
+def test_a_bare_claim_has_no_mechanism() -> None:
+    promise = AsIs(claim="8:1e-5:record:replace").promise
+    assert (promise.epsilon, promise.delta) == (8.0, 1e-5)
+    assert (promise.unit, promise.relation) == ("record", "replace")
+    assert promise.accounting is None
+    assert "no mechanism" in str(claimed_mechanism(promise, "record", "replace"))
+
+
+@pytest.mark.parametrize("relation", ["add_or_remove", "replace"])
+@pytest.mark.parametrize("unit", ["user", "record"])
+def test_epsilon_follows_from_the_mechanism(unit: str, relation: str) -> None:
+    promise = AsIs(claim=f"1e-5:{unit}:{relation}", **DP_SGD).promise
+    mechanism = Mechanism((TERM,), relation)
+    assert promise.epsilon == epsilon(mechanism, 1e-5)
+    assert promise.epsilon == pytest.approx(2.8434 if relation == "replace" else 1.8282, abs=2e-4)
+    assert promise.accounting is not None
+    assert recompute(promise.accounting) == promise.epsilon
+    assert (promise.delta, promise.unit, promise.relation) == (1e-5, unit, relation)
+    assert claimed_mechanism(promise, unit, relation) == mechanism
+    assert "Poisson" in promise.conditions[0]
+
+
+def test_a_stated_epsilon_is_checked_against_the_mechanism() -> None:
+    exact = AsIs(claim="1e-5:user:add_or_remove", **DP_SGD).promise.epsilon
+    for stated in (1.83, 8.0, exact):
+        assert AsIs(claim=f"{stated}:1e-5:user:add_or_remove", **DP_SGD).promise.epsilon == exact
+    for stated in (1.82, 0.0):
+        with pytest.raises(UsageError, match=r"gives 1\.8283 at δ = 1e-05") as refused:
+            AsIs(claim=f"{stated}:1e-5:user:add_or_remove", **DP_SGD)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(UsageError, match=r"gives 2\.8\d+ .*\(replace\)"):
+        AsIs(claim="2:1e-5:user:replace", **DP_SGD)
+    with pytest.raises(UsageError, match=r"gives 2\.\d+ at δ = 1e-06"):
+        AsIs(claim="1.83:1e-6:user:add_or_remove", **DP_SGD)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"claim": "8"}, "EPSILON:DELTA:UNIT:RELATION"),
+        ({"claim": "1e-5:user:replace"}, "EPSILON:DELTA:UNIT:RELATION"),
+        ({"claim": "8:1e-5:part:replace"}, "the unit can be record or user"),
+        ({"claim": "8:1e-5:user:removed"}, "the relation add_or_remove or replace"),
+        ({"claim": "nan:1e-5:user:replace"}, "ε must be at least 0"),
+        ({"claim": "8:1:user:replace"}, "δ in"),
+        ({"claim": "8:nan:user:replace"}, "δ in"),
+        (DP_SGD, "claim=DELTA:UNIT:RELATION"),
+        ({**DP_SGD, "claim": "user:replace"}, "EPSILON: may be left out"),
+        ({**DP_SGD, "claim": "0:user:replace"}, "needs a δ above 0"),
+        ({**DP_SGD, "steps": None, "claim": "1e-5:user:replace"}, "add steps"),
+        ({"steps": 5, "claim": "8:1e-5:user:replace"}, "add noise_multiplier and sampling_prob"),
+        ({**DP_SGD, "steps": 0, "claim": "1e-5:user:replace"}, "steps is 0"),
+        (
+            {**DP_SGD, "noise_multiplier": 0.0, "claim": "1e-5:user:replace"},
+            "noise_multiplier is 0",
+        ),
+        ({**DP_SGD, "sampling_probability": 1.5, "claim": "1e-5:user:replace"}, "is 1.5"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(
+    parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        AsIs(**parameters)
+    assert "\n" not in str(refused.value) and str(refused.value).startswith("as_is: ")

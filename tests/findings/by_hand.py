@@ -1,0 +1,115 @@
+"""Findings made by hand, and both answers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from audit.core.guarantee import Guarantee
+from audit.findings import Finding, bounds
+from audit.findings.rejections import Family
+from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.results.schema import (
+    Control,
+    Cost,
+    EpsilonLower,
+    FindingResult,
+    GuaranteeResult,
+    Measure,
+    Power,
+    ReleaseResult,
+    SessionResult,
+)
+from audit.statistics.interval import clopper_pearson
+
+LEAK, NONE = 1e-9, 0.5  # p-values
+SENSITIVE = {("extraction", "hit_rate"): True}
+R = 66  # guesses over 100 coins
+ALL = R  # right of them: ε ≥ 3.06 at δ = 0, the most that so many can show
+MOST = 50  # of them: ε ≥ 0.6
+HALF = 33  # of them: nothing
+
+
+def bound(v: int, delta: float, **changes: Any) -> EpsilonLower:
+    """The empirical ε of v right guesses."""
+    found = EpsilonLower(
+        value=0.0, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
+        delta=delta, m=100, guesses=[(R, v)],
+    )  # fmt: skip
+    return found.model_copy(update={"value": bounds.at_delta(found, delta), **changes})
+
+
+def finding(
+    p: float | None = LEAK, v: int | None = ALL, delta: float = 1e-6, **changes: Any
+) -> Finding:
+    fields: dict[str, Any] = {
+        "attack": "extraction",
+        "metric": "hit_rate",
+        "access": "generate",
+        "unit": "share of generations",
+        "interval": clopper_pearson(30, 100),
+        "observation": "30 of 100 generations were planted secrets; 0 were twins'.",
+        "k": 30,
+        "chance": 0.25,
+        "control": Control(value=0.0, ci=(0.0, 0.04), k=0, n=100),
+        "p_value": p,
+        "test": f"test of {changes.get('metric', 'hit_rate')}",
+        "epsilon_lower": None if v is None else bound(v, delta),
+        "power": Power(smallest_rate=0.0295, detectable_rate=0.0466, largest_epsilon=3.06, n=100),
+    }
+    return Finding(**{**fields, **changes})
+
+
+def promise(epsilon: float | None, **changes: Any) -> Guarantee:
+    fields: dict[str, Any] = {
+        "unit": "user", "relation": "add_or_remove", "release": "model", "basis": "worst case",
+        "theorem": "a theorem", "delta": 1e-6,
+    }  # fmt: skip
+    return Guarantee(epsilon=epsilon, **{**fields, **changes})
+
+
+def judged(
+    findings: Sequence[Finding],
+    guarantee: Guarantee,
+    sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
+    tests: int = 0,
+    claims: int = 0,
+) -> list[FindingResult]:
+    """Both answers to all findings of one release."""
+    unjudged = [one.unjudged() for one in findings]
+    return judge(unjudged, guarantee, sensitive, Family(tests, claims))
+
+
+def answered(
+    given: Finding,
+    guarantee: Guarantee,
+    sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
+) -> FindingResult:
+    """Both answers to the only finding of a release."""
+    (result,) = judged([given], guarantee, sensitive)
+    return result
+
+
+def released(
+    defense: str, guarantee: Guarantee, findings: list[Finding], perplexity: float, **changes: Any
+) -> ReleaseResult:
+    """A release with these findings."""
+    fields = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
+    spent = changes.pop("spent", [])
+    session = SessionResult(
+        purpose="utility", queries=9, answered=9, budget=None, remaining=None, stopped_at=None,
+        epsilon_spent=spent,
+    )  # fmt: skip
+    measure = Measure(value=perplexity, ci=None, n=9, method="by hand", unit="perplexity")
+    results = judged(findings, guarantee)
+    return ReleaseResult(
+        defense=defense, parameters={}, seed=0, role="audited",
+        **{"reference": False, **changes},
+        guarantee=GuaranteeResult(**fields),
+        utility={"perplexity": measure},
+        cost=Cost(train_tokens=0, queries=9, seconds=0.0),
+        sessions=[session, session.model_copy(update={"epsilon_spent": spent[:1]})],
+        findings=results,
+        leaked=leaked_overall(results),
+        claim=claim_overall(results, guarantee),
+    )  # fmt: skip

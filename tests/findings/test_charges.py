@@ -1,0 +1,178 @@
+"""What a session's ledger charged, beside what its queries tell: by hand, and a bet's level."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit.core.evidence import Divergences, LogRatios
+from audit.core.predictor import Access
+from audit.core.secret import Coins
+from audit.findings import Case, Charges, Finding, findings_of
+from audit.findings.charges import NEEDED, bet, compared
+from audit.results.schema import ChargeTest
+from tests.simulations import repeats
+
+NAN, INF = math.nan, math.inf
+CASE = Case("ledger", (), Coins({}, {}), 0.0, 0, Access.GENERATE)
+
+
+def divergences(
+    forth: Any, back: Any, units: tuple[int, ...] = (0, 1), order: float = 2.0
+) -> Divergences:
+    relations = ("removed", "replace")[: len(units)]
+    return Divergences(units, relations, order, np.array(forth), np.array(back))
+
+
+def charges(rows: Any, **more: Any) -> Charges:
+    return Charges(**{"order": 2.0, "per_query": np.array(rows, dtype=float), **more})
+
+
+def found(evidence: Any, charged: Charges | None) -> Finding:
+    (finding,) = findings_of([evidence], CASE, charged)
+    return finding
+
+
+def test_the_nearest_query_by_hand() -> None:
+    evidence = divergences([[0.1, 0.2, NAN], [0.0, 0.3, 0.1]], [[0.2, 0.1, NAN], [0.1, 0.2, 0.3]])
+    charged = charges([[0.4, 0.5], [0.4, 0.4], [0.1, 0.6]], epsilon=2.0, budget=100)
+    best = compared(evidence, charged)
+    assert best is not None and not best.refutes and best.exceeded == 0
+    assert (best.query, best.unit, best.relation) == (1, 1, "replace")
+    assert (best.divergence, best.charge, best.queries) == (0.3, 0.4, 3)
+    assert best.share == pytest.approx(0.75) and best.admitted == 4
+    finding = found(evidence, charged)
+    assert finding.interval.ci == pytest.approx((0.75, 0.75))
+    assert finding.interval.value == pytest.approx(0.75) and finding.interval.n == 3
+    assert (finding.p_value, finding.chance, finding.epsilon_lower) == (None, None, None)
+    assert finding.charge_test == ChargeTest(queries=3, exceeded=0)
+    assert finding.observation == (
+        "3 queries, compared with 2 neighbours both ways: each within its charge. The nearest: the "
+        "ledger charged query 2 0.4 nats, and its D_2 with part 2 replaced is at least 0.3."
+    )
+
+
+@pytest.mark.parametrize("side", ["forth", "back"])
+def test_one_query_beyond_its_charge_refutes_whatever_the_others_say(side: str) -> None:
+    quiet, loud = np.zeros((2, 50)), np.zeros((2, 50))
+    loud[0, 17] = 0.25
+    pair = (loud, quiet) if side == "forth" else (quiet, loud)
+    charged = charges(np.full((50, 2), 0.1), epsilon=2.0, budget=12)
+    best = compared(divergences(*pair), charged)
+    assert best is not None and best.refutes and best.exceeded == 1
+    assert (best.query, best.unit, best.admitted) == (17, 0, 12)  # the budget of queries ends it
+    assert found(divergences(*pair), charged).charge_test == ChargeTest(queries=50, exceeded=1)
+    assert found(divergences(*pair), charged).observation == (
+        "50 queries, compared with 2 neighbours both ways: 1 beyond their charge. The worst: the "
+        "ledger charged query 18 0.1 nats, and its D_2 with part 1 removed is at least 0.25. A "
+        "session admits 12 such queries, in all 3 nats."
+    )
+
+
+def test_a_charge_of_exactly_what_is_told_is_enough() -> None:
+    best = compared(divergences([[0.1]], [[0.1]], (0,)), charges([[0.1]]))
+    assert best is not None and best.share == 1.0 and not best.refutes
+
+
+def test_charges_are_those_of_the_unit_and_of_the_query() -> None:
+    told = np.arange(1.0, 7.0).reshape(2, 3) / 10  # (units 2 and 0, queries)
+    exact = np.array([[0.4, 9.0, 0.1], [0.5, 9.0, 0.2], [0.6, 9.0, 0.3]])  # (queries, units)
+    evidence = divergences(told, told, (2, 0))
+    fits = compared(evidence, charges(exact))
+    assert fits is not None and not fits.refutes and fits.share == pytest.approx(1.0)
+    for wrong in (exact[:, ::-1], exact[::-1], np.roll(exact, 1, axis=0)):
+        other = compared(evidence, charges(wrong))
+        assert other is not None and other.refutes
+
+
+def test_what_costs_nothing_may_tell_nothing() -> None:
+    nothing = compared(divergences([[0.0]], [[0.0]], (0,)), charges([[0.0]]))
+    assert nothing is not None and nothing.share == 0.0 and not nothing.refutes
+    free = compared(divergences([[1e-9]], [[0.0]], (0,)), charges([[0.0]]))
+    assert free is not None and free.share == INF and free.refutes and free.admitted is None
+    never = compared(divergences([[INF]], [[0.0]], (0,)), charges([[0.5]]))
+    assert never is not None and never.share == INF and never.refutes
+
+
+def test_a_smaller_order_may_refute_and_a_larger_one_never() -> None:
+    told = divergences([[0.2]], [[0.2]], (0,), order=2.0)
+    smaller = compared(told, charges([[0.1]], order=3.0))
+    assert smaller is not None and smaller.refutes
+    assert compared(told, charges([[0.1]], order=1.5)) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "charged", "why"),
+    [
+        (divergences(np.empty((0, 0)), np.empty((0, 0)), ()), charges([[0.1]]), NEEDED),
+        (divergences([[0.1]], [[0.1]], (0,)), None, NEEDED),
+        (divergences([[0.1]], [[0.1]], (0,)), charges([[0.1]], order=None), NEEDED),
+        (divergences([[0.1]], [[0.1]], (0,)), charges([]), "no query was answered"),
+        (divergences([[], []], [[], []]), charges([]), "no query was answered"),
+        (divergences([[NAN]], [[NAN]], (0,)), charges([[0.1]]), "no query was answered"),
+    ],
+)
+def test_what_cannot_be_compared_is_not_measured(
+    evidence: Divergences, charged: Charges | None, why: str
+) -> None:
+    finding = found(evidence, charged)
+    assert (finding.interval.value, finding.interval.n) == (None, 0)
+    assert (finding.interval.method, finding.observation) == (why, "")
+    assert finding.charge_test is None
+
+
+# bets
+
+
+def ratios(forth: Any, back: Any, forth_queries: Any, back_queries: Any) -> LogRatios:
+    one, two, three, four = map(np.array, (forth, forth_queries, back, back_queries))
+    units = tuple(range(len(forth)))
+    return LogRatios(units, ("removed",) * len(units), one, two, three, four)
+
+
+def test_a_bet_by_hand() -> None:
+    """X = e^{2L − c}; shares 1/64, 1/16, 1/4, 3/4 of a stake, split over both directions."""
+    evidence = ratios([[1.0, NAN]], [[0.5, -0.6]], [[2, 3]], [[0, 1]])
+    charged = charges([[0.3], [0.4], [0.1], [9.0]])
+    shares = np.array([1 / 64, 1 / 16, 1 / 4, 3 / 4])
+    forth = np.mean(1 + shares * (math.exp(2.0 - 0.1) - 1))
+    steps = [1 + shares * (math.exp(x) - 1) for x in (1.0 - 0.3, -1.2 - 0.4)]  # won, then lost
+    wealth, n = bet(evidence, charged)
+    assert n == 3
+    assert wealth == pytest.approx((forth + np.mean(steps[0] * steps[1])) / 2)
+    finding = found(evidence, charged)
+    assert finding.interval.value == pytest.approx(wealth) and finding.interval.n == 3
+    assert f"p = {1 / wealth:.2g}" in finding.observation and finding.p_value is None
+    assert finding.charge_test == ChargeTest(queries=3, p_value=1 / wealth)
+
+
+@pytest.mark.parametrize("charged", [None, charges([]), charges([[0.1]], order=None)])
+def test_without_charges_there_is_no_bet(charged: Charges | None) -> None:
+    evidence = ratios([[1.0]], [[1.0]], [[0]], [[0]])
+    assert bet(evidence, charged) == (1.0, 0)
+    assert found(evidence, charged).interval.value is None
+
+
+@repeats(400, 4000)
+def test_a_bet_against_exact_charges_is_won_as_seldom_as_it_says(runs: int) -> None:
+    """Three neighbours of one service, all drawing with the same luck: any dependence will do."""
+    draw = np.random.default_rng(0)
+    p, q = np.array([0.7, 0.3]), np.array([0.4, 0.6])
+    d_pq, d_qp = (math.log(float((x**2 / y).sum())) for x, y in ((p, q), (q, p)))
+    won = dict.fromkeys((1.0, 0.3), 0)
+    for _ in range(runs):
+        luck = draw.random(400)
+        without, own = (luck > q[0]).astype(int), (luck > p[0]).astype(int)
+        forth = np.tile(np.log(p / q)[without], (3, 1))
+        back = np.tile(np.log(q / p)[own], (3, 1))
+        queries = np.tile(np.arange(400), (3, 1))
+        for share in won:
+            rows = share * np.array([[d_pq] * 3] * 400 + [[d_qp] * 3] * 400)
+            wealth, n = bet(ratios(forth, back, queries, queries + 400), charges(rows))
+            assert n == 2400
+            won[share] += wealth >= 20
+    assert won[1.0] / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert won[0.3] / runs > 0.5

@@ -1,0 +1,123 @@
+"""The headline: what leaked, what was promised, what this says of it, and what it cost."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from audit.core.guarantee import Guarantee
+from audit.findings import Finding
+from audit.findings.headline import headline
+from audit.statistics.interval import Interval, clopper_pearson
+from tests.findings.by_hand import HALF, MOST, NONE, finding, promise, released
+
+UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "observation": ""}
+SUBMIX = promise(
+    2.0, unit="part", relation="removed", basis="data-dependent", delta=None, alpha=2.0
+)
+QUIET = {"interval": clopper_pearson(0, 100), "k": 0, "chance": 3e-4}
+
+
+def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_use() -> None:
+    said = headline(
+        [
+            released("submix", SUBMIX, [finding(NONE, HALF, **QUIET)], 38.2, spent=[0.21, 1.46]),
+            released("none", promise(math.inf), [finding()], 19.7, reference=True),
+            released("public", promise(0.0), [finding(NONE, HALF, **QUIET)], 55.5, reference=True),
+        ]
+    )
+    for words in (
+        "submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %",
+        "undefended 30 of 100",
+        "ε = 2 nats per part (removed)",
+        "Rényi order 2",
+        "data-dependent",
+        "spent at most 1.46",
+        "Perplexity 38.2 (undefended 19.7, public 55.5)",
+    ):
+        assert words in said, said
+    assert "public:" not in said and "none:" not in said  # references are only laid beside it
+
+
+EXPOSED = Interval(7.5, 6.0, 9.0, 12, 0.95, "order statistics")
+AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
+
+
+@pytest.mark.parametrize(
+    ("given", "guarantee", "words"),
+    [
+        (finding(), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
+        (finding(), promise(2.0), "The claim is refuted by extraction (hit rate)."),
+        (finding(v=MOST), promise(2.0), "The claim is not refuted: at least 0.6"),
+        (finding(v=MOST), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
+        (finding(), promise(8.0), "The claim was not tested: so few could refute at most ε = 3.0"),
+        (finding(), promise(math.inf), "Nothing was promised"),
+        (finding(), promise(None), "What was promised is unknown"),
+        (finding(stronger_than_release=True), promise(2.0),
+         "extraction asks more than the release gives"),
+        (finding(NONE, MOST, metric="other"), promise(2.0), "extraction is inconclusive"),
+        (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
+        (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
+        (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
+    ],
+)  # fmt: skip
+def test_the_headline_of_one_release(given: Finding, guarantee: Guarantee, words: str) -> None:
+    assert words in headline([released("mine", guarantee, [given], 20.0)])
+
+
+def test_the_headline_of_an_attack_that_was_not_answered() -> None:
+    """A session whose budget is too small for one generation: the release gives samples."""
+    unanswered = finding(None, None, **UNMEASURED)
+    said = headline([released("mine", promise(2.0), [unanswered], 20.0)])
+    assert "asks more" not in said and "not measured" in said
+
+
+def test_the_headline_quotes_the_first_finding_that_leaks() -> None:
+    """And lays the same metric of the undefended model beside it."""
+    quiet = finding(NONE, metric="a", k=0, interval=clopper_pearson(0, 100))
+    loud = finding(metric="b", k=41, interval=clopper_pearson(41, 100))
+    undefended = finding(metric="b", k=77, interval=clopper_pearson(77, 100))
+    said = headline(
+        [
+            released("mine", promise(math.inf), [quiet, loud], 20.0),
+            released("none", promise(math.inf), [quiet, undefended], 20.0, reference=True),
+        ]
+    )
+    assert "extraction finds a leak (b 41 of 100, undefended 77 of 100)" in said
+
+
+def test_what_is_laid_beside_is_the_reference_of_that_name() -> None:
+    """Not a release of the same name that was asked for with other parameters."""
+    weak = finding(k=1, interval=clopper_pearson(1, 100))
+    audited, asked = (released(n, promise(math.inf), [weak], 20.0) for n in ("mine", "none"))
+    plain = released("none", promise(math.inf), [finding()], 3.0, reference=True)
+    tuned = released("public", promise(math.inf), [finding()], 40.0)
+    public = released("public", promise(math.inf), [finding()], 50.0, reference=True)
+    said = headline([asked, audited, tuned, plain, public])
+    assert "mine: extraction finds a leak (hit rate 1 of 100, undefended 30 of 100)" in said
+    assert "Perplexity 20 (undefended 3, public 50)." in said
+
+
+def test_the_claim_was_not_tested_for_the_reason_of_what_could_test_it() -> None:
+    """The first measure gives no bound at all; the second one is of another unit."""
+    found = [finding(NONE, None, metric="a"), finding(NONE, HALF, metric="b")]
+    said = headline([released("mine", promise(2.0, unit="record"), found, 20.0)])
+    assert "The claim was not tested: the claim is per record (add_or_remove)" in said
+
+
+def test_the_headline_names_every_attack() -> None:
+    given = [finding(), finding(NONE, MOST, attack="exposure", test="ranks")]
+    said = headline([released("mine", promise(2.0), given, 20.0)])
+    assert "mine: extraction finds a leak (hit rate 30 of 100); exposure is inconclusive" in said
+
+
+def test_the_headline_writes_a_large_perplexity_as_people_do() -> None:
+    said = headline([released("uniform", promise(0.0), [finding(NONE)], 1024.0)])
+    assert "e+" not in said, said
+
+
+def test_every_audited_release_is_in_the_headline() -> None:
+    releases = [released(name, promise(2.0), [finding()], 20.0) for name in ("one", "two")]
+    said = headline(releases)
+    assert "one: " in said and "two: " in said

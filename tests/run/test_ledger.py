@@ -1,0 +1,88 @@
+"""The attack on a ledger in a whole run: what a session charged reaches what its queries tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.terms import Leaked, OnClaim
+from audit.corpora.loading import load
+from audit.models.loading import describe
+from audit.plan.execution import execution
+from audit.plan.resolve import resolve_on
+from audit.results.folder import RunFolder
+from audit.results.schema import FindingResult, Results
+from audit.run import pipeline
+from defenses._mixing import Mixing
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[..., Results]:
+    """ran(output) -> results of SubMix on eight users; trainings are shared between outputs."""
+    path = tmp_path / "own.jsonl"
+    rows = [
+        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
+        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = resolve_on(
+        {
+            "defense": ["submix:k=2,budget=300,epsilon=1000"],
+            "attack": ["ledger:tokens=60"],
+            "utility_tokens": 8,
+            "device": "cpu",
+            "planting": {"users": 8, "kinds": ["code", "name"]},
+            "training": {"epochs": 3},
+        },
+        load(str(path), EMBEDDED_FOLDER),
+        describe("embedded", EMBEDDED_FOLDER),
+    )
+
+    def results(output: Path) -> Results:
+        folder = RunFolder(output, plan.hash)
+        quiet = execution({"format": (), "workers": 1})
+        return pipeline.run(plan, quiet, folder, lambda label, share: None)
+
+    return results
+
+
+def found(results: Results) -> dict[str, FindingResult]:
+    return {release.defense: release.findings[0] for release in results.releases}
+
+
+def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
+    ran: Callable[..., Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = ran(tmp_path / "honest")
+    findings = found(honest)
+    assert set(findings) == {"submix", "submix_unprotected", "none", "public"}
+    for name, finding in findings.items():
+        if name != "submix":
+            assert (finding.value, finding.n) == (None, 0)
+            assert finding.method.startswith("needs a prediction service")
+    finding = findings["submix"]
+    assert (finding.metric, finding.n) == ("largest_share_of_charge", 60)
+    assert finding.value == pytest.approx(0.9995, abs=5e-4)  # never above 1
+    assert "each within its charge" in finding.sentence
+    assert finding.claim == OnClaim.NOT_REFUTED and finding.leaked != Leaked.LEAK
+
+    charges = Mixing.mix
+
+    def half(self: Mixing, *arguments: Any) -> Any:
+        mixed = charges(self, *arguments)
+        return replace(mixed, charges=mixed.charges / 2)
+
+    monkeypatch.setattr(Mixing, "mix", half)
+    (tmp_path / "false" / "stages").mkdir(parents=True)
+    for stage in (tmp_path / "honest" / "stages").glob("model-*"):
+        (tmp_path / "false" / "stages" / stage.name).hardlink_to(stage)
+    finding = found(ran(tmp_path / "false"))["submix"]
+    assert finding.value == pytest.approx(2.0, abs=2e-3)
+    assert f"{finding.n} queries" in finding.sentence and "beyond their charge" in finding.sentence
+    assert finding.claim == OnClaim.REFUTED

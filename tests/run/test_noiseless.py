@@ -1,0 +1,34 @@
+"""The crudest lie: DP-SGD whose noise was deleted, under the claim that it has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from audit import api
+from audit.core.terms import Leaked, OnClaim
+from audit.models.training.dp_sgd import Noise
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("epsilon", [1, 2])
+def test_the_default_audit_refutes_dp_sgd_without_noise(
+    epsilon: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Noise, "drawn", lambda self, like, stream: torch.zeros_like(like))
+    results = api.run(
+        defense=[f"dp_sgd:epsilon={epsilon}"], attack=["membership"], workers=1, format=["json"]
+    )
+    (release,) = [r for r in results.releases if not r.reference]
+    assert (release.leaked, release.claim) == (Leaked.LEAK, OnClaim.REFUTED)
+    refuting = [f for f in release.findings if f.claim == OnClaim.REFUTED]
+    assert all(f.claim_test is not None for f in refuting)
+    assert release.guarantee.accounting is not None
+    (sums,) = release.guarantee.accounting["terms"]
+    most = min(f.claim_test.noise_at_most for f in refuting if f.claim_test)
+    assert most is not None and most < sums["noise_multiplier"]
+    assert api.gate(results).exit_code == 1

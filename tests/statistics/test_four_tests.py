@@ -1,0 +1,65 @@
+"""The bound that is the largest of four tests: its level, by the benchmark of its power."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from audit.accounting import gaussian_epsilon
+from tests.simulations import repeats
+
+_SPEC = importlib.util.spec_from_file_location(
+    "power_of_tests", Path(__file__).parents[2] / "benchmarks" / "power.py"
+)
+power = sys.modules["power_of_tests"] = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(power)
+
+LAWS = {  # scores, and the ε at δ = 1e-5 that holds for every coin
+    "nothing leaks": (power.shifted(0.0), 0.0),
+    "a little": (power.randomised_response(0.5), 0.5),
+    "randomised response": (power.randomised_response(2.0), 2.0),
+    "much": (power.randomised_response(4.0), 4.0),
+    "a Gaussian": (power.shifted(1.0), gaussian_epsilon(1.0, np.log(1e-5))),
+}
+
+
+@repeats(300, 2000)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("m", [101, 211, 397, 1003])  # none a multiple of 3, 12 or 48
+def test_the_bound_is_above_the_truth_in_at_most_five_percent_of_runs(law, m, runs):
+    scores, truth = LAWS[law]
+    draws = np.random.default_rng(m)
+    present = power.coins(runs, m, draws)
+    by_score = power.ranked(scores(present, draws), present, draws)
+    above = (power.bounds(by_score, power.rules_for(m)) > truth).mean()
+    assert above <= 0.05 + (0.0 if runs == 2000 else 3 * (0.05 * 0.95 / runs) ** 0.5)
+
+
+def test_the_four_tests_find_what_one_does_not():
+    draws = np.random.default_rng(0)
+    present = power.coins(40, 1000, draws)
+    for law, one, four in (
+        (power.shifted(1.0), 1.1, 1.3),
+        (power.minority(0.05), 0.01, 1.2),
+        (power.minority(0.20), 0.4, 2.5),
+    ):
+        by_score = power.ranked(law(present, draws), present, draws)
+        assert np.median(power.bounds(by_score, power.THIRDS)) < one
+        assert np.median(power.bounds(by_score, power.FOUR)) > four
+
+
+def test_guesses_are_counted_on_both_sides_or_on_the_high_one():
+    ranked = np.array([[True, True, False, True, False, False]])
+    assert power.Rule(3).right(ranked) == [4] and power.Rule(3).guesses(6) == 4
+    assert power.Rule(2).right(ranked) == [4] and power.Rule(2, both=False).right(ranked) == [2]
+    assert power.Rule(48, both=False).guesses(6) == 1
+    assert power.rules_for(199) == power.THIRDS and power.rules_for(200) == power.FOUR
+
+
+def test_ties_fall_by_lot():
+    draws = np.random.default_rng(1)
+    present = np.repeat([[True] * 5 + [False] * 5], 4000, axis=0)
+    by_score = power.ranked(np.zeros(present.shape), present, draws)
+    assert by_score.mean(axis=0) == pytest.approx(np.full(10, 0.5), abs=0.04)
