@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,15 @@ from audit.check.units import Floats
 from audit.core.terms import Unit
 from tests.check.toy import MORE, PLANTED, Fault, ShuffledEpochs, Toy, Training
 
-SMALL = Claim(sampling_probability=0.05, steps=100)
+SMALL = Claim(sampling_probability=0.1, steps=100)
+BY_USER = replace(SMALL, unit=Unit.USER)
 
 
 def examiner(training: type[Training], stated: Claim, seed: int) -> Examiner:
     return Examiner(Toy(training), stated, seed, lambda _: None)
 
 
+@cache
 def read(training: type[Training], seed: int = 0, stated: Claim = SMALL) -> tuple[Outcome, ...]:
     return outcomes(make(examiner(training, stated, seed), with_texts=False))
 
@@ -38,9 +41,12 @@ def failed(read: tuple[Outcome, ...]) -> set[str]:
 
 @pytest.mark.parametrize("fault", [*PLANTED, *MORE], ids=lambda fault: fault.name)
 def test_a_planted_fault_is_found_by_its_check(fault: Fault) -> None:
-    by_user = "K15" in fault.found_by
-    stated = Claim(sampling_probability=0.05, steps=100, unit=Unit.USER) if by_user else SMALL
-    assert set(fault.found_by) <= failed(read(fault.training, stated=stated))
+    assert set(fault.found_by) <= failed(found(fault))
+
+
+def found(fault: Fault) -> tuple[Outcome, ...]:
+    stated = BY_USER if "K15" in fault.found_by else SMALL
+    return read(fault.training, stated=stated)
 
 
 def test_what_is_clipped_by_record_is_no_fault_by_record() -> None:
@@ -65,8 +71,7 @@ def test_what_is_clipped_by_record_is_no_fault_by_record() -> None:
 )
 def test_the_figure_is_what_the_fault_makes_it(name: str, code: str, figure: float) -> None:
     (fault,) = (fault for fault in PLANTED if fault.name == name)
-    found = read(fault.training, stated=Claim(sampling_probability=0.05, steps=100, unit=Unit.USER))
-    (value,) = (outcome.value for outcome in found if outcome.check.code == code)
+    (value,) = (outcome.value for outcome in found(fault) if outcome.check.code == code)
     assert value == pytest.approx(figure, rel=0.04)
 
 
@@ -110,9 +115,9 @@ def test_a_right_engine_passes(seed: int) -> None:
 
 
 def test_a_right_engine_passes_by_user() -> None:
-    found = read(Training, stated=Claim(sampling_probability=0.05, steps=100, unit=Unit.USER))
-    assert failed(found) == set()
-    assert "K15" in {outcome.check.code for outcome in found}
+    read_by_user = read(Training, stated=BY_USER)
+    assert failed(read_by_user) == set()
+    assert "K15" in {outcome.check.code for outcome in read_by_user}
 
 
 class Bfloat16(Training):
@@ -133,9 +138,9 @@ def test_200_right_trainings_raise_no_alarm() -> None:
     least, refuted = 1.0, 0
     for seed in range(200):
         made = make(examiner(Training, Claim(), seed), with_texts=True)
-        found = outcomes(made)
-        assert failed(found) == set(), seed
-        least = min(least, *(outcome.p for outcome in found if outcome.p is not None))
+        read_of_it = outcomes(made)
+        assert failed(read_of_it) == set(), seed
+        least = min(least, *(outcome.p for outcome in read_of_it if outcome.p is not None))
         refuted += claim(made.noise).refuted
     assert least < 1e-2  # p-values that are never small would find nothing
     assert refuted <= 10
