@@ -29,12 +29,6 @@ BESIDE = [text for name, text in OTHERS.items() if name in registry.names("attac
 UTILITY = ("utility", "completion")
 # Holm over more tests moves what is judged, and what could have been refuted
 MAY_MOVE = {"leaked", "sentence", "claim", "claim_sentence", "power"}
-    "leaked",
-    "sentence",
-    "claim",
-    "claim_sentence",
-    "power",
-}  # and power.detectable_rate: Holm, over more tests
 
 
 @pytest.fixture(scope="module")
