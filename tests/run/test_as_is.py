@@ -231,9 +231,9 @@ def test_what_was_dropped_is_not_safe_beside_references_either(
     assert audit(*command(made, tmp_path / "out", *more, defense=defense))[0] == 0
     document = results(tmp_path / "out")
     assert finding(document, "record_loss_auc")["leaked"] == "no leak found"
-    assert finding(document, "span_loss_auc")["leaked"] == "inconclusive"
-    assert "24 missing" in finding(document, "span_loss_auc")["sentence"]
-    assert leaked(document, "span_loss_auc", "none")  # it was trained here, on all of them
+    assert finding(document, "span_ez_auc")["leaked"] == "inconclusive"
+    assert "24 missing" in finding(document, "span_ez_auc")["sentence"]
+    assert leaked(document, "span_ez_auc", "none")  # it was trained here, on all of them
 
 
 def test_silence_shows_nothing_where_the_training_was_not_seen(

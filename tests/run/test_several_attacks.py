@@ -84,9 +84,7 @@ def of_extraction(release: ReleaseResult) -> dict[str, dict[str, Any]]:
     found = {}
     for finding in release.findings:
         if finding.attack == EXTRACTION:
-            fields = finding.model_dump(exclude=MAY_MOVE)
-            fields["power"].pop("detectable_rate")
-            found[finding.metric] = fields
+            found[finding.metric] = finding.model_dump(exclude=MAY_MOVE)
     return found
 
 
