@@ -181,7 +181,12 @@ def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
 
 
 def at_delta(bound: EpsilonLower, delta: float) -> float:
-    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
+    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence.
+
+    Where that evidence is not stored, returns the bound as it stands.
+    """
+    if bound.guesses is None and bound.rank is None:
+        return bound.value
     error = 1.0 - bound.confidence
     if bound.method == "one_run":
         m, guesses = _coins(bound)

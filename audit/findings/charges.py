@@ -19,9 +19,9 @@ from audit.results.words import count, number
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.ledger_test import ledger_test
 
+_NONE = ChargeTest(queries=0)
 NEEDED = "needs a prediction service that keeps a ledger, and its neighbours"
 _METHOD = "exact for these queries, less how far a probability that was read may be off"
-_UNTESTED = "It compares queries with their charges, and looks for no secret."
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def from_divergences(evidence: Divergences, case: Case, charges: Charges | None)
     metric, unit = "largest_share_of_charge", "times its charge"
     found = compared(evidence, charges)
     if found is None:
-        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case)]
+        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
     share, n = found.share, found.queries
     interval = Interval(share, share, share, n, 0.95, _METHOD, IntervalKind.EXACT)
     sentence = _sentence(found, evidence.order, len(evidence.units))
@@ -119,7 +119,7 @@ def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) ->
     metric, unit = "bet_on_charges", "wealth from a stake of 1"
     wealth, n = bet(evidence, charges)
     if not n:
-        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case)]
+        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
     p = 1.0 / max(1.0, wealth)
     sentence = (
         f"Bets on {n:,} drawn tokens that the ledger charges too little turned 1 into "
@@ -192,7 +192,7 @@ def _finding(
     observation: str,
     evidence: Divergences | LogRatios,
     case: Case,
-    test: ChargeTest | None = None,
+    test: ChargeTest,
 ) -> Finding:
     return Finding(
         attack=case.attack,
@@ -205,7 +205,11 @@ def _finding(
         control=None,
         p_value=None,
         test=f"{case.attack} {metric}",
-        untested=_UNTESTED if test else "",
+        untested=""
+        if test.queries
+        else f"it {NEEDED}"
+        if interval.method == NEEDED
+        else interval.method,
         charge_test=test,
         power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
     )

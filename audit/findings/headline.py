@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
+from audit.findings.bounds import at_delta
 from audit.findings.verdict import leaks
-from audit.results.schema import EpsilonLower, FindingResult, ReleaseResult
-from audit.results.words import at_least, at_most, percent
+from audit.results.schema import ChargeTest, EpsilonLower, FindingResult, ReleaseResult
+from audit.results.words import at_least, at_most, number, percent
 from audit.statistics.interval import one_sided_upper
 
 
@@ -38,6 +39,9 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
+    tests = [(f, f.charge_test) for f in findings if f.charge_test is not None]
+    if len(tests) == len(findings):
+        return f"{attack} finds {' and '.join(_charged(*pair) for pair in tests)}"
     first = _quoted(findings)
     name, amount = _spaced(first.metric), _amount(first)
     if leaks(first):
@@ -53,6 +57,18 @@ def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -
     return f"{attack} is inconclusive ({name} {amount}{beside})"
 
 
+def _charged(finding: FindingResult, test: ChargeTest) -> str:
+    """Words what queries tell beside their charges; a service's own claim is the sum of these."""
+    share = finding.value or 0.0
+    if test.exceeded:
+        most = f"{at_least(share)} times it"
+        return f"{test.exceeded:,} of {test.queries:,} queries beyond their charge, up to {most}"
+    if test.exceeded == 0:
+        return f"all {test.queries:,} queries within their charge, the nearest at {at_least(share)}"
+    won = f"turn 1 into {number(share)}"
+    return f"that {test.queries:,} bets on charges being too small {won} (p = {test.p_value:.2g})"
+
+
 def _claim_words(release: ReleaseResult) -> str:
     """Words what the run says about the claim: refuted and by what, not refuted, or not tested."""
     if release.claim == OnClaim.REFUTED:
@@ -63,7 +79,8 @@ def _claim_words(release: ReleaseResult) -> str:
         )
         return f" The claim is refuted by {shown}."
     if release.claim == OnClaim.NOT_REFUTED:
-        most = max((b.value for b in _comparable(release)), default=None)
+        at = release.guarantee.delta or 0.0
+        most = max((at_delta(b, at) for b in _comparable(release)), default=None)
         shown = "" if not most else f": at least {at_least(most)} was shown"
         return f" The claim is not refuted{shown}, which is no proof of it."
     if release.claim == OnClaim.NOT_TESTABLE:

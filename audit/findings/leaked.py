@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from audit.core.terms import Leaked
 from audit.findings.finding import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
-from audit.results.schema import FindingResult
+from audit.results.schema import ChargeTest, FindingResult
 from audit.results.words import percent
 from audit.statistics.interval import one_sided_upper
 
@@ -23,6 +23,8 @@ def leaked(
     run has no references. Silence of an attack that finds no leak anywhere shows nothing.
     """
     test = test_of(finding)
+    if finding.charge_test is not None:
+        return Leaked.NOT_MEASURED, _no_search(finding, finding.charge_test)
     if finding.value is None and test in rejections.measured:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
     if test in rejections.confounded:
@@ -64,6 +66,10 @@ def above_chance(finding: FindingResult) -> bool:
     return all(value is None or finding.value > value for value in known)
 
 
+def _no_search(finding: FindingResult, test: ChargeTest) -> str:
+    return "It looks for no planted secret." if test.queries else _unmeasured(finding)
+
+
 def _unmeasured(finding: FindingResult) -> str:
     if finding.sentence:
         return ""  # the observation says why
@@ -80,10 +86,10 @@ def _unsure(finding: FindingResult, rejections: Rejections, sensitive: Sensitive
         return "Without references no leak could be told from none."
     if finding.p_value is None or least is None or least * rejections.family.tests >= LEVEL:
         return finding.untested or "Too little was measured for any test."
-    if not sensitive.get((finding.attack, finding.metric), False):
-        return "The undefended model did not leak here: silence shows nothing."
     if suspicious(finding):
         return "More than chance, but not beyond doubt once adjusted for all tests."
+    if not sensitive.get((finding.attack, finding.metric), False):
+        return "The undefended model did not leak here: silence shows nothing."
     return ""
 
 

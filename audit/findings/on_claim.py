@@ -108,6 +108,7 @@ def _not_refuted(finding: FindingResult, guarantee: Guarantee) -> str:
     bound = finding.epsilon_lower
     if bound is None or guarantee.constant:
         return f"{claimed}."
-    above = bound.value > (guarantee.epsilon or 0.0)
+    shown = bounds.at_delta(bound, guarantee.delta or 0.0)
+    above = shown > (guarantee.epsilon or 0.0)
     unsure = ": above it, but not beyond doubt once adjusted for all tests of it" if above else ""
-    return f"{claimed}; shown: at least {at_least(bound.value)}{unsure}."
+    return f"{claimed}; shown: at least {at_least(shown)}{unsure}."

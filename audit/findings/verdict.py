@@ -53,7 +53,7 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
         return Leaked.LEAK
     if words == {Leaked.NONE_FOUND}:
         return Leaked.NONE_FOUND
-    measured = any(f.value is not None for f in own)
+    measured = any(f.value is not None and f.charge_test is None for f in own)
     return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
 
 

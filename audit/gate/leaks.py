@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from audit.core.terms import Leaked, OnClaim
+from audit.findings import bounds
 from audit.gate.metric import UNTRAINED, between, metric_of
 from audit.gate.outcome import Check, State
 from audit.results.schema import FindingResult, ReleaseResult
@@ -19,12 +20,14 @@ def leak_checks(
 ) -> Iterator[Check]:
     """Checks each finding for a leak, and adds a check for each attack that measured nothing.
 
-    A finding that needs more access than the release gives is no leak of that release. allowed: by
-    `attack.metric`, what allows a leak of this name, if it has a value to allow. every: whether
-    findings without a leak have a check, too.
+    A test of charges looks for no leak: `claim_check` reads it. A finding that needs more access
+    than the release gives is no leak of that release. allowed: by `attack.metric`, what allows a
+    leak of this name, if it has a value to allow. every: whether findings without a leak have a
+    check, too.
     """
-    for attack in dict.fromkeys(finding.attack for finding in release.findings):
-        of_attack = [f for f in release.findings if f.attack == attack]
+    searches = [f for f in release.findings if f.charge_test is None]
+    for attack in dict.fromkeys(finding.attack for finding in searches):
+        of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
         measured = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
         if every and not applicable:
@@ -84,13 +87,22 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     tested = _words(release, {OnClaim.NOT_REFUTED})
     if not tested:
         return check(*_untested(release, claimed))
-    bounds = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
-    most = max((bound.value for bound in bounds), default=0.0)
-    seen = f"{claimed}; measured: at least {at_least(most, 4)}, confidence 95% each"
+    found = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    most = max((bounds.at_delta(bound, claim.delta or 0.0) for bound in found), default=0.0)
+    seen = "; ".join([claimed, *_seen(tested, most if found else None)])
     if most > claim.epsilon:
         weak = "above the claim, but not significant once adjusted for all tests of it"
         return check(State.INCONCLUSIVE, f"{seen}; {weak}")
     return check(State.PASS, f"{seen}; not refuted")
+
+
+def _seen(tested: Sequence[FindingResult], most: float | None) -> Iterator[str]:
+    """Says what the tests of the claim saw, each kind once."""
+    if most is not None:
+        yield f"measured: at least {at_least(most, 4)}, confidence 95% each"
+    for finding in tested:
+        if finding.charge_test is not None:
+            yield f"{finding.charge_test.queries:,} queries beside their charges ({finding.metric})"
 
 
 def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
@@ -110,7 +122,7 @@ def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
 
 def _unlike(finding: FindingResult, release: ReleaseResult) -> bool:
     bound, claim = finding.epsilon_lower, release.guarantee.claim
-    return bound is not None and bool(claim.incomparable(bound.unit, bound.relation, bound.delta))
+    return bound is not None and bool(claim.incomparable(bound.unit, bound.relation, claim.delta))
 
 
 def _words(release: ReleaseResult, words: Collection[OnClaim]) -> Sequence[FindingResult]:

@@ -64,9 +64,9 @@ class Metric(BaseModel):
 
     @property
     def comparable(self) -> bool:
-        """Whether runs can be compared by it. An extreme of many secrets varies with every training
-        more than any interval of one run says; a limit holds it, and the median is compared."""
-        return not self.metric.startswith("largest_")
+        """Whether runs can be compared by it. An extreme varies with every training more than any
+        interval of one run says, and a bet has none; a limit holds it."""
+        return not self.metric.startswith(("largest_", "bet_"))
 
     @property
     def scale(self) -> tuple[float, float]:

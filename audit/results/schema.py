@@ -175,9 +175,10 @@ class ClaimTest(_Strict):
 class ChargeTest(_Strict):
     """A test of a service's ledger: what its queries tell about a unit, beside their charges.
 
-    queries: how many were compared. exceeded: how many of them tell more than they were charged,
-    computed exactly; null where tokens were drawn instead. p_value: then, of "every charge is large
-    enough". It looks for no planted secret, so it answers the claim alone.
+    queries: how many were compared; 0 where there is no ledger, neighbour or answer. exceeded: how
+    many of them tell more than they were charged, computed exactly; null where tokens were drawn
+    instead. p_value: then, of "every charge is large enough". It looks for no planted secret, so it
+    answers the claim alone.
     """
 
     queries: Count
@@ -185,7 +186,10 @@ class ChargeTest(_Strict):
     p_value: Number | None = None
 
     _sound = when_read(
-        lambda t: refuse((t.exceeded is None) == (t.p_value is None), "compared, or bet on: one")
+        lambda t: refuse(
+            (t.exceeded is not None) + (t.p_value is not None) != (t.queries > 0),
+            "queries are compared or bet on: one, and none where there are no queries",
+        )
     )
 
 

@@ -23,7 +23,8 @@ MEANINGS = {
     "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
     "power says what could have been seen.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
-    "not measured": "The release, or this run, does not offer what the measurement needs.",
+    "not measured": "The release, or this run, does not offer what the measurement needs, or it "
+    "looks for no planted secret.",
     REFUTED: "More was measured than the claim allows.",
     "claim not refuted": "The claim allows what was measured, which is no proof of it.",
     "claim not tested": "The measure is of another unit, relation, order or access than the claim, "

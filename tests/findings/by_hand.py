@@ -10,6 +10,7 @@ from audit.findings import Finding, bounds
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.schema import (
+    ChargeTest,
     Control,
     Cost,
     EpsilonLower,
@@ -20,7 +21,7 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
-from audit.statistics.interval import clopper_pearson
+from audit.statistics.interval import Interval, clopper_pearson
 
 LEAK, NONE = 1e-9, 0.5  # p-values
 SENSITIVE = {("extraction", "hit_rate"): True}
@@ -58,6 +59,19 @@ def finding(
         "power": Power(smallest_rate=0.0295, detectable_rate=0.0466, largest_epsilon=3.06, n=100),
     }
     return Finding(**{**fields, **changes})
+
+
+def charged(share: float | None, queries: int = 129, **test: Any) -> Finding:
+    """What the ledger attack finds: a share of a charge, or the wealth of a bet."""
+    metric = "bet_on_charges" if "p_value" in test else "largest_share_of_charge"
+    return finding(
+        None, None, attack="ledger", metric=metric, unit="times its charge", k=None, chance=None,
+        control=None, interval=Interval(share, share, share, queries, 0.95, "exact"), test=metric,
+        observation="" if share is None else "As charged.",
+        untested="it needs a ledger" if share is None else "",
+        charge_test=ChargeTest(queries=queries, **test),
+        power=Power(smallest_rate=None, largest_epsilon=None, n=queries),
+    )  # fmt: skip
 
 
 def promise(epsilon: float | None, **changes: Any) -> Guarantee:

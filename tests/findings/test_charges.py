@@ -13,7 +13,10 @@ from audit.core.predictor import Access
 from audit.core.secret import Coins
 from audit.findings import Case, Charges, Finding, findings_of
 from audit.findings.charges import NEEDED, bet, compared
+from audit.findings.verdict import claim_overall, leaked_overall
+from audit.results.numbers import FROM_FILE
 from audit.results.schema import ChargeTest
+from tests.findings.by_hand import answered, charged, promise
 from tests.simulations import repeats
 
 NAN, INF = math.nan, math.inf
@@ -121,7 +124,36 @@ def test_what_cannot_be_compared_is_not_measured(
     finding = found(evidence, charged)
     assert (finding.interval.value, finding.interval.n) == (None, 0)
     assert (finding.interval.method, finding.observation) == (why, "")
-    assert finding.charge_test is None
+    assert finding.charge_test == ChargeTest(queries=0)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [{"queries": 1}, {"queries": 0, "exceeded": 0}, {"queries": 0, "p_value": 0.5},
+     {"queries": 3, "exceeded": 0, "p_value": 0.5}],
+)  # fmt: skip
+def test_a_stored_test_compares_or_bets_and_only_where_there_are_queries(test: Any) -> None:
+    with pytest.raises(ValueError, match="queries"):
+        ChargeTest.model_validate(test, context=FROM_FILE)
+
+
+@pytest.mark.parametrize(
+    ("given", "claim", "said"),
+    [
+        (charged(0.9, exceeded=0), "not refuted", "no query was found to tell more"),
+        (charged(1.1, exceeded=1), "refuted", "a query tells more than it was charged"),
+        (charged(40.0, p_value=1 / 40), "refuted", "a query tells more than it was charged"),
+        (charged(19.0, p_value=1 / 19), "not refuted", "no query was found to tell more"),
+        (charged(None, queries=0), "not testable", "No test of the claim: it needs a ledger."),
+    ],
+)
+def test_a_ledger_answers_the_claim_alone(given: Finding, claim: str, said: str) -> None:
+    one = answered(given, promise(2.0))
+    assert (one.leaked, one.claim) == ("not measured", claim)
+    assert said in one.claim_sentence
+    assert leaked_overall([one]) == "not measured"
+    assert claim_overall([one], promise(2.0)) == claim
+    assert answered(given, promise(math.inf)).claim == "nothing claimed"
 
 
 # bets

@@ -10,7 +10,7 @@ from audit.core.guarantee import Guarantee
 from audit.findings import Finding
 from audit.findings.headline import headline
 from audit.statistics.interval import Interval, clopper_pearson
-from tests.findings.by_hand import HALF, MOST, NONE, finding, promise, released
+from tests.findings.by_hand import HALF, MOST, NONE, charged, finding, promise, released
 
 UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "observation": ""}
 SUBMIX = promise(
@@ -71,6 +71,26 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
     unanswered = finding(None, None, **UNMEASURED)
     said = headline([released("mine", promise(2.0), [unanswered], 20.0)])
     assert "asks more" not in said and "not measured" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (charged(0.99996, exceeded=0),
+         "ledger finds all 129 queries within their charge, the nearest at 0.999."),
+        (charged(2.0051, exceeded=4), "ledger finds 4 of 129 queries beyond their charge, up to 2 "
+         "times it."),
+        (charged(2.0051, exceeded=4), "The claim is refuted by ledger (largest share of charge)."),
+        (charged(40.0, p_value=0.025), "ledger finds that 129 bets on charges being too small turn "
+         "1 into 40 (p = 0.025)."),
+        (charged(None, queries=0), "ledger was not measured. "),
+        (charged(None, queries=0), "The claim was not tested: it needs a ledger."),
+    ],
+)  # fmt: skip
+def test_the_headline_of_a_ledger_speaks_of_charges(given: Finding, words: str) -> None:
+    said = headline([released("submix", SUBMIX, [given], 38.2)])
+    assert words in said, said
+    assert "inconclusive" not in said and "leak" not in said
 
 
 def test_the_headline_quotes_the_first_finding_that_leaks() -> None:

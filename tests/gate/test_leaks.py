@@ -18,7 +18,7 @@ from audit.gate import verdict
 from audit.gate.leaks import claim_check, leak_checks
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy
-from audit.results.schema import FindingResult, ReleaseResult
+from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 
 
 def outcome(make: SimpleNamespace, *releases: ReleaseResult, **policy: Any) -> Outcome:
@@ -226,22 +226,58 @@ def test_a_claim_falls_once_it_is_beyond_doubt(
     assert check.state == state and said in check.sentence, check.sentence
 
 
+@pytest.mark.parametrize(
+    ("test", "word", "state"),
+    [
+        (ChargeTest(queries=9, exceeded=0), "not refuted", State.PASS),
+        (ChargeTest(queries=9, exceeded=1), "refuted", State.FAIL),
+        (ChargeTest(queries=9, p_value=0.5), "not refuted", State.PASS),
+        (ChargeTest(queries=0), "not testable", State.INCONCLUSIVE),
+    ],
+)
+def test_a_ledger_speaks_of_the_claim_and_of_no_leak(
+    test: ChargeTest, word: str, state: State, make: SimpleNamespace
+) -> None:
+    """Nor is its silence about leaks held against the release by --strict."""
+    finding = make.rate(None, attack="ledger", metric="charges", leaked="not measured", claim=word)
+    finding = finding.model_copy(update={"charge_test": test})
+    release = make.release("submix", make.rate(0, claim="not testable"), finding)
+    assert [c.subject for c in leak_checks("", release, {}, True)] == ["extraction.hit_rate"]
+    check = claim_check("", release)
+    assert check.state == state
+    assert "at least" not in check.sentence
+    if word == "not refuted":
+        assert "9 queries beside their charges (charges); not refuted" in check.sentence
+
+
 def test_bounds_of_another_kind_say_nothing_of_the_claim(make: SimpleNamespace) -> None:
     found = make.rate(0, epsilon_lower=evidence(make, R))
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
-    for claim in (promise(**part), promise(delta=1e-3)):  # the last one allows more δ
+    for claim in (promise(**part), promise(unit="record")):
         assert answered(make, claim, found).state == State.SKIPPED
     for nothing in (None, math.inf):
         check = answered(make, promise(nothing), found)
         assert (check.state, check.sentence[:16]) == (State.SKIPPED, "no ε is claimed,")
 
 
-@pytest.mark.parametrize(("delta", "state"), [(1.00001e-5, State.PASS), (1.0001e-5, State.SKIPPED)])
-def test_a_delta_that_was_rounded_up_is_still_the_same_delta(
-    delta: float, state: State, make: SimpleNamespace
+@pytest.mark.parametrize(
+    ("delta", "v", "state", "said"),
+    [
+        (0.0, 63, State.FAIL, "refuted"),
+        (1e-5, 63, State.FAIL, "refuted"),
+        (1e-4, 64, State.FAIL, "refuted"),
+        (1e-3, 64, State.FAIL, "refuted"),
+        (1e-3, 63, State.PASS, "measured: at least 1.945, "),
+        (0.01, 66, State.INCONCLUSIVE, "no number of coins could refute the claimed ε = 2 at δ"),
+    ],
+)
+def test_a_claim_is_tested_at_its_own_delta(
+    delta: float, v: int, state: State, said: str, make: SimpleNamespace
 ) -> None:
-    found = make.rate(0, epsilon_lower=evidence(make, 40))
-    assert answered(make, promise(delta=delta), found).state == state
+    """The coins and guesses are stored, so the bound at the plan's δ = 1e-5 is no obstacle."""
+    found = make.rate(0, epsilon_lower=evidence(make, v))
+    check = answered(make, promise(delta=delta), found)
+    assert check.state == state and said in check.sentence, check.sentence
 
 
 def test_a_claim_nobody_measured_is_open(make: SimpleNamespace) -> None:

@@ -54,7 +54,7 @@ class Agreement:
     def _leaked(self, joined: FindingResult, per_seed: Sequence[FindingResult]) -> Leaked:
         if test_of(joined) in self.rejections.leaking:
             return leaked(joined, self.rejections, None)[0]
-        if all(f.value is None and f.leaked != Leaked.LEAK for f in per_seed):
+        if all(f.leaked == Leaked.NOT_MEASURED for f in per_seed):
             return Leaked.NOT_MEASURED
         p = self.p_values.get(test_of(joined), 1.0)
         silent = all(f.leaked == Leaked.NONE_FOUND for f in per_seed)
