@@ -26,6 +26,7 @@ _COLUMNS = (
     "epsilon_lower_delta", "epsilon_lower_confidence", "epsilon_lower_m", "epsilon_lower_guesses",
     "epsilon_lower_rank", "epsilon_lower_space", "epsilon_lower_n", "claim_test_mechanism",
     "claim_test_m", "claim_test_r", "claim_test_v", "claim_test_p_value",
+    "charge_test_queries", "charge_test_exceeded", "charge_test_p_value",
     "power_smallest_rate", "power_detectable_rate", "power_largest_epsilon",
     "stronger_than_release", "leaked", "sentence", "claim", "claim_sentence",
 )  # fmt: skip
@@ -33,6 +34,7 @@ _CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "release", "basis")
 _LOWER = ("method", "hypothesis", "unit", "relation", "delta", "confidence",
           "m", "rank", "space", "n")  # fmt: skip
 _TEST = ("mechanism", "m", "r", "v", "p_value")
+_CHARGES = ("queries", "exceeded", "p_value")
 _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
@@ -68,6 +70,7 @@ def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> di
         **{f"epsilon_lower_{name}": getattr(lower, name, None) for name in _LOWER},
         "epsilon_lower_guesses": _guesses(lower),
         **{f"claim_test_{name}": getattr(finding.claim_test, name, None) for name in _TEST},
+        **{f"charge_test_{name}": getattr(finding.charge_test, name, None) for name in _CHARGES},
         **{f"power_{name}": getattr(finding.power, name) for name in _POWER},
         **{name: getattr(release, name) for name in ("defense", "seed", "reference", "role")},
     }

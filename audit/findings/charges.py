@@ -15,7 +15,7 @@ from audit.core.evidence import Divergences, LogRatios
 from audit.core.terms import Relation
 from audit.findings.finding import Case, Finding
 from audit.results.schema import ChargeTest, Power
-from audit.results.words import count, number
+from audit.results.words import CHARGES, count, number
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.ledger_test import ledger_test
 
@@ -103,7 +103,7 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
 
 def from_divergences(evidence: Divergences, case: Case, charges: Charges | None) -> list[Finding]:
     """Finds the largest share of a charge that a query tells."""
-    metric, unit = "largest_share_of_charge", "times its charge"
+    metric, unit = "largest_share_of_charge", CHARGES
     found = compared(evidence, charges)
     if found is None:
         return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]

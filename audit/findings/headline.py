@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.bounds import at_delta
 from audit.findings.verdict import leaks
 from audit.results.schema import ChargeTest, EpsilonLower, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
-from audit.statistics.interval import one_sided_upper
 
 
 def headline(releases: Sequence[ReleaseResult]) -> str:
@@ -20,41 +19,52 @@ def headline(releases: Sequence[ReleaseResult]) -> str:
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    own = [f for f in release.findings if not f.stronger_than_release]
-    measured = [f for f in own if f.value is not None or leaks(f)]
-    parts = []
+    said = [f"{release.defense}: {_found(release, releases)}.", _promise(release)]
+    return " ".join([*said, *_cost(release, releases)])
+
+
+def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
+    """Groups the attacks by what they found, leaks first; the first of a group with its figure."""
+    groups: dict[str, list[str]] = {answer: [] for answer in _ANSWERS}
     for attack in dict.fromkeys(f.attack for f in release.findings):
-        of_attack = [f for f in measured if f.attack == attack]
-        if of_attack:
-            beside = _beside(attack, of_attack, releases)
-            parts.append(_attack_words(_spaced(attack), of_attack, beside))
-        else:
-            beyond = all(f.stronger_than_release for f in release.findings if f.attack == attack)
-            why = "asks more than the release gives" if beyond else "was not measured"
-            parts.append(f"{_spaced(attack)} {why}")
-    text = f"{release.defense}: " + "; ".join(parts)
-    utility = release.utility.get("perplexity")
-    cost = f" Perplexity {_number(utility.value)}{_between(releases)}." if utility else ""
-    return f"{text}. {_promise(release)}{_claim_words(release)}{cost}"
+        answer, name, seen = _by(attack, release, releases)
+        alone = seen and not groups[answer]
+        groups[answer].append(f"{name} ({seen})" if alone else name)
+    parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
+    return "; ".join(parts) or "no attack was run"
 
 
-def _attack_words(attack: str, findings: Sequence[FindingResult], beside: str) -> str:
-    tests = [(f, f.charge_test) for f in findings if f.charge_test is not None]
-    if len(tests) == len(findings):
-        return f"{attack} finds {' and '.join(_charged(*pair) for pair in tests)}"
-    first = _quoted(findings)
-    name, amount = _spaced(first.metric), _amount(first)
+_LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
+_UNSURE, _BEYOND, _UNMEASURED = (
+    "inconclusive: {}",
+    "asking more than the release gives: {}",
+    "not measured: {}",
+)
+_ANSWERS = (_LEAK, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
+
+
+def _by(
+    attack: str, release: ReleaseResult, releases: Sequence[ReleaseResult]
+) -> tuple[str, str, str]:
+    """Returns what an attack found, its name, and the measure that it is quoted by."""
+    name = _spaced(attack)
+    own = [f for f in release.findings if f.attack == attack and not f.stronger_than_release]
+    measured = [f for f in own if f.value is not None or leaks(f)]
+    if not measured:
+        return (_UNMEASURED if own else _BEYOND), name, ""
+    tests = [(f, f.charge_test) for f in measured if f.charge_test is not None]
+    if len(tests) == len(measured):
+        return _CHARGES, " and ".join(_charged(*pair) for pair in tests), ""
+    first = _quoted(measured)
+    seen = f"{_spaced(first.metric)} {_amount(first)}{_beside(attack, measured, releases)}"
     if leaks(first):
-        return f"{attack} finds a leak ({name} {amount}{beside})"
-    words = [f.leaked for f in findings if f.value is not None and f.p_value is not None]
+        return _LEAK, name, seen
+    words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
     silent = words.count(Leaked.NONE_FOUND)
-    if silent:
-        upper = None if first.k is None else one_sided_upper(first.k, first.n)
-        most = "" if upper is None else f", at most {percent(upper)}"
-        part = "" if silent == len(words) else f" in {silent} of {len(words)} measures"
-        rest = "" if silent == len(words) else "; the others are inconclusive"
-        return f"{attack} finds no leak{part} ({name} {amount}{most}{beside}){rest}"
-    return f"{attack} is inconclusive ({name} {amount}{beside})"
+    if not silent:
+        return _UNSURE, name, seen
+    part = "" if silent == len(words) else f" in {silent} of {len(words)} measures"
+    return _NONE, f"{name}{part}", seen
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
@@ -64,9 +74,10 @@ def _charged(finding: FindingResult, test: ChargeTest) -> str:
         most = f"{at_least(share)} times it"
         return f"{test.exceeded:,} of {test.queries:,} queries beyond their charge, up to {most}"
     if test.exceeded == 0:
-        return f"all {test.queries:,} queries within their charge, the nearest at {at_least(share)}"
-    won = f"turn 1 into {number(share)}"
-    return f"that {test.queries:,} bets on charges being too small {won} (p = {test.p_value:.2g})"
+        nearest = f"the nearest at {at_least(share)}"
+        return f"all {test.queries:,} queries compared within their charge, {nearest}"
+    won = f"turned 1 into {number(share)}"
+    return f"{test.queries:,} bets on charges being too small {won} (p = {test.p_value:.2g})"
 
 
 def _claim_words(release: ReleaseResult) -> str:
@@ -77,18 +88,12 @@ def _claim_words(release: ReleaseResult) -> str:
         shown = ", ".join(list(names)[:3]) + (
             f" and {len(names) - 3} more" if len(names) > 3 else ""
         )
-        return f" The claim is refuted by {shown}."
+        return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
         at = release.guarantee.delta or 0.0
         most = max((at_delta(b, at) for b in _comparable(release)), default=None)
-        shown = "" if not most else f": at least {at_least(most)} was shown"
-        return f" The claim is not refuted{shown}, which is no proof of it."
-    if release.claim == OnClaim.NOT_TESTABLE:
-        closest = sorted(release.findings, key=lambda f: not (f.epsilon_lower or f.claim_test))
-        reasons = (f.claim_sentence.partition(": ")[2] for f in closest)
-        why = next(filter(None, reasons), "no bound on ε")
-        return f" The claim was not tested: {why.rstrip('.')}."
-    return ""
+        return "not refuted" + ("" if not most else f"; at least {at_least(most)} was shown")
+    return "not tested by these attacks"
 
 
 def _comparable(release: ReleaseResult) -> list[EpsilonLower]:
@@ -135,22 +140,28 @@ def _promise(release: ReleaseResult) -> str:
         return "What was promised is unknown."
     if math.isinf(g.epsilon):
         return "Nothing was promised."
-    order = f", Rényi order {g.alpha:g}" if g.alpha is not None else ""
-    order += f", δ = {at_most(g.delta, 2)}" if g.delta else ""
-    spent = max((e for s in release.sessions for e in s.epsilon_spent), default=None)
-    used = "" if spent is None else f"; spent at most {at_most(spent)}"
-    promised = f"Promised: ε = {at_most(g.epsilon)} nats per {g.unit} ({g.relation})"
-    return f"{promised}{order}, {g.basis}{used}."
+    kind = f" (Rényi, α = {g.alpha:g})" if g.alpha is not None else ""
+    kind += f" (δ = {at_most(g.delta, 2)})" if g.delta else ""
+    basis = "" if g.basis == "worst case" else f", {g.basis}"
+    promised = f"Promised: ε = {at_most(g.epsilon)} nats{kind} per {g.unit} ({g.relation}){basis}"
+    return f"{promised}; {_claim_words(release)}."
 
 
-def _between(releases: Sequence[ReleaseResult]) -> str:
+def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Iterator[str]:
+    """Words the perplexity between those of the references, and how much of it the release said."""
+    measure = release.utility.get("perplexity")
+    if measure is None:
+        return
+    ended = (s for s in release.sessions if s.purpose == "utility" and s.stopped_at is not None)
+    part = next((f", {s.answered:,} of {s.queries:,} tokens before it stopped" for s in ended), "")
     marks = []
     for name, word in (("none", "undefended"), ("public", "public")):
-        for release in releases:
-            utility = release.utility.get("perplexity")
-            if release.defense == name and release.reference and utility:
+        for other in releases:
+            utility = other.utility.get("perplexity")
+            if other.defense == name and other.reference and utility:
                 marks.append(f"{word} {_number(utility.value)}")
-    return f" ({', '.join(marks)})" if marks else ""
+    beside = f" ({', '.join(marks)})" if marks else ""
+    yield f"Perplexity {_number(measure.value)}{part}{beside}."
 
 
 def _number(value: float) -> str:

@@ -61,9 +61,12 @@ def _too_few(
 ) -> str:
     epsilon, delta, level = guarantee.epsilon or 0.0, guarantee.delta or 0.0, LEVEL / tests
     most = bounds.most_at(bound, delta, level)
-    most = most if largest is None else min(most, largest)
-    if most > epsilon:
+    if min(most, math.inf if largest is None else largest) > epsilon:
         return ""
+    if largest is not None and largest < most and bound.delta > delta:
+        at = f"at δ = {at_most(bound.delta)}"  # the plan's, at which this was computed
+        return f"so few could refute at most ε = {at_least(largest)} {at}, {adjusted}"
+    most = most if largest is None else min(most, largest)
     claimed = f"the claimed ε = {at_most(epsilon)}"
     if bound.method == "one_run" and delta and not bounds.refutable(epsilon, delta, tests):
         at = f"at δ = {at_most(delta)}"

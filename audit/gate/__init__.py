@@ -27,10 +27,12 @@ def verdict(
     """
     audited = [release for release in results.releases if not release.reference]
     releases = list(zip(labels(audited), audited, strict=True))
+    rule = policy.regression or Regression()
     alone = policy.leaks is None and not policy.limit and baseline is None
     checks: list[Check] = []
     for label, release in releases:
-        named = {**regression.accepted(release, baseline), **limits.named(release, policy.limit)}
+        accepted = regression.accepted(release, baseline, rule)
+        named = {**accepted, **limits.named(release, policy.limit)}
         checks += leaks.leak_checks(label, release, named, every=bool(policy.leaks) or alone)
         if policy.empirical:
             checks.append(leaks.claim_check(label, release))
@@ -41,7 +43,6 @@ def verdict(
     for utility in policy.utility:
         checks += utilities.checks(utility, releases, results.releases, policy.confidence)
     if baseline is not None:
-        rule = policy.regression or Regression()
         checks += regression.checks(results, releases, baseline, rule)
     elif policy.regression is not None:
         checks.append(_without_baseline(policy.regression))

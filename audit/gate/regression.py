@@ -59,11 +59,30 @@ def checks(
     return checks + _increases(pairs, rule, bool(changed))
 
 
-def accepted(release: ReleaseResult, baseline: Baseline | None) -> dict[str, str]:
-    """What allows a leak by name, by `attack.metric`: that the baseline accepted it as one."""
+def accepted(release: ReleaseResult, baseline: Baseline | None, rule: Regression) -> dict[str, str]:
+    """What allows a leak by name, by `attack.metric`: that the baseline accepted it as one.
+
+    Whether it has grown is tested by `checks`; one that is not compared may not grow at all.
+    """
     entries = () if baseline is None else baseline.releases
     own = [metric for entry in entries if key(entry) == key(release) for metric in entry.metrics]
-    return {metric.name: "the baseline" for metric in own if metric.leaked}
+    now = metrics_of(release.findings)
+    return {
+        before.name: "the baseline"
+        for before in own
+        if before.leaked and (_compared(before, rule) or not _grown(before, now.get(before.name)))
+    }
+
+
+def _compared(metric: Metric, rule: Regression) -> bool:
+    return rule.gates(metric.name) and metric.comparable
+
+
+def _grown(before: Metric, after: Metric | None) -> bool:
+    if after is None:
+        return False
+    most = before.strength.value or 0.0
+    return (after.strength.value or 0.0) > most + _ROUNDING
 
 
 def _plan(changed: Sequence[str]) -> Check:
@@ -95,7 +114,7 @@ def _paired(
     metrics = metrics_of(release.findings)
     checks, pairs = [], []
     for before in entry.metrics:
-        if not (rule.gates(before.name) and before.comparable):
+        if not _compared(before, rule):
             continue
         after = metrics.get(before.name)
         if after is None:
@@ -104,7 +123,7 @@ def _paired(
         else:
             pairs.append(Pair(label, before, after))
     for name in sorted(set(metrics) - {before.name for before in entry.metrics}):
-        if rule.gates(name) and metrics[name].comparable:
+        if _compared(metrics[name], rule):
             new = "measured, but not in the baseline"
             checks.append(_check(label, name, State.INCONCLUSIVE, new))
     return checks, pairs

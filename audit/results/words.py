@@ -6,6 +6,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 Bounds = tuple[float, float]
+CHARGES = "times its charge"  # the unit of what a query tells, in charges
 _NBSP = "\N{NO-BREAK SPACE}"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -69,6 +70,8 @@ def is_share(unit: str) -> bool:
 
 def quantity(value: float, unit: str) -> str:
     """A measured value: percent for shares, otherwise the number without its unit."""
+    if unit == CHARGES:
+        return at_least(value)  # never up to a charge that it does not reach
     return share(value) if is_share(unit) else number(value)
 
 

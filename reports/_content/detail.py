@@ -172,9 +172,11 @@ def _session(session: SessionResult) -> list[str]:
 
 
 def _utility(release: ReleaseResult) -> Table:
-    rows, methods = [], []
+    rows = []
+    methods: dict[str, list[str]] = {}
     for name, measure in release.utility.items():
-        methods.append(f"{measure.method}, {words.share(measure.confidence)}")
+        method = f"{measure.method}, {words.share(measure.confidence)}"
+        methods.setdefault(method, []).append(wording.spelled(name))
         answered = "all" if measure.answered is None else words.integer(measure.answered)
         rows.append(
             [
@@ -185,14 +187,9 @@ def _utility(release: ReleaseResult) -> Table:
                 answered,
             ]
         )
+    intervals = "; ".join(f"{', '.join(names)}: {method}" for method, names in methods.items())
     head = ["Measure", "Value [interval]", "Unit", "n", "Tokens answered"]
-    caption = "Utility on held-out text"
-    if len(set(methods)) == 1:
-        caption += f"; intervals: {methods[0]}"
-    elif methods:
-        head.append("Interval")
-        rows = [[*row, method] for row, method in zip(rows, methods, strict=True)]
-    return Table(caption, head, rows)
+    return Table(f"Utility on held-out text. Intervals of {intervals}", head, rows)
 
 
 def _note(finding: FindingResult, release: ReleaseResult) -> Note:

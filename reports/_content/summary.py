@@ -133,7 +133,7 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
     alone = all(release.reference for release in releases)
     ranked = []
     for i, release in enumerate(releases):
-        quotes = [(*_mildness(release.findings[j]), place, j)
+        quotes = [(*mildness(release.findings[j]), place, j)
                   for place, j in enumerate(quoted(release))]  # fmt: skip
         for later, (mild, milder, place, j) in enumerate(sorted(quotes)):
             if alone or not release.reference or not mild:
@@ -145,8 +145,11 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
     return chosen
 
 
-def _mildness(finding: FindingResult) -> tuple[bool, bool]:
-    """(False, False) refutes a claim, (True, False) leaks, (True, True) does neither."""
+def mildness(finding: FindingResult) -> tuple[bool, bool]:
+    """Orders findings, worst first.
+
+    (False, False) refutes a claim, (True, False) leaks, (True, True) does neither.
+    """
     leaks = finding.leaked == Leaked.LEAK and not finding.stronger_than_release
     return finding.claim != OnClaim.REFUTED, not leaks
 

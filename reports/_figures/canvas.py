@@ -24,6 +24,7 @@ from reports._figures import svg
 
 WIDTH = 300.0  # points; on a telephone a drawing is shown at about this size
 CHANCE: dict[str, Any] = {"color": svg.INK, "lw": 1.1, "ls": (0, (2, 1.6)), "marker": ""}
+GUIDE: dict[str, Any] = {"color": svg.MUTED, "lw": 0.8, "ls": (0, (3, 2))}
 PROMISE: dict[str, Any] = {"color": svg.INK, "lw": 1.0, "ls": (0, (1, 2)), "marker": ""}
 _STYLE = Path(__file__).parents[1] / "_templates" / "figures.mplstyle"
 

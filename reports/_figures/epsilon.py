@@ -16,7 +16,13 @@ from reports._figures.rows import Kind, Mark, Row
 
 CLAIMED = Kind("claimed", "|", 0.65, size=14, colour=svg.INK)
 BOUND = Kind("at least", ">", 0.65)
-UNLIKE = Kind("at least, not comparable", ">", 0.65, filled=False)
+UNLIKE = Kind("at least, not comparable", ">", 0.65, fill="none")
+REFUTED = Kind("claimed, refuted", "|", 0.65, size=14, colour=svg.ALARM)
+_CLAIM = {
+    OnClaim.REFUTED: "claim refuted",
+    OnClaim.NOT_REFUTED: "claim not refuted",
+    OnClaim.NOT_TESTABLE: "claim not tested",
+}
 _CAPTION = (
     "A bound below a claim is no proof of safety. Hollow: the bound has another unit, relation or "
     "access than the claim, or nothing is claimed; do not rank it against the claim."
@@ -24,16 +30,13 @@ _CAPTION = (
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One row a release: its claim, and every bound above 0; none where there is no bound."""
-    shown = claims.shown(releases)
-    bounds = [bound.value for i in shown for _, bound in claims.bounded(releases[i])]
-    if not bounds:
-        return
-    epsilons = [*bounds, *(releases[i].guarantee.epsilon for i in shown)]
+    """One row a release: its claim, and every bound above 0."""
+    bounds = [bound.value for release in releases for _, bound in claims.bounded(release)]
+    epsilons = [*bounds, *(release.guarantee.epsilon for release in releases)]
     finite = [value for value in epsilons if value is not None and math.isfinite(value)]
     scale = canvas.linear(0, max(finite, default=0.0) or 1.0)
-    for suffix, piece in pieces(len(shown), rows.MOST_ROWS):
-        chosen = [(releases[i], names[i]) for i in shown[piece]]
+    for suffix, piece in pieces(len(releases), rows.MOST_ROWS):
+        chosen = list(zip(releases[piece], names[piece], strict=True))
         title = f"Empirical ε beside claimed ε{suffix}"
         cells = [[name, wording.claim(r.guarantee), _listed(r)] for r, name in chosen]
         drawn = [_row(release, name) for release, name in chosen]
@@ -56,8 +59,9 @@ def _row(release: ReleaseResult, name: str) -> Row:
     note = words.epsilon(guarantee.epsilon)
     if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon):
         note = f"claimed {note} per {wording.clip(guarantee.unit, 20)}"
-        marks.insert(0, Mark(CLAIMED, guarantee.epsilon))
-    return Row(name, note, release.reference, marks)
+        refuted = release.claim == OnClaim.REFUTED
+        marks.insert(0, Mark(REFUTED if refuted else CLAIMED, guarantee.epsilon))
+    return Row(name, note, release.reference, marks, aside=_CLAIM.get(release.claim, ""))
 
 
 def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> bool:

@@ -9,10 +9,14 @@ from reports._content.table import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """svg: in placeholder colours, see `svg`. alternative: for those who do not see it."""
+    """svg: in placeholder colours, see `svg`. alternative: for those who do not see it.
+
+    first: whether it stands on page one.
+    """
 
     title: str
     caption: str
     alternative: str
     svg: str
     table: Table
+    first: bool = False

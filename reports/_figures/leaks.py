@@ -8,24 +8,33 @@ from audit.core.terms import Leaked
 from audit.results import words
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
-from reports._content.summary import quoted
+from reports._content.summary import mildness, quoted
 from reports._content.table import Table, pieces
-from reports._figures import rows
+from reports._figures import rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
-PLANTED = Kind("planted", "o", 0.55)
-TWINS = Kind("twins", "s", 0.76, filled=False, quiet=True, size=5)
-BLIND = Kind("blind", "D", 0.92, filled=False, quiet=True, size=4.4)
+PLANTED = {
+    Leaked.LEAK: Kind("leak", "o", 0.55, size=7.5, colour=svg.ALARM),
+    Leaked.NONE_FOUND: Kind("no leak found", "o", 0.55, fill="none"),
+    Leaked.INCONCLUSIVE: Kind("inconclusive", "o", 0.55, fill="left"),
+    Leaked.NOT_MEASURED: Kind("no answer", "|", 0.55, size=10),
+}
+TWINS = Kind("twins", "s", 0.76, fill="none", quiet=True, size=5)
+BLIND = Kind("blind", "D", 0.92, fill="none", quiet=True, size=4.4)
 _HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]", "Chance",
          "Leaked; the claim"]  # fmt: skip
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One figure for each measure that page one quotes; the attacks' tables hold all of them."""
+    """One figure for each measure that page one quotes, the worst finding first.
+
+    The attacks' tables hold all of them.
+    """
     subjects = [r for r in releases if not r.reference] or releases
     quotes = [release.findings[i] for release in subjects for i in quoted(release)]
-    kinds = dict.fromkeys((f.attack, f.metric, f.unit) for f in quotes)
+    quotes = [finding for finding in quotes if finding.charge_test is None]  # it looks for none
+    kinds = dict.fromkeys((f.attack, f.metric, f.unit) for f in sorted(quotes, key=_tells_less))
     for index, (attack, metric, unit) in enumerate(kinds):
         title = f"{wording.spelled(attack)}: {wording.metric(attack, metric)}"
         findings = [_of(release, attack, metric, unit) for release in releases]
@@ -46,6 +55,11 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
             )  # fmt: skip
 
 
+def _tells_less(finding: FindingResult) -> tuple[bool, bool]:
+    """Orders findings: leaks, then what was measured."""
+    return mildness(finding)[1], finding.value is None
+
+
 def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
     alike = (f for f in release.findings if (f.attack, f.metric, f.unit) == kind)
     return next(alike, None)
@@ -55,7 +69,7 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
     if finding is None or finding.value is None:
         note = "not measured" if finding is None else verdicts.measured(finding)
         return Row(name, note, release.reference)
-    sides = [(PLANTED, finding), (TWINS, finding.control), (BLIND, finding.blind)]
+    sides = [(PLANTED[finding.leaked], finding), (TWINS, finding.control), (BLIND, finding.blind)]
     return Row(
         label=name,
         note=words.measured(finding.value, finding.ci, finding.unit),

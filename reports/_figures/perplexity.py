@@ -12,7 +12,8 @@ from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
 AUDITED = Kind("audited", "o", 0.6)
-REFERENCE = Kind("reference", "o", 0.6, filled=False)
+REFERENCE = Kind("reference", "o", 0.6, fill="none")
+_GUIDES = ("none", "public")  # the best that this model can do with the data, and without it
 _TITLE = "Perplexity on held-out text"
 
 
@@ -28,13 +29,14 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
     scale = rows.scale_of(lines, "perplexity")
     label = "perplexity, log scale" if scale.logarithmic else "perplexity"
     answered = "Answered: tokens before STOP." if stopped else "Every token was answered."
+    guides = [m.value for r, _, m in both if m and r.reference and r.defense in _GUIDES]
     for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
         shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
         yield Figure(
             title=_TITLE + suffix,
-            caption=f"Lower is better. {answered}",
+            caption=f"Lower is better. {answered} Dashed: the references.",
             alternative=f"{_TITLE} by release{suffix}. {shown}.",
-            svg=rows.draw(lines[piece], scale, label, f"use-{piece.start}"),
+            svg=rows.draw(lines[piece], scale, label, f"use-{piece.start}", guides),
             table=Table(_TITLE + suffix, ["Release", "Value [interval]", "Answered"], cells[piece]),
         )
 

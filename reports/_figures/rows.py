@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ from audit.results import words
 from audit.results.words import Bounds
 from reports._content import wording
 from reports._figures import canvas, svg
-from reports._figures.canvas import CHANCE, Scale
+from reports._figures.canvas import CHANCE, GUIDE, Scale
 
 MOST_ROWS = 12  # of one drawing
 _HEIGHT = 46.0  # points of a row
@@ -29,7 +30,7 @@ class Kind:
     label: str
     marker: str
     place: float
-    filled: bool = True
+    fill: Literal["full", "left", "none"] = "full"
     quiet: bool = False
     size: float = 6.5
     colour: str = svg.ACCENT
@@ -76,13 +77,18 @@ def scale_of(rows: Sequence[Row], unit: str) -> Scale:
     return canvas.linear(low, high if high > low else low + 1, unit)
 
 
-def draw(rows: Sequence[Row], scale: Scale, label: str, name: str) -> str:
-    """Returns the SVG; label: what stands under the axis."""
-    paint = functools.partial(_paint, rows=rows, scale=scale, label=label)
+def draw(
+    rows: Sequence[Row], scale: Scale, label: str, name: str, guides: Sequence[float] = ()
+) -> str:
+    """Returns the SVG; label: what stands under the axis. guides: values with a line through all
+    rows."""
+    paint = functools.partial(_paint, rows=rows, scale=scale, label=label, guides=guides)
     return canvas.drawing(name, 54 + _HEIGHT * len(rows), paint)
 
 
-def _paint(page: Canvas, rows: Sequence[Row], scale: Scale, label: str) -> None:
+def _paint(
+    page: Canvas, rows: Sequence[Row], scale: Scale, label: str, guides: Sequence[float]
+) -> None:
     axes = page.subplots()
     canvas.across(axes, scale, label)
     axes.set(ylim=(len(rows), 0), yticks=[])
@@ -90,6 +96,7 @@ def _paint(page: Canvas, rows: Sequence[Row], scale: Scale, label: str) -> None:
     entries: dict[str, Artist] = {}
     for top, row in enumerate(rows):
         axes.vlines(scale.ticks, top + 0.38, top + 1, color=svg.RULE, lw=0.8)
+        axes.vlines(guides, top + 0.38, top + 1, **GUIDE)
         _name(axes, row, top)
         if row.chance is not None:
             (entries["chance"],) = axes.plot([row.chance] * 2, [top + 0.4, top + 0.98], **CHANCE)
@@ -106,7 +113,8 @@ def _name(axes: Axes, row: Row, top: int) -> None:
     name = wording.clip(row.label, max(16, 50 - len(row.note)))
     axes.text(0, top + 0.3, name, weight="normal" if row.reference else "bold", transform=place)
     axes.text(1, top + 0.3, row.note, ha="right", transform=place)
-    axes.text(0.02, top + 0.96, row.aside, fontsize=8.5, color=svg.MUTED, transform=place)
+    box = {"facecolor": svg.PAPER, "edgecolor": "none", "pad": 1.0} if row.aside else None
+    axes.text(0.02, top + 0.96, row.aside, size=8.5, color=svg.MUTED, transform=place, bbox=box)
 
 
 def _mark(axes: Axes, mark: Mark, scale: Scale, top: int) -> Artist:
@@ -115,8 +123,9 @@ def _mark(axes: Axes, mark: Mark, scale: Scale, top: int) -> Artist:
     ends = scale.inside(*(mark.bounds or ()))
     width = 1.1 if kind.quiet else 2.2
     axes.plot(ends, [y] * len(ends), "-", marker="", color=kind.edge, lw=width)
-    face = kind.edge if kind.filled else svg.PAPER
+    face = svg.PAPER if kind.fill == "none" else kind.edge
     (artist,) = axes.plot(
-        scale.inside(mark.value), [y], kind.marker, color=kind.edge, mfc=face, ms=kind.size
-    )
+        scale.inside(mark.value), [y], kind.marker, color=kind.edge, mfc=face, ms=kind.size,
+        fillstyle="left" if kind.fill == "left" else "full", markerfacecoloralt=svg.PAPER,
+    )  # fmt: skip
     return artist

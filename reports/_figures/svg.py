@@ -11,7 +11,10 @@ from xml.etree import ElementTree
 SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 INK, MUTED, RULE, ACCENT, PAPER = "#1d2024", "#575d66", "#d9d9d3", "#1f5673", "#ffffff"
-_VARIABLES = {INK: "ink", MUTED: "muted", RULE: "rule", ACCENT: "accent", PAPER: "paper"}
+ALARM = "#9b2c1f"
+_VARIABLES = {
+    INK: "ink", MUTED: "muted", RULE: "rule", ACCENT: "accent", PAPER: "paper", ALARM: "alarm"
+}  # fmt: skip
 _STYLES = {
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap",
     "fill-opacity", "stroke-opacity", "opacity", "text-anchor", "font-size", "font-weight",

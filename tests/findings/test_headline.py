@@ -28,12 +28,8 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
         ]
     )
     for words in (
-        "submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %",
-        "undefended 30 of 100",
-        "ε = 2 nats per part (removed)",
-        "Rényi order 2",
-        "data-dependent",
-        "spent at most 1.46",
+        "submix: no leak found by extraction (hit rate 0 of 100, undefended 30 of 100)",
+        "ε = 2 nats (Rényi, α = 2) per part (removed), data-dependent; not tested by",
         "Perplexity 38.2 (undefended 19.7, public 55.5)",
     ):
         assert words in said, said
@@ -47,16 +43,16 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
 @pytest.mark.parametrize(
     ("given", "guarantee", "words"),
     [
-        (finding(), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
-        (finding(), promise(2.0), "The claim is refuted by extraction (hit rate)."),
-        (finding(v=MOST), promise(2.0), "The claim is not refuted: at least 0.6"),
-        (finding(v=MOST), promise(2.0), "extraction finds a leak (hit rate 30 of 100)"),
-        (finding(), promise(8.0), "The claim was not tested: so few could refute at most ε = 3.0"),
+        (finding(), promise(2.0), "mine: a leak by extraction (hit rate 30 of 100)."),
+        (finding(), promise(2.0), "; refuted by extraction (hit rate)."),
+        (finding(v=MOST), promise(2.0), "; not refuted; at least 0.642 was shown."),
+        (finding(v=MOST), promise(2.0), "mine: a leak by extraction (hit rate 30 of 100)."),
+        (finding(), promise(8.0), "; not tested by these attacks."),
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
         (finding(stronger_than_release=True), promise(2.0),
-         "extraction asks more than the release gives"),
-        (finding(NONE, MOST, metric="other"), promise(2.0), "extraction is inconclusive"),
+         "asking more than the release gives: extraction."),
+        (finding(NONE, MOST, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
         (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
@@ -77,14 +73,12 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
     ("given", "words"),
     [
         (charged(0.99996, exceeded=0),
-         "ledger finds all 129 queries within their charge, the nearest at 0.999."),
-        (charged(2.0051, exceeded=4), "ledger finds 4 of 129 queries beyond their charge, up to 2 "
-         "times it."),
-        (charged(2.0051, exceeded=4), "The claim is refuted by ledger (largest share of charge)."),
-        (charged(40.0, p_value=0.025), "ledger finds that 129 bets on charges being too small turn "
-         "1 into 40 (p = 0.025)."),
-        (charged(None, queries=0), "ledger was not measured. "),
-        (charged(None, queries=0), "The claim was not tested: it needs a ledger."),
+         "submix: all 129 queries compared within their charge, the nearest at 0.999."),
+        (charged(2.0051, exceeded=4), ": 4 of 129 queries beyond their charge, up to 2 times it."),
+        (charged(2.0051, exceeded=4), "; refuted by ledger (largest share of charge)."),
+        (charged(40.0, p_value=0.025), "129 bets on charges being too small turned 1 into 40 (p"),
+        (charged(None, queries=0), "submix: not measured: ledger. "),
+        (charged(None, queries=0), "; not tested by these attacks."),
     ],
 )  # fmt: skip
 def test_the_headline_of_a_ledger_speaks_of_charges(given: Finding, words: str) -> None:
@@ -104,7 +98,7 @@ def test_the_headline_quotes_the_first_finding_that_leaks() -> None:
             released("none", promise(math.inf), [quiet, undefended], 20.0, reference=True),
         ]
     )
-    assert "extraction finds a leak (b 41 of 100, undefended 77 of 100)" in said
+    assert "a leak by extraction (b 41 of 100, undefended 77 of 100)" in said
 
 
 def test_what_is_laid_beside_is_the_reference_of_that_name() -> None:
@@ -115,21 +109,33 @@ def test_what_is_laid_beside_is_the_reference_of_that_name() -> None:
     tuned = released("public", promise(math.inf), [finding()], 40.0)
     public = released("public", promise(math.inf), [finding()], 50.0, reference=True)
     said = headline([asked, audited, tuned, plain, public])
-    assert "mine: extraction finds a leak (hit rate 1 of 100, undefended 30 of 100)" in said
+    assert "mine: a leak by extraction (hit rate 1 of 100, undefended 30 of 100)" in said
     assert "Perplexity 20 (undefended 3, public 50)." in said
 
 
-def test_the_claim_was_not_tested_for_the_reason_of_what_could_test_it() -> None:
-    """The first measure gives no bound at all; the second one is of another unit."""
-    found = [finding(NONE, None, metric="a"), finding(NONE, HALF, metric="b")]
-    said = headline([released("mine", promise(2.0, unit="record"), found, 20.0)])
-    assert "The claim was not tested: the claim is per record (add_or_remove)" in said
+def test_the_headline_says_how_much_a_service_answered_before_it_stopped() -> None:
+    one = released("submix", SUBMIX, [finding(NONE)], 12.2, spent=[1.9])
+    stopped = one.sessions[0].model_copy(
+        update={"queries": 1024, "answered": 247, "stopped_at": 247, "purpose": "utility"}
+    )
+    told = {"Perplexity 12.2.": one.sessions[0],
+            "Perplexity 12.2, 247 of 1,024 tokens before it stopped.": stopped}  # fmt: skip
+    for words, session in told.items():
+        assert words in headline([one.model_copy(update={"sessions": [session]})])
 
 
 def test_the_headline_names_every_attack() -> None:
     given = [finding(), finding(NONE, MOST, attack="exposure", test="ranks")]
     said = headline([released("mine", promise(2.0), given, 20.0)])
-    assert "mine: extraction finds a leak (hit rate 30 of 100); exposure is inconclusive" in said
+    assert (
+        "mine: a leak by extraction (hit rate 30 of 100); inconclusive: exposure (hit rate" in said
+    )
+
+
+def test_only_the_first_attack_of_an_answer_shows_its_figure() -> None:
+    given = [finding(attack=name, test=name) for name in ("one", "two", "three")]
+    said = headline([released("mine", promise(math.inf), given, 20.0)])
+    assert said.startswith("mine: a leak by one (hit rate 30 of 100), two, three. Nothing was")
 
 
 def test_the_headline_writes_a_large_perplexity_as_people_do() -> None:

@@ -182,8 +182,8 @@ def test_an_undefended_model_under_a_claim_of_eight_is_a_leak(tmp_path: Path) ->
     results = load(tmp_path, document(hidden, tests=18))
     (release,) = results.releases
     assert (release.leaked, release.claim) == ("leak", "not testable")
-    assert "name leak finds a leak (targeted 96 of 100)" in results.headline
-    assert "The claim was not tested: " in results.headline
+    assert "a leak by name leak (targeted 96 of 100)" in results.headline
+    assert "not tested by these attacks" in results.headline
     outcome = verdict(results, Policy(), None, TODAY)
     assert outcome.exit_code == 1
     assert [c.id for c in outcome.checks if c.state == "FAIL"] == ["leak/as_is/name_leak.targeted"]
@@ -326,7 +326,7 @@ def test_a_real_run_of_version_1() -> None:
         "none": ("leak", "nothing claimed"),
         "public": ("no leak found", "not testable"),
     }
-    for name in ("extraction finds no leak (hit rate 0 of 100", "membership finds a leak (record"):
+    for name in ("no leak found by extraction (hit rate 0 of 100", "a leak by membership (record"):
         assert name in results.headline
     outcome = verdict(results, Policy(), None, TODAY)
     assert outcome.exit_code == 1

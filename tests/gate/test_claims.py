@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from audit.core.defense import Defense
-from audit.gate import claims
+from audit.gate import claims, verdict
 from audit.gate.outcome import State
-from audit.gate.policy import ClaimLimit
+from audit.gate.policy import ClaimLimit, Policy
 from audit.plan.plan import Chosen
 from audit.plugins import registry
 
@@ -136,6 +136,25 @@ def test_releases_of_one_corpus_stay_below_a_total(
     assert len(each) == len(epsilons)
     assert (total.id, total.state) == ("claim/dp_*/total", state)
     assert len(claims.checks(ALLOWED, several(make, *epsilons))) == len(epsilons)
+
+
+@pytest.mark.parametrize(("most", "code"), [(3.0, 0), (2.9, 1)])
+def test_the_gate_adds_up_all_seeds_and_no_reference(
+    most: float, code: int, make: SimpleNamespace
+) -> None:
+    system = {"parameters": {"noise": "system"}, "guarantee": make.claim(1.5)}
+    audited = [make.release("dp_sgd", make.rate(0), seed=seed, **system) for seed in (0, 1)]
+    none = make.release("dp_none", reference=True, guarantee=make.claim(math.inf))
+    limit = replace(ALLOWED, max_total=most, noise="system", line=9)
+    policy = Policy(claim=(limit,), empirical=False, leaks=True)
+    outcome = verdict(make.run(*audited, none), policy, None, make.today)
+    held = [check for check in outcome.checks if check.rule == "claim"]
+    assert [check.id for check in held] == [
+        "claim/dp_sgd:seed=0", "claim/dp_sgd:seed=1", "claim/dp_*/total",
+    ]  # fmt: skip
+    assert {check.line for check in held} == {9}
+    assert "2 releases together: ε = 3 nats per user (add_or_remove)" in held[-1].sentence
+    assert outcome.exit_code == code
 
 
 def test_a_total_of_nothing_fails_as_every_rule_does(make: SimpleNamespace) -> None:

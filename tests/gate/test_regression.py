@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from audit.core.corpus import Corpus, Record
+from audit.core.model import ModelFolder
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Policy, Regression
+from audit.plan.plan import Plan
+from audit.plan.resolve import resolve_on
 from audit.results.schema import Results
 
 
@@ -79,6 +84,9 @@ def test_what_regression_leaves_out_is_still_accepted_or_not(make: SimpleNamespa
     run = leaky(make, "hit_rate", "recall")
     found = states(held(make, run, run, metrics=("extraction.recall",)))
     assert found[LEAK] == State.SKIPPED
+    for change, state in ((-1, State.SKIPPED), (1, State.FAIL)):  # nobody would see it grow
+        other = leaky(make, "hit_rate", "recall", k=40 + change)
+        assert states(held(make, run, other, metrics=("extraction.recall",)))[LEAK] == state
     calm = make.run(make.release("submix", make.rate(2), make.rate(1, metric="recall")))
     found = states(held(make, calm, run, metrics=("extraction.verbatim",)))
     assert found[LEAK] == State.FAIL
@@ -210,6 +218,53 @@ def test_a_changed_corpus_secret_or_plan_never_passes(
     assert plan.state == State.INCONCLUSIVE and named in plan.sentence
     assert states(outcome)["regression/a/extraction.hit_rate"] == State.INCONCLUSIVE
     assert changed(make, 40, **changes).state == State.FAIL  # a rise is a rise
+
+
+def planned(**settings: Any) -> Plan:
+    users = [Record(f"u{i}", f"text {i}", None, "private") for i in range(20)]
+    corpus = Corpus("own", (*users, Record("h", "held out", None, "heldout")))
+    model = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
+    given = {"defense": ("redaction",), "attack": ("extraction",), "device": "cpu", **settings}
+    return resolve_on(given, corpus, model)
+
+
+def as_stored(plan: Plan) -> dict[str, Any]:
+    """As results.json holds it."""
+    stored: dict[str, Any] = json.loads(json.dumps({**plan.document, "hash": plan.hash}))
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"delta": 1e-7}, "delta"),
+        ({"seed": 1}, "seed"),
+        ({"training": {"epochs": 5}}, "training"),
+        ({"planting": {"code_template": "My PIN is {value}, please."}}, "planting"),
+        ({"planting": {"name_template": "Ask for {value}."}}, "planting"),
+        ({"attack": ("extraction:generations=9",)}, "attack extraction"),
+    ],
+)
+def test_whatever_changes_a_real_plan_asks_for_an_update(
+    settings: dict[str, Any], named: str, make: SimpleNamespace
+) -> None:
+    """Where the baseline accepted a leak, too."""
+    plans = planned(), planned(**settings)
+    assert plans[0].hash != plans[1].hash
+    for leaks in ((), ("hit_rate",)):
+        before, after = (
+            leaky(make, *leaks).model_copy(update={"plan": as_stored(plan)}) for plan in plans
+        )
+        assert held(make, before, before).state == State.PASS
+        outcome = held(make, before, after)
+        assert outcome.state == State.INCONCLUSIVE
+        found = states(outcome)
+        assert (LEAK in found) == bool(leaks)
+        measured = {s for i, s in found.items() if i.startswith("regression/submix/extraction")}
+        assert measured == {State.INCONCLUSIVE}
+        (plan,) = (check for check in outcome.checks if check.rule == "plan")
+        assert f"differs from the baseline: {named};" in plan.sentence
+        assert "`audit baseline update`" in plan.sentence
 
 
 def test_another_defense_or_attack_beside_changes_nothing(make: SimpleNamespace) -> None:

@@ -119,7 +119,7 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
         "not in its ε"
     )
     verdicts = (
-        "a verdict on a setting is of its seeds' p-values together (Fisher), adjusted for the "
+        "the answers on a setting are of its seeds' p-values together (Fisher), adjusted for the "
         f"tests of one release, not for {count(settings, 'setting')}: up to 5 in 100 settings that "
         "do not leak are called a leak"
     )
