@@ -10,7 +10,7 @@ from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import verdicts, wording
 
-LINES = 34
+LINES = 24
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
     ("positive control of {}", "Unprotected", "its own models without the protection"),

@@ -11,7 +11,7 @@ import pytest
 from audit.core.terms import OnClaim
 from audit.results.schema import EpsilonLower, Results
 from reports._content import claims
-from reports._figures import epsilon
+from reports._figures import epsilon, svg
 
 ONE_RUN = EpsilonLower(
     value=2.6, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
@@ -100,7 +100,10 @@ def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> 
     (figure,) = epsilon.figures(releases, names)
     assert figure.svg.count("claimed 1 per user") == 2
     assert [row[2] for row in figure.table.rows] == ["2.6, 2.6", "none above 0"]
-    assert list(epsilon.figures(releases[1:], names[1:])) == []
+    assert svg.ALARM in figure.svg and ">claim refuted<" in figure.svg
+    (figure,) = epsilon.figures(releases[1:], names[1:])  # a claim is shown without any bound
+    assert "claimed 1 per user" in figure.svg
+    assert svg.ALARM not in figure.svg and "claim refuted" not in figure.svg
 
 
 def test_an_infinite_bound_can_be_drawn(make: SimpleNamespace) -> None:

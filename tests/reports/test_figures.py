@@ -21,32 +21,59 @@ def drawn(results: Results) -> list[Figure]:
 
 
 def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> None:
-    assert [figure.title for figure in drawn(results)] == [
-        "extraction: hit rate",
-        "membership: AUC",
-        "Empirical ε beside claimed ε",
-        "Perplexity on held-out text",
-        "Budget spent by submix",
+    assert [(figure.title, figure.first) for figure in drawn(results)] == [
+        ("What was promised, as ε", True),
+        ("What leaked, by membership: AUC", True),
+        ("What it cost, in perplexity", True),
+        ("extraction: hit rate", False),
+        ("Budget spent by submix", False),
     ]
+
+
+def test_page_one_shows_the_worst_finding(make: SimpleNamespace) -> None:
+    quiet, loud = make.finding(0.0), make.finding(0.9, metric="recall", leaked="leak")
+    loud = loud.model_copy(update={"attack": "last"})
+    release = make.release("dp_sgd", make.guarantee(8.0), quiet, loud)
+    titles = [figure.title for figure in drawn(make.run(release))]
+    assert "What leaked, by last: recall" in titles and "extraction: hit rate" in titles
+
+
+def test_rows_of_page_one_are_the_same_releases_in_the_same_order(results: Results) -> None:
+    panels = [figure for figure in drawn(results) if figure.first]
+    rows_of = [[row[0] for row in figure.table.rows] for figure in panels]
+    assert rows_of[0] == rows_of[1] == rows_of[2]
+    assert rows_of[0] == ["submix", "as_is", "dp_sgd", "undefended (none)", "public"]
+
+
+def test_a_leak_stands_out_in_colour_and_in_shape(make: SimpleNamespace) -> None:
+    shapes = {}
+    for word in ("leak", "no leak found", "inconclusive"):
+        finding = make.finding(0.3, leaked=word)
+        run = make.run(make.release("dp_sgd", make.guarantee(8.0), finding))
+        (panel,) = (f for f in drawn(run) if f.title.startswith("What leaked"))
+        assert f">{word}<" in panel.svg
+        assert (svg.ALARM in panel.svg) == (word == "leak")
+        shapes[word] = panel.svg.replace(svg.ALARM, svg.ACCENT).replace(word, "")
+    assert len(set(shapes.values())) == 3
 
 
 def test_many_findings_draw_what_page_one_quotes(four: Results) -> None:
     assert [figure.title for figure in drawn(four)] == [
-        "extraction: hit rate",
+        "What was promised, as ε",
+        "What leaked, by extraction: hit rate",
+        "What it cost, in perplexity",
         "exposure: 1 copy",
         "membership: record loss AUC",
         "name leak: R name",
-        "Empirical ε beside claimed ε",
         "exposure of each secret, in bits",
         "membership, record: ROC on logarithmic axes",
         "membership, span: ROC on logarithmic axes",
-        "Perplexity on held-out text",
         "Budget spent by submix",
     ]
 
 
 def test_the_blind_baseline_is_drawn_beside_the_planted(four: Results) -> None:
-    auc = drawn(four)[2]
+    (auc,) = (figure for figure in drawn(four) if figure.title == "membership: record loss AUC")
     assert "blind" in auc.svg and "twins" not in auc.svg
     assert "blind 0.51 [0.44, 0.58]" in auc.alternative
 
@@ -72,11 +99,11 @@ def test_no_data_no_figure(unfinished: Results) -> None:
 
 
 def test_the_unmeasured_is_shown_as_such(results: Results) -> None:
-    auc = drawn(results)[1]
+    (auc,) = (f for f in drawn(results) if f.title == "What leaked, by membership: AUC")
     by_release = {row[0]: row for row in auc.table.rows}
-    assert by_release["none"][1] == by_release["public"][1] == "not measured"
+    assert by_release["undefended (none)"][1] == by_release["public"][1] == "not measured"
     assert auc.svg.count("not measured") == 4
-    assert "none not measured" in auc.alternative
+    assert "undefended (none) not measured" in auc.alternative
 
 
 def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
@@ -87,8 +114,10 @@ def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
         )
     )
     titles = [figure.title for figure in drawn(many)]
-    assert titles[:3] == [f"extraction: hit rate, part {i} of 3" for i in (1, 2, 3)]
-    assert all("seed=12" not in figure.svg for figure in drawn(many)[:1])
+    assert titles[1] == "What leaked, by extraction: hit rate, part 1 of 4"
+    later = [title for title in titles if title.startswith("extraction")]
+    assert later == [f"extraction: hit rate, part {i} of 4" for i in (2, 3, 4)]
+    assert all("seed=8" not in figure.svg for figure in drawn(many) if figure.first)
 
 
 @pytest.mark.parametrize("which", ["results", "hostile", "four", "hostile_four"])
@@ -97,7 +126,7 @@ def test_drawings_are_small_and_inert(which: str, request: pytest.FixtureRequest
         screen, paper = svg.on_screen(figure.svg), svg.on_paper(figure.svg)
         assert not re.search(r"\d\.\d{3,}", re.sub(r">[^<]*<", "><", screen))
         assert not re.search(r"style|metadata|DejaVu|http|<script|#0\d0\d0\d|clip", screen)
-        assert "var(--accent)" in screen and "var(--" not in paper
+        assert "var(--ink)" in screen and "var(--" not in paper
         assert len(screen) < 40_000
 
 
