@@ -78,9 +78,9 @@ def test_a_long_page_one_is_made_smaller(make: SimpleNamespace, tmp_path: Path) 
         make.release(
             "dp_sgd", make.guarantee(float(e)), make.finding(0.9, leaked="leak", claim="refuted")
         )
-        for e in range(1, 9)
+        for e in range(1, 6)
     ]
-    run = make.run(*many, not_tested=[f"the {i}. of many things" for i in range(14)])
+    run = make.run(*many, not_tested=[f"the {i}. of many things" for i in range(8)])
     path = str(pdf.write(run, tmp_path))
     assert "Plan hash" in told("pdftotext", "-l", "1", path, "-")
 
