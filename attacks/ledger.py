@@ -23,7 +23,7 @@ from audit.core.attack import Attack, Knowledge, Neighbour
 from audit.core.evidence import Divergences, Evidence, LogRatios
 from audit.core.law import Law, Lawful
 from audit.core.predictor import Access, Predictor, Tokenizer
-from audit.core.rules import NOT_NEGATIVE, at_least, check_fields
+from audit.core.rules import at_least, check_fields
 from audit.core.secret import KINDS, Secret
 from audit.statistics import clamped_laplace, renyi
 
@@ -40,11 +40,12 @@ class LedgerCheck(Attack):
 
     tokens: number of queries, on held-out texts and planted secrets by turns, fewer if the
         session's budget is too small; at least 1.
-    precision: how far a log-probability that is read may be off, in nats; at least 0.
+    precision: how far a log-probability that is read may be off, in nats; at least 1e-9, for a
+        query that tells exactly its charge would be over it by rounding.
     """
 
     tokens: Annotated[int, at_least(1)] = 256
-    precision: Annotated[float, NOT_NEGATIVE] = 1e-5
+    precision: Annotated[float, at_least(1e-9)] = 1e-5
     kinds = KINDS
     access = Access.GENERATE
     neighbours = True

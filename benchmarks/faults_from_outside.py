@@ -1,6 +1,8 @@
 """Shows which faults of a DP-SGD engine an audit from outside finds, at the default size.
 
     python benchmarks/faults_from_outside.py [--epsilon 2] [--seeds 3] [--fault NAME …]
+    python benchmarks/faults_from_outside.py --epsilon 8 --seeds 1 --fault "noise deleted" \
+        --corpus customersim --users 1000
 
 Each fault is planted into the toolkit's own engine. The embedded model is trained on the embedded
 corpus under a claim of ε nats per user, which the fault makes false, and the finished model is
@@ -105,16 +107,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--fault", nargs="*", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--users", type=int, default=None, help="planted users, if not the default")
+    parser.add_argument("--corpus", default="helpdesk", help="a corpus with enough users for --users")
     given = parser.parse_args()
     torch.set_num_threads(2)
     for name in given.fault:
         for seed in range(given.seeds):
-            releases = audited(FAULTS[name](), given.epsilon, seed, given.users)
+            releases = audited(FAULTS[name](), given.epsilon, seed, given.users, given.corpus)
             print(f"{name:<34} seed {seed}", *map(words, releases), sep="  ", flush=True)
 
 
 def audited(
-    patches: list[Patch], epsilon: float, seed: int, users: int | None
+    patches: list[Patch], epsilon: float, seed: int, users: int | None, corpus: str
 ) -> list[ReleaseResult]:
     """Trains with a fault and attacks; returns the release under the claim, then the controls."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as faults:
@@ -127,6 +130,7 @@ def audited(
             plan,
             defense=[f"dp_sgd:epsilon={epsilon:g}"],
             attack=["membership"],
+            corpus=corpus,
             seed=seed,
             workers=1,
             output=str(Path(folder) / "run"),

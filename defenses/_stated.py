@@ -33,8 +33,8 @@ def stated(claim: str | None, training: Gaussians | None) -> Guarantee:
     """Reads the trainer's claim; computes its ε where the trainer states the mechanism.
 
     claim: EPSILON:DELTA:UNIT:RELATION, or DELTA:UNIT:RELATION beside a mechanism. training: the
-    noisy sums of DP-SGD. Raises UsageError for a claim that cannot be read, and for an ε below
-    that of the mechanism.
+    noisy sums of DP-SGD; its ε is the guarantee, and a condition says so where EPSILON is larger.
+    Raises UsageError for a claim that cannot be read, and for an ε below that of the mechanism.
     """
     if claim is None and training is None:
         return UNKNOWN
@@ -57,11 +57,18 @@ def stated(claim: str | None, training: Gaussians | None) -> Guarantee:
             f"{math.ceil(computed * 1e4) / 1e4:g} at δ = {delta:g} ({relation}); correct one of "
             "them, or leave EPSILON: out"
         )
-    return _guarantee(computed, delta, unit, relation, mechanism)
+    over = claimed is not None and claimed > computed * _ROUNDED
+    weaker = f"ε = {claimed:g} was stated, and the mechanism that was stated gives less"
+    return _guarantee(computed, delta, unit, relation, mechanism, (weaker,) if over else ())
 
 
 def _guarantee(
-    epsilon: float, delta: float, unit: str, relation: str, mechanism: Mechanism | None = None
+    epsilon: float,
+    delta: float,
+    unit: str,
+    relation: str,
+    mechanism: Mechanism | None = None,
+    more: tuple[str, ...] = (),
 ) -> Guarantee:
     theorem, how = "claimed by its trainer, not proved here", "as its trainer claims"
     if mechanism is not None:
@@ -78,7 +85,7 @@ def _guarantee(
         release="model",
         basis="worst case",
         theorem=theorem,
-        conditions=(f"the model was trained {how}",),
+        conditions=(f"the model was trained {how}", *more),
         accounting=None if mechanism is None else to_table(mechanism, delta),
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+_CANCELS = 1e-9  # nats; closer logs have no difference to speak of
 
 
 def least_divergence(
@@ -44,9 +45,11 @@ def least_divergence(
     whole = np.logaddexp(atom, above).sum(axis=-1)
     few = _log_few(atom, above)
     few_p, few_q = (_log_few(_log_below(t - x), _log_below(x - t)) for x in (a, c))
-    # whole − few + few_P^α few_Q^{1−α}, relative to whole
-    hidden = np.exp(alpha * few_p + (1.0 - alpha) * few_q - whole) - np.exp(few - whole)
-    moment = whole + np.log1p(np.maximum(hidden, -1.0 + 1e-15))
+    # whole − few + few_P^α few_Q^{1−α}; the difference is left out where rounding would make it
+    with np.errstate(divide="ignore"):
+        rest = np.log1p(-np.exp(np.minimum(few - whole, 0.0)))
+    known = np.where(few - whole < -_CANCELS, whole + rest, -np.inf)
+    moment = np.logaddexp(known, alpha * few_p + (1.0 - alpha) * few_q)
     lost = (2.0 * alpha - 1.0) * math.expm1(error) / scale
     return np.asarray(np.maximum((moment - lost) / (alpha - 1.0), 0.0))
 

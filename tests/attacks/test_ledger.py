@@ -200,8 +200,8 @@ def d(p: np.ndarray, q: np.ndarray, alpha: float) -> np.ndarray:
 @pytest.mark.parametrize("name", ORACLES)
 def test_every_divergence_is_that_of_the_definition(service: Any, name: str, alpha: float) -> None:
     release = service(name, alpha=alpha, spread=3.0)
-    attack = LedgerCheck(tokens=40, precision=0.0)
-    evidence, _ = attacked(release, precision=0.0)
+    attack = LedgerCheck(tokens=40, precision=1e-9)
+    evidence, _ = attacked(release, precision=1e-9)
     last = asked(attack, release)
     assert evidence.order == alpha
     assert evidence.forth.shape == evidence.back.shape == (len(evidence.units), len(last))
@@ -429,7 +429,7 @@ def drawn(
 
 def test_without_laws_tokens_are_drawn_on_one_side_and_scored_on_both(service: Any) -> None:
     release = service("submix", budget=200, spread=3.0)
-    evidence, charged = drawn(release, 95, precision=0.0)
+    evidence, charged = drawn(release, 95, precision=1e-9)
     assert evidence.forth.shape == evidence.back.shape == (3, 19)  # 95 // (2 + 3)
     assert len(charged.per_query) == 95
     last = asked(LedgerCheck(tokens=95), release)[:19]
