@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--fault", nargs="*", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--users", type=int, default=None, help="planted users, if not the default")
-    parser.add_argument("--corpus", default="helpdesk", help="a corpus with enough users for --users")
+    parser.add_argument("--corpus", default="helpdesk", help="one with enough users for --users")
     given = parser.parse_args()
     torch.set_num_threads(2)
     for name in given.fault:

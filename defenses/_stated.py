@@ -57,9 +57,10 @@ def stated(claim: str | None, training: Gaussians | None) -> Guarantee:
             f"{math.ceil(computed * 1e4) / 1e4:g} at δ = {delta:g} ({relation}); correct one of "
             "them, or leave EPSILON: out"
         )
-    over = claimed is not None and claimed > computed * _ROUNDED
-    weaker = f"ε = {claimed:g} was stated, and the mechanism that was stated gives less"
-    return _guarantee(computed, delta, unit, relation, mechanism, (weaker,) if over else ())
+    more: tuple[str, ...] = ()
+    if claimed is not None and claimed > computed * _ROUNDED:
+        more = (f"ε = {claimed:g} was stated, and the mechanism that was stated gives less",)
+    return _guarantee(computed, delta, unit, relation, mechanism, more)
 
 
 def _guarantee(

@@ -15,7 +15,7 @@ from audit.core.evidence import Divergences, LogRatios
 from audit.core.terms import Relation
 from audit.findings.finding import Case, Finding
 from audit.results.schema import ChargeTest, Power
-from audit.results.words import CHARGES, count, number
+from audit.results.words import CHARGES, apart, at_least, at_most, count, number
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.ledger_test import ledger_test
 
@@ -153,11 +153,15 @@ def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
 
 def _sentence(found: Comparison, order: float, neighbours: int) -> str:
     changed = "replaced" if found.relation == Relation.REPLACE else found.relation
+    charge, told = at_most(found.charge), at_least(found.divergence)
+    if found.divergence > found.charge:
+        charge, told = apart(found.charge, found.divergence)
     charged = (
-        f"the ledger charged query {found.query + 1} {number(found.charge)} nats, and its "
-        f"D_{order:g} with part {found.unit + 1} {changed} is at least {number(found.divergence)}"
+        f"the ledger charged query {found.query + 1} {charge} nats, and its "
+        f"D_{order:g} with part {found.unit + 1} {changed} is at least {told}"
     )
-    asked = f"{found.queries:,} queries, compared with {count(neighbours, 'neighbour')} both ways"
+    queries = "1 query" if found.queries == 1 else f"{found.queries:,} queries"
+    asked = f"{queries}, compared with {count(neighbours, 'neighbour')} both ways"
     if not found.refutes:
         return f"{asked}: each within its charge. The nearest: {charged}."
     return f"{asked}: {found.exceeded:,} beyond their charge. The worst: {charged}.{_total(found)}"

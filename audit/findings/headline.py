@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.bounds import at_delta
+from audit.findings.rejections import tested_bound
 from audit.findings.verdict import leaks
 from audit.results.schema import ChargeTest, EpsilonLower, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
@@ -61,17 +62,17 @@ def _by(
         return _LEAK, name, seen
     words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
     silent = words.count(Leaked.NONE_FOUND)
-    if not silent:
-        return _UNSURE, name, seen
-    part = "" if silent == len(words) else f" in {silent} of {len(words)} measures"
-    return _NONE, f"{name}{part}", seen
+    if silent and silent == len(words):
+        return _NONE, name, seen
+    part = f"no leak found in {silent} of {len(words)} measures; " if silent else ""
+    return _UNSURE, name, f"{part}{seen}"
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
     """Words what queries tell beside their charges; a service's own claim is the sum of these."""
     share = finding.value or 0.0
     if test.exceeded:
-        most = f"{at_least(share)} times it"
+        most = f"{at_most(share)} times it"
         return f"{test.exceeded:,} of {test.queries:,} queries beyond their charge, up to {most}"
     if test.exceeded == 0:
         nearest = f"the nearest at {at_least(share)}"
@@ -90,15 +91,18 @@ def _claim_words(release: ReleaseResult) -> str:
         )
         return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
-        at = release.guarantee.delta or 0.0
-        most = max((at_delta(b, at) for b in _comparable(release)), default=None)
-        return "not refuted" + ("" if not most else f"; at least {at_least(most)} was shown")
+        claim = release.guarantee.claim
+        most = max((at_delta(b, claim.delta or 0.0) for b in _comparable(release)), default=0.0)
+        shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
+        unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""
+        return f"not refuted{shown}{unsure}"
     return "not tested by these attacks"
 
 
 def _comparable(release: ReleaseResult) -> list[EpsilonLower]:
     tested = [f for f in release.findings if f.claim == OnClaim.NOT_REFUTED]
-    return [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    found = (tested_bound(finding, release.guarantee.claim) for finding in tested)
+    return [bound for bound in found if bound is not None]
 
 
 def _spaced(name: str) -> str:

@@ -8,7 +8,7 @@ from audit.core.terms import Leaked
 from audit.findings.finding import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.results.schema import ChargeTest, FindingResult
-from audit.results.words import percent
+from audit.results.words import at_least, percent_at_most
 from audit.statistics.interval import one_sided_upper
 
 Sensitive = Mapping[tuple[str, str], bool]
@@ -98,6 +98,8 @@ def suspicious(finding: FindingResult) -> bool:
     p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
     if (p is not None and p < LEVEL) or (bound is not None and bound.value > 0):
         return True
+    if finding.claim_test is not None and finding.claim_test.p_value < LEVEL:
+        return True  # what refutes a claim would refute chance, too
     if finding.control is not None or chance is None or finding.ci is None:
         return False
     return finding.ci[0] > chance or (finding.sides == 2 and finding.ci[1] < chance)
@@ -109,9 +111,9 @@ def _reach(finding: FindingResult) -> str:
     if rate is not None and finding.k is not None:
         most = one_sided_upper(finding.k, finding.n)
         return (
-            f"The rate is at most {percent(most)} (95 %, one-sided); one of {percent(rate)} over "
-            "different secrets would have been called a leak."
+            f"The rate is at most {percent_at_most(most)} (95 %, one-sided); one of "
+            f"{percent_at_most(rate)} over different secrets would have been called a leak."
         )
     if largest and finding.epsilon_lower is not None:
-        return f"A claim of up to ε = {largest:.3g} nats could have been refuted."
+        return f"A claim of up to ε = {at_least(largest)} nats could have been refuted."
     return ""

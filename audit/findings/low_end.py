@@ -10,6 +10,7 @@ import numpy as np
 from audit.core.evidence import Scores
 from audit.findings.finding import LEVEL, Case, Finding
 from audit.results.schema import Power
+from audit.results.words import percent
 from audit.statistics import low_end as exact
 from audit.statistics import power, roc
 from audit.statistics.interval import clopper_pearson, no_interval
@@ -29,7 +30,7 @@ def findings(scores: Scores, case: Case, row: Finding) -> list[Finding]:
         interval = roc.tpr_at_fpr(members, controls, fpr)
         if interval.value is None and scores.score != "loss":
             continue  # the loss reports it once for all scores
-        share = "" if interval.value is None else f"{interval.value:.1%} of the members found"
+        share = "" if interval.value is None else f"{percent(interval.value)} of the members found"
         found = replace(
             row,
             metric=row.metric.replace("_auc", f"_tpr_at_{percentage}_percent"),

@@ -10,7 +10,7 @@ from audit.findings import bounds
 from audit.findings.finding import LEVEL
 from audit.findings.rejections import Rejections, claim_p_value, test_of, untestable
 from audit.results.schema import ClaimTest, EpsilonLower, FindingResult
-from audit.results.words import at_least, at_most, count
+from audit.results.words import apart, at_least, at_most, count, percent
 
 
 def on_claim(
@@ -61,12 +61,13 @@ def _too_few(
 ) -> str:
     epsilon, delta, level = guarantee.epsilon or 0.0, guarantee.delta or 0.0, LEVEL / tests
     most = bounds.most_at(bound, delta, level)
-    if min(most, math.inf if largest is None else largest) > epsilon:
+    if largest is not None:  # as many as this measure can name; known at the plan's δ alone
+        lost = max(0.0, bounds.most_at(bound, bound.delta, level) - most)
+        if most > epsilon >= largest - lost:
+            at = f"at δ = {at_most(max(bound.delta, delta))}"
+            return f"so few could refute at most ε = {at_least(largest - lost)} {at}, {adjusted}"
+    if most > epsilon:
         return ""
-    if largest is not None and largest < most and bound.delta > delta:
-        at = f"at δ = {at_most(bound.delta)}"  # the plan's, at which this was computed
-        return f"so few could refute at most ε = {at_least(largest)} {at}, {adjusted}"
-    most = most if largest is None else min(most, largest)
     claimed = f"the claimed ε = {at_most(epsilon)}"
     if bound.method == "one_run" and delta and not bounds.refutable(epsilon, delta, tests):
         at = f"at δ = {at_most(delta)}"
@@ -86,11 +87,11 @@ def _refuted(finding: FindingResult, guarantee: Guarantee) -> str:
         return _by_mechanism(test)
     bound = finding.epsilon_lower
     assert bound is not None
-    least = at_least(bounds.at_delta(bound, guarantee.delta or 0.0))
-    confidence = f"{bound.confidence:.0%}".replace("%", " %")
+    shown = bounds.at_delta(bound, guarantee.delta or 0.0)
+    claimed, least = apart(guarantee.epsilon or 0.0, shown)
     return (
-        f"Refuted: the claim is ε = {at_most(guarantee.epsilon or 0.0)} nats, and at least {least} "
-        f"was shown ({confidence})."
+        f"Refuted: the claim is ε = {claimed} nats, and at least {least} was shown "
+        f"({percent(bound.confidence)})."
     )
 
 
@@ -107,7 +108,8 @@ def _not_refuted(finding: FindingResult, guarantee: Guarantee) -> str:
         return f"{claimed}: no query was found to tell more than it was charged."
     if finding.claim_test is not None:
         test = finding.claim_test
-        return f"{claimed}: {test.v} of {test.r} guesses right, {test.critical} would refute it."
+        needed = "" if test.critical is None else f", {test.critical} would refute it"
+        return f"{claimed}: {test.v} of {test.r} guesses right{needed}."
     bound = finding.epsilon_lower
     if bound is None or guarantee.constant:
         return f"{claimed}."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from audit.core.guarantee import Guarantee
 from audit.findings import bounds
 from audit.findings.finding import LEVEL
-from audit.results.schema import Control, FindingResult
+from audit.results.schema import Control, EpsilonLower, FindingResult
 from audit.statistics.holm import adjusted_p_values
 
 
@@ -143,6 +143,13 @@ def untestable(finding: FindingResult, guarantee: Guarantee) -> str:
         return "what its bound on ε was computed from is not stored"
     at = guarantee.delta  # of the bound, the evidence is stored: it is read again at the claim's δ
     return guarantee.incomparable(bound.unit, bound.relation, at) or ""
+
+
+def tested_bound(finding: FindingResult, guarantee: Guarantee) -> EpsilonLower | None:
+    """Finds the bound by which a finding tests the claim; None where it tests it otherwise."""
+    otherwise = finding.claim_test is not None or finding.charge_test is not None
+    unlike = otherwise or guarantee.constant or untestable(finding, guarantee)
+    return None if unlike else finding.epsilon_lower
 
 
 def _by_test(

@@ -13,6 +13,7 @@ from audit.findings import bounds, low_end, mechanism
 from audit.findings.finding import LEVEL, Case, Finding, control
 from audit.findings.likelihoods import compared
 from audit.results.schema import Control, Power
+from audit.results.words import percent
 from audit.statistics import binomial, blind, power, roc
 from audit.statistics.interval import Interval, clopper_pearson
 
@@ -108,7 +109,7 @@ def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
             interval=interval,
             observation=""
             if interval.value is None
-            else f"{interval.value:.1%} of the calls are right.",
+            else f"{percent(interval.value)} of the calls are right.",
             power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
         )
         for name, interval in accuracies.items()

@@ -136,4 +136,5 @@ def _answered(finding: FindingResult, claim: Guarantee, found: Rejections) -> Fi
 
 def _shown(finding: FindingResult) -> bool:
     """Tells whether a stored p-value, and all else, bears out that no leak was found."""
-    return finding.p_value is not None and not suspicious(finding)
+    silent = finding.p_value is not None and not finding.untrained
+    return silent and not suspicious(finding)

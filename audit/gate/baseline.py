@@ -165,8 +165,8 @@ def loosened(old: Baseline, new: Baseline) -> str | None:
     """The first thing that the new baseline allows and the old one does not; None: nothing.
 
     That is: a larger value, a higher interval, fewer trials or known outcomes, a larger or
-    different claim, a metric that is missing or measured differently. New metrics alone loosen
-    nothing, but see `grown`.
+    different claim, a metric that is missing or measured differently, a new metric that leaks.
+    Other new metrics loosen nothing, but see `grown`.
     """
     changed = changes(old.plan, new.plan)
     if changed:
@@ -178,6 +178,11 @@ def loosened(old: Baseline, new: Baseline) -> str | None:
         reason = _looser(entry, entries[key(entry)])
         if reason is not None:
             return f"{label}: {reason}"
+    known = {key(entry): {m.name for m in entry.metrics} for entry in old.releases}
+    for label, entry in zip(labels(new.releases), new.releases, strict=True):
+        for metric in entry.metrics:
+            if metric.leaked and metric.name not in known.get(key(entry), ()):
+                return f"{label}: {metric.name} would be accepted as a leak"
     return None
 
 

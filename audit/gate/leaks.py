@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds
+from audit.findings.leaked import above_chance
+from audit.findings.rejections import tested_bound
 from audit.gate.metric import UNTRAINED, between, metric_of
 from audit.gate.outcome import Check, State
 from audit.results.schema import FindingResult, ReleaseResult
-from audit.results.words import at_least, at_most
+from audit.results.words import at_least, at_most, count
 
 _UNTESTED = "No test of the claim: "
 
@@ -43,7 +45,9 @@ def leak_checks(
 
 def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:
     seen, name = measured(finding), f"{finding.attack}.{finding.metric}"
-    if finding.leaked == Leaked.LEAK and name in allowed and finding.value is not None:
+    # A limit on a figure that hides the leak would not hold it.
+    shown = finding.value is not None and above_chance(finding)
+    if finding.leaked == Leaked.LEAK and name in allowed and shown:
         state, sentence = State.SKIPPED, f"a leak ({seen}), which {allowed[name]} allows by name"
     elif finding.leaked == Leaked.LEAK:
         state, sentence = State.FAIL, f"a leak ({seen})"
@@ -87,7 +91,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     tested = _words(release, {OnClaim.NOT_REFUTED})
     if not tested:
         return check(*_untested(release, claimed))
-    found = [f.epsilon_lower for f in tested if f.epsilon_lower is not None]
+    found = [bound for f in tested if (bound := tested_bound(f, claim)) is not None]
     most = max((bounds.at_delta(bound, claim.delta or 0.0) for bound in found), default=0.0)
     seen = "; ".join([claimed, *_seen(tested, most if found else None)])
     if most > claim.epsilon:
@@ -102,7 +106,8 @@ def _seen(tested: Sequence[FindingResult], most: float | None) -> Iterator[str]:
         yield f"measured: at least {at_least(most, 4)}, confidence 95% each"
     for finding in tested:
         if finding.charge_test is not None:
-            yield f"{finding.charge_test.queries:,} queries beside their charges ({finding.metric})"
+            asked = count(finding.charge_test.queries, "query").replace("querys", "queries")
+            yield f"{asked} beside their charges ({finding.metric})"
 
 
 def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:

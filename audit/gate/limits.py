@@ -12,6 +12,7 @@ from audit.gate.metric import UNTRAINED, Metric, metrics_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
 from audit.results.schema import ReleaseResult
+from audit.results.words import at_least, at_most
 from audit.statistics.interval import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
 
@@ -33,6 +34,8 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
                 continue
             if not fnmatchcase(finding.metric, limit.metric):
                 continue
+            if finding.charge_test is not None and finding.metric != limit.metric:
+                continue  # what a query tells beside its charge is no rate of leaks
             name = f"{finding.attack}.{finding.metric}"
             if finding.stronger_than_release:
                 state, sentence = State.SKIPPED, "needs more access than the release gives"
@@ -68,9 +71,9 @@ def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]
     if high <= limit and metric.untrained:
         return State.INCONCLUSIVE, f"{seen}: {UNTRAINED}"
     if high <= limit:
-        return State.PASS, f"{seen}: at most {high:.4g} (confidence {sure:.4g}), {allowed}"
+        return State.PASS, f"{seen}: at most {at_most(high, 4)} (confidence {sure:.4g}), {allowed}"
     if low > limit:
-        return State.FAIL, f"{seen}: at least {low:.4g} (confidence {sure:.4g}), {allowed}"
+        return State.FAIL, f"{seen}: at least {at_least(low, 4)} (confidence {sure:.4g}), {allowed}"
     between = f"{seen}: between {low:.4g} and {high:.4g} (confidence {sure:.4g} each), {allowed}"
     return State.INCONCLUSIVE, f"{between}; {_deciding(metric, limit, confidence)}"
 

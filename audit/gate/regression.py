@@ -151,8 +151,12 @@ def _increase(pair: Pair, p: float, rule: Regression, level: float, changed: boo
     test = f"{paired}adjusted p = {p:.2g}"
     seen = f"{before.shown} before, {after.shown} now"
     state = State.INCONCLUSIVE
-    if p < rule.level and increase_test.increase(before, after) >= rule.min_delta - _ROUNDING:
+    larger = increase_test.increase(before, after) >= rule.min_delta - _ROUNDING
+    if p < rule.level and larger:
         state, sentence = State.FAIL, f"increased: {seen} ({test})"
+    elif p < rule.level:
+        allowed = f"which min_delta = {rule.min_delta:g} allows"
+        state, sentence = State.PASS, f"increased, {allowed}: {seen} ({test})"
     elif not increase_test.can_detect(before, after, level):
         sentence = f"{seen}: too few trials to be sure of detecting any increase"
     elif before.untrained or after.untrained:

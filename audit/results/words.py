@@ -17,10 +17,18 @@ def count(number: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with two or three significant digits."""
+    """A share as a percentage with two or three significant digits, 100 % only if it is all."""
     if share == 0:
         return "0 %"
-    return f"{100 * share:.3g} %" if share >= 1e-4 else f"{share:.1e}"
+    if share < 1e-4:
+        return f"{share:.1e}"
+    written = (f"{100 * share:.{digits}g}" for digits in range(3, 17))
+    return next((text for text in written if text != "100" or share >= 1), "100") + " %"
+
+
+def percent_at_most(share: float) -> str:
+    """An upper bound on a share as a percentage, rounded up."""
+    return f"{at_most(100 * min(share, 1.0))} %" if share >= 1e-4 else at_most(share, 2)
 
 
 def integer(value: int | None) -> str:
@@ -113,14 +121,27 @@ def at_least(value: float, digits: int = 3) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
+def apart(smaller: float, larger: float) -> tuple[str, str]:
+    """Writes a number rounded up, a larger one rounded down, with enough digits to be ordered."""
+    for digits in range(3, 16):
+        if _round(smaller, digits, ROUND_CEILING) < _round(larger, digits, ROUND_FLOOR):
+            break
+    return at_most(smaller, digits), at_least(larger, digits)
+
+
+def _round(value: float, digits: int, way: str) -> float:
+    if math.isinf(value) or value == 0:
+        return value
+    near = Decimal(f"{value:.{digits + 8}g}")  # the sixth digit of 0.1 + 0.2 - 0.3 means nothing
+    return float(near.quantize(Decimal((0, (1,), near.adjusted() - digits + 1)), rounding=way))
+
+
 def _rounded(value: float, digits: int, way: str) -> str:
     if math.isinf(value):
         return "∞"
     if value == 0:
         return "0"
-    near = Decimal(f"{value:.{digits + 8}g}")  # the sixth digit of 0.1 + 0.2 - 0.3 means nothing
-    size = Decimal((0, (1,), near.adjusted() - digits + 1))
-    rounded = float(near.quantize(size, rounding=way))
+    rounded = _round(value, digits, way)
     if abs(rounded) < 1e-3:
         mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
         power = str(int(exponent)).translate(_SUPERSCRIPT)

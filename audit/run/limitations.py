@@ -58,7 +58,9 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
                 f"(N = {population}): δ ≥ 1/N permits publishing one person's data outright"
             )
         if release.role == "null control" and any(leaks(f) for f in release.findings):
-            lines.append("the null control leaks: the public model has seen the planted text")
+            lines.append(
+                "the null control seems to leak: the public model may have seen planted text"
+            )
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines

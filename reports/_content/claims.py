@@ -107,12 +107,19 @@ def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: Epsilo
         return "The claim is unknown: there is nothing to compare the bound with."
     if math.isinf(claimed):
         return "Nothing was claimed, so the bound contradicts nothing."
-    unlike = difference(guarantee, bound)
-    if unlike:
-        return f"Not comparable, in either direction. {unlike}"
+    if finding.claim == OnClaim.NOT_TESTABLE or finding.claim_test is not None:
+        unlike = difference(guarantee, bound)
+        return f"Not comparable, in either direction. {unlike}" if unlike else _answer(finding)
     if bound.value > claimed:
         return "Above the claim, but not once adjusted for all tests of it: no refutation."
     return "Below the claim: consistent with it, and no proof of safety."
+
+
+def _answer(finding: FindingResult) -> str:
+    test = finding.claim_test
+    return (
+        finding.claim_sentence if test is None else f"{test.mechanism}: see the test of the claim."
+    )
 
 
 def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
@@ -122,8 +129,6 @@ def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
         claim.append(f"a Rényi divergence of order {words.number(guarantee.alpha)}")
     if guarantee.basis != "worst case":
         claim.append(guarantee.basis)
-    if (guarantee.delta or 0) > bound.delta:
-        claim.append(f"at δ = {words.at_most(guarantee.delta or 0)}")
     scope = wording.per_unit(bound.unit, bound.relation)
     if claim == [scope]:
         return ""

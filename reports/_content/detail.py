@@ -232,7 +232,7 @@ def _claim_test(finding: FindingResult) -> str:
 
 
 def _noise(most: float) -> str:
-    return "not limited" if math.isinf(most) else f"at most {words.number(most)} (95 %)"
+    return "not limited" if math.isinf(most) else f"at most {words.at_most(most)} (95 %)"
 
 
 def _measured(finding: FindingResult) -> str:

@@ -43,8 +43,10 @@ def test_epsilon_follows_from_the_mechanism(unit: str, relation: str) -> None:
 
 def test_a_stated_epsilon_is_checked_against_the_mechanism() -> None:
     exact = AsIs(claim="1e-5:user:add_or_remove", **DP_SGD).promise.epsilon
-    for stated in (1.83, 8.0, exact):
-        assert AsIs(claim=f"{stated}:1e-5:user:add_or_remove", **DP_SGD).promise.epsilon == exact
+    for stated, told in ((1.83, True), (8.0, True), (exact, False)):
+        promise = AsIs(claim=f"{stated}:1e-5:user:add_or_remove", **DP_SGD).promise
+        assert promise.epsilon == exact
+        assert (f"ε = {stated:g} was stated" in "".join(promise.conditions)) == told
     for stated in (1.82, 0.0):
         with pytest.raises(UsageError, match=r"gives 1\.8283 at δ = 1e-05") as refused:
             AsIs(claim=f"{stated}:1e-5:user:add_or_remove", **DP_SGD)

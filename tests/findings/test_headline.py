@@ -9,6 +9,7 @@ import pytest
 from audit.core.guarantee import Guarantee
 from audit.findings import Finding
 from audit.findings.headline import headline
+from audit.results.schema import ClaimTest
 from audit.statistics.interval import Interval, clopper_pearson
 from tests.findings.by_hand import HALF, MOST, NONE, charged, finding, promise, released
 
@@ -74,7 +75,7 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
     [
         (charged(0.99996, exceeded=0),
          "submix: all 129 queries compared within their charge, the nearest at 0.999."),
-        (charged(2.0051, exceeded=4), ": 4 of 129 queries beyond their charge, up to 2 times it."),
+        (charged(2.0051, exceeded=4), "4 of 129 queries beyond their charge, up to 2.01 times it."),
         (charged(2.0051, exceeded=4), "; refuted by ledger (largest share of charge)."),
         (charged(40.0, p_value=0.025), "129 bets on charges being too small turned 1 into 40 (p"),
         (charged(None, queries=0), "submix: not measured: ledger. "),
@@ -130,6 +131,33 @@ def test_the_headline_names_every_attack() -> None:
     assert (
         "mine: a leak by extraction (hit rate 30 of 100); inconclusive: exposure (hit rate" in said
     )
+
+
+def test_a_bound_above_the_claim_is_shown_as_unsure() -> None:
+    """Above it by itself, and not once adjusted for all nine tests of it."""
+    given = [finding(NONE, 63, delta=1e-6, metric=f"m{i}") for i in range(9)]
+    said = headline([released("mine", promise(2.0), given, 20.0)])
+    assert "; not refuted; at least 2.05 was shown, not beyond doubt once adjusted." in said
+
+
+def test_what_was_shown_is_of_the_claims_own_delta_and_kind() -> None:
+    given = finding(NONE, 63, delta=1e-6)
+    assert "at least 1.94 was shown." in headline(
+        [released("mine", promise(2.0, delta=1e-3), [given], 20.0)]
+    )
+    test = ClaimTest(mechanism="m", m=100, r=66, v=50, p_value=0.5, least_p=1e-9, critical=60,
+                     noise_at_most=None)  # fmt: skip
+    by_curve = finding(NONE, 63, claim_test=test)  # the bound has no part in it
+    said = headline([released("mine", promise(2.0), [by_curve], 20.0)])
+    assert "; not refuted." in said
+
+
+def test_no_leak_found_is_said_where_all_measures_say_so() -> None:
+    given = [finding(NONE, HALF), finding(NONE, MOST, metric="other"), finding(0.03, metric="b")]
+    released_ = released("mine", promise(math.inf), given, 20.0)
+    assert released_.leaked == "inconclusive"
+    words = "mine: inconclusive: extraction (no leak found in 1 of 3 measures; hit rate 30 of 100)"
+    assert words in headline([released_])
 
 
 def test_only_the_first_attack_of_an_answer_shows_its_figure() -> None:

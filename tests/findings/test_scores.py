@@ -149,13 +149,13 @@ def test_the_curve_belongs_to_the_area_and_other_readings_share_its_test() -> No
         assert (one.roc, one.epsilon_lower, one.blind) == (None, None, None)
     for name in ("accuracy", "refined_accuracy"):
         assert (found[name].interval.value, found[name].chance) == (1.0, 0.5)
-        assert found[name].observation == "100.0% of the calls are right."
+        assert found[name].observation == "100 % of the calls are right."
 
 
 def test_calls_that_are_all_wrong_are_told_as_well() -> None:
     found = by_metric(loss([float(i) for i in range(20)]), case(records(letters(20)), half(20)))
     assert found["accuracy"].interval.value == 0.0
-    assert found["accuracy"].observation == "0.0% of the calls are right."
+    assert found["accuracy"].observation == "0 % of the calls are right."
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -213,7 +213,7 @@ def test_the_rate_at_one_percent_is_counted_by_hand() -> None:
     of = case(records(letters(205)), [i < 5 for i in range(205)])
     one = by_metric(loss([*members, *range(200)]), of)["tpr_at_1_percent"]
     assert (one.interval.value, one.interval.n, one.chance) == (3 / 5, 5, 3 / 201)
-    assert one.observation == "60.0% of the members found at a false positive rate of 1 %."
+    assert one.observation == "60 % of the members found at a false positive rate of 1 %."
     assert one.power.smallest_rate == pytest.approx(1 - 0.025 ** (1 / 5))
     assert one.interval.ci == pytest.approx((0.0, 0.9875 ** (1 / 5)))  # four are above the 7th
 

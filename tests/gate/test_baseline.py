@@ -115,6 +115,20 @@ def test_what_loosens_is_named(make: SimpleNamespace) -> None:
     assert baseline.loosened(old, old) is None
 
 
+def test_a_new_metric_or_release_that_leaks_is_no_tightening(make: SimpleNamespace) -> None:
+    calm, leak = make.rate(2), make.rate(90, metric="recall", leaked="leak", p_value=1e-9)
+    old = baseline.make(make.run(make.release("x", calm)), "a", make.today)
+    for releases in (
+        [make.release("x", calm, leak)],
+        [make.release("x", calm), make.release("y", leak)],
+    ):
+        new = baseline.make(make.run(*releases), "b", make.today)
+        assert "recall would be accepted as a leak" in (baseline.loosened(old, new) or "")
+    silent = make.rate(1, metric="recall")
+    new = baseline.make(make.run(make.release("x", calm, silent)), "b", make.today)
+    assert baseline.loosened(old, new) is None
+
+
 def test_claims_releases_and_plans_cannot_be_loosened_either(make: SimpleNamespace) -> None:
     old = made(make, make.rate(2))
     weaker = made(make, make.rate(2), guarantee=make.claim(2.5))

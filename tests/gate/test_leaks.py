@@ -143,6 +143,25 @@ def test_a_limit_allows_no_leak_that_it_cannot_measure(make: SimpleNamespace) ->
     assert found[HIT_RATE] == State.FAIL
 
 
+def test_a_limit_allows_no_leak_that_its_figure_hides(make: SimpleNamespace) -> None:
+    """None of 100, and the test of all planted secrets together rejects chance."""
+    hidden = make.rate(0, leaked="leak", p_value=1e-9)
+    limit = Limit(0.05, metric="hit_rate")
+    found = states(make, make.release("x", hidden), limit=(limit,), empirical=False)
+    assert found[HIT_RATE] == State.FAIL
+
+
+def test_a_pattern_limits_leaks_and_no_charges(make: SimpleNamespace) -> None:
+    share = make.rate(90, metric="charges").model_copy(
+        update={"charge_test": ChargeTest(queries=9, exceeded=0), "leaked": "not measured"}
+    )
+    release = make.release("x", make.rate(0), share)
+    found = states(make, release, limit=(Limit(0.5),), empirical=False)
+    assert "limit/x/extraction.charges" not in found and State.FAIL not in found.values()
+    named = states(make, release, limit=(Limit(0.5, metric="charges"),), empirical=False)
+    assert named["limit/x/extraction.charges"] == State.FAIL
+
+
 def test_beside_a_limit_only_leaks_are_checked_unless_all_are_asked_for(
     make: SimpleNamespace,
 ) -> None:

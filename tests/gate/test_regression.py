@@ -145,7 +145,10 @@ def test_a_rise_smaller_than_min_delta_passes(make: SimpleNamespace) -> None:
     before, after = (make.run(make.release("x", make.rate(k, 10_000))) for k in (100, 200))
     assert held(make, before, after).state == State.FAIL
     assert held(make, before, after, min_delta=0.005).state == State.FAIL
-    assert held(make, before, after, min_delta=0.02).state == State.PASS
+    allowed = held(make, before, after, min_delta=0.02)
+    assert allowed.state == State.PASS
+    (check,) = (c for c in allowed.checks if c.id == "regression/x/extraction.hit_rate")
+    assert check.sentence.startswith("increased, which min_delta = 0.02 allows: ")
 
 
 def test_what_is_gone_fails(make: SimpleNamespace) -> None:

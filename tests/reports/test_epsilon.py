@@ -36,7 +36,6 @@ RANK = EpsilonLower(
         (8.0, {"relation": "replace"}, {}, "the bound is per user (add or"),
         (2.0, {"alpha": 2.0}, {}, "Rényi divergence of order 2"),
         (2.0, {"basis": "data-dependent"}, {}, "data-dependent; the bound"),
-        (8.0, {"delta": 1e-3}, {}, "at δ = 0.001"),
         (8.0, {"unit": "record"}, {}, "Not comparable, in either direction."),
     ],
 )

@@ -116,3 +116,17 @@ def test_a_long_headline_ends_with_a_whole_sentence() -> None:
 def test_a_headline_is_never_longer_than_asked(text: str, length: int) -> None:
     found = wording.sentences(text, length)
     assert len(found) <= length and (found == text or len(text) > length)
+
+
+def test_ordered_numbers_are_written_in_order() -> None:
+    assert words.apart(2.0551, 2.0559) == ("2.0551", "2.0559")
+    assert words.apart(1.0, 3.0) == ("1", "3")
+    assert words.apart(0.0, 0.1) == ("0", "0.1")
+    assert words.apart(1.0, math.inf) == ("1", "∞")
+
+
+def test_percentages_are_all_only_if_they_are() -> None:
+    assert [words.percent(x) for x in (1.0, 0.9996, 0.99999, 0.5, 0.0)] == [
+        "100 %", "99.96 %", "99.999 %", "50 %", "0 %"
+    ]  # fmt: skip
+    assert words.percent_at_most(0.0292250) == "2.93 %" and words.percent_at_most(1.0) == "100 %"
