@@ -2,7 +2,7 @@
 
     python benchmarks/faults_from_outside.py [--epsilon 2] [--seeds 3] [--fault NAME …]
     python benchmarks/faults_from_outside.py --epsilon 8 --seeds 1 --fault "noise deleted" \
-        --corpus customersim --users 1000
+        --corpus customersim --users 1000 --parameters batch=64,epochs=25
 
 Each fault is planted into the toolkit's own engine. The embedded model is trained on the embedded
 corpus under a claim of ε nats per user, which the fault makes false, and the finished model is
@@ -108,16 +108,18 @@ def main() -> None:
     parser.add_argument("--fault", nargs="*", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--users", type=int, default=None, help="planted users, if not the default")
     parser.add_argument("--corpus", default="helpdesk", help="one with enough users for --users")
+    parser.add_argument("--parameters", default="", help="more of dp_sgd, such as batch=64")
     given = parser.parse_args()
+    defense = f"dp_sgd:epsilon={given.epsilon:g},{given.parameters}".rstrip(",")
     torch.set_num_threads(2)
     for name in given.fault:
         for seed in range(given.seeds):
-            releases = audited(FAULTS[name](), given.epsilon, seed, given.users, given.corpus)
+            releases = audited(FAULTS[name](), defense, seed, given.users, given.corpus)
             print(f"{name:<34} seed {seed}", *map(words, releases), sep="  ", flush=True)
 
 
 def audited(
-    patches: list[Patch], epsilon: float, seed: int, users: int | None, corpus: str
+    patches: list[Patch], defense: str, seed: int, users: int | None, corpus: str
 ) -> list[ReleaseResult]:
     """Trains with a fault and attacks; returns the release under the claim, then the controls."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as faults:
@@ -128,7 +130,7 @@ def audited(
             plan.write_text(f"[planting]\nusers = {users}\n", encoding="utf-8")
         results = api.run(
             plan,
-            defense=[f"dp_sgd:epsilon={epsilon:g}"],
+            defense=[defense],
             attack=["membership"],
             corpus=corpus,
             seed=seed,

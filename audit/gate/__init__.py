@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
-from audit.gate import claims, leaks, limits, regression, utilities, waivers
+from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, Outcome, State
@@ -21,7 +21,7 @@ def verdict(
     today: datetime.date,
     strict: bool = False,
 ) -> Outcome:
-    """Checks a run against its policy and baseline. References are never checked.
+    """Checks a run, or a sweep, against its policy and baseline. References are never checked.
 
     today: decides which waivers are valid. Every string of the outcome is printable, on one line.
     """
@@ -36,6 +36,7 @@ def verdict(
         checks += leaks.leak_checks(label, release, named, every=bool(policy.leaks) or alone)
         if policy.empirical:
             checks.append(leaks.claim_check(label, release))
+    checks += settings.checks(results, policy, baseline)
     for limit in policy.limit:
         checks += limits.checks(limit, releases, policy.confidence)
     for claim in policy.claim:

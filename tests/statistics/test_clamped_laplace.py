@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,3 +96,40 @@ def test_what_is_off_is_taken_off(p: np.ndarray, q: np.ndarray, scale: float) ->
 def test_bad_settings_are_refused(scale: float, floor: float, alpha: float, error: float) -> None:
     with pytest.raises(ValueError, match="must"):
         least_divergence([0.5, 0.5], [0.5, 0.5], scale, floor, alpha, error)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 8.0])
+@pytest.mark.parametrize(("scale", "floor"), [(0.02, 0.002), (0.1, 0.01), (0.5, 0.1), (0.1, 0.6)])
+def test_two_coordinates_tell_only_whether_both_are_at_the_floor(
+    scale: float, floor: float, alpha: float
+) -> None:
+    """Then all is known: two outcomes, in 60 digits, where logs of floats would cancel."""
+    p, q = (0.9, 0.1), (0.1, 0.9)
+    with mpmath.workdps(60):
+        below = [
+            mpmath.fprod(
+                0.5 * mpmath.exp((floor - m) / mpmath.mpf(scale))
+                if floor < m
+                else 1 - 0.5 * mpmath.exp((m - floor) / mpmath.mpf(scale))
+                for m in map(mpmath.mpf, means)
+            )
+            for means in (p, q)
+        ]
+        pairs = ((below[0], below[1]), (1 - below[0], 1 - below[1]))
+        moment = mpmath.fsum(x**alpha * y ** (1 - alpha) for x, y in pairs)
+        exact = float(mpmath.log(moment) / (alpha - 1))
+    found = float(least_divergence(p, q, scale, floor, alpha))
+    assert found <= exact + 1e-9
+    assert found == pytest.approx(exact, abs=1e-8)
+
+
+def test_what_may_be_off_is_taken_away_whole() -> None:
+    """Both means of each release read too high by the error: the bound stays below the truth."""
+    p, q, error, scale, floor = np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), 0.01, 0.05, 0.2
+    for alpha in (4.0, 8.0):
+        truth = float(least_divergence(p, q, scale, floor, alpha))
+        high = math.exp(error)
+        read = float(least_divergence(p * high, q * high, scale, floor, alpha))
+        assert read > truth
+        bound = float(least_divergence(p * high, q * high, scale, floor, alpha, error))
+        assert truth - 0.1 < bound <= truth

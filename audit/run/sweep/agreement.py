@@ -7,10 +7,9 @@ by chance is no leak of the setting, and weak signs in all of them are.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
@@ -27,6 +26,8 @@ from audit.findings.rejections import (
     untestable,
 )
 from audit.results.schema import FindingResult, ReleaseResult
+from audit.results.words import count
+from audit.run.sweep import charges
 from audit.statistics.fisher import combined_p_value
 
 
@@ -34,10 +35,12 @@ from audit.statistics.fisher import combined_p_value
 class Agreement:
     """What the seeds of one setting show together, test by test.
 
-    p_values: of "nothing depends on what was planted", unadjusted. rejections: the tests that speak
-    against that, and against the claim, at the family-wise level of a single release.
+    seeds: how many the setting has. p_values: of "nothing depends on what was planted", unadjusted.
+    rejections: the tests that speak against that, and against the claim, at the family-wise level
+    of a single release.
     """
 
+    seeds: int
     claim: Guarantee
     p_values: dict[str, float]
     rejections: Rejections
@@ -49,15 +52,19 @@ class Agreement:
         word = self._leaked(joined, per_seed)
         p = self.p_values.get(test_of(joined))
         together = "" if p is None else f" Together p = {p:.2g} before adjustment."
-        return word, _each(f.leaked for f in per_seed) + together
+        said = charges.sentence(joined, per_seed) or self._each(
+            Leaked, [f.leaked for f in per_seed]
+        )
+        return word, said + together
 
     def _leaked(self, joined: FindingResult, per_seed: Sequence[FindingResult]) -> Leaked:
         if test_of(joined) in self.rejections.leaking:
             return leaked(joined, self.rejections, None)[0]
-        if all(f.leaked == Leaked.NOT_MEASURED for f in per_seed):
+        words = [f.leaked for f in per_seed]
+        if all(word == Leaked.NOT_MEASURED for word in words):
             return Leaked.NOT_MEASURED
         p = self.p_values.get(test_of(joined), 1.0)
-        silent = all(f.leaked == Leaked.NONE_FOUND for f in per_seed)
+        silent = words.count(Leaked.NONE_FOUND) == self.seeds
         return Leaked.NONE_FOUND if silent and p >= LEVEL else Leaked.INCONCLUSIVE
 
     def on_claim(
@@ -66,18 +73,29 @@ class Agreement:
         """Answers what the seeds say about the claim together."""
         words = [f.claim for f in per_seed]
         refuting = self.rejections.refuting.get(test_of(joined))
-        if refuting is not None and not untestable(per_seed[0], self.claim):
-            p = f"adjusted p = {refuting:.2g}"
-            return OnClaim.REFUTED, f"Refuted by all seeds together ({p}). {_each(words)}"
-        if OnClaim.REFUTED in words or OnClaim.NOT_REFUTED in words:
-            return OnClaim.NOT_REFUTED, f"Not refuted by all seeds together. {_each(words)}"
-        return per_seed[0].claim, per_seed[0].claim_sentence
+        if refuting is not None and not all(untestable(f, self.claim) for f in per_seed):
+            word, said = OnClaim.REFUTED, f" (adjusted p = {refuting:.2g})"
+        elif OnClaim.REFUTED in words or OnClaim.NOT_REFUTED in words:
+            word, said = OnClaim.NOT_REFUTED, ""
+        else:
+            return _untested(per_seed)
+        joint = f"{str(word).capitalize()} by all seeds together{said}."
+        exact = charges.claim_sentence(joined, per_seed, word)
+        return word, exact or f"{joint} {self._each(OnClaim, words)}"
+
+    def _each(self, kinds: type[StrEnum], words: Sequence[str]) -> str:
+        alone = [f"{kind} in {times}" for kind in kinds if (times := words.count(kind))]
+        without = self.seeds - len(words)
+        alone += [f"no such measure in {without}"] if without else []
+        return f"Of {count(self.seeds, 'seed')}, each by itself: {', '.join(alone)}."
 
 
-def _each(words: Iterable[str]) -> str:
-    counts = Counter(map(str, words))
-    alone = ", ".join(f"{word} in {times}" for word, times in counts.items())
-    return f"Of {counts.total()} seeds, each by itself: {alone}."
+def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
+    """What most of the seeds say where none tests the claim, whichever comes first."""
+    order = (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED, OnClaim.NOT_TESTABLE)
+    word = next(word for word in order if any(f.claim == word for f in per_seed))
+    said = [f.claim_sentence for f in per_seed if f.claim == word]
+    return word, max(sorted(set(said)), key=said.count)
 
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
@@ -88,7 +106,8 @@ def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     tests = max(release.tests for release in releases)
     constant = any(claim.constant for claim in claims)  # refuted by any test that finds a leak
     return Agreement(
-        claim=max(claims, key=lambda claim: math.inf if claim.epsilon is None else claim.epsilon),
+        seeds=len(releases),
+        claim=max(claims, key=lambda c: (c.epsilon is None, c.epsilon or 0.0, c.delta or 0.0)),
         p_values=p_values,
         rejections=rejected(
             p_values,

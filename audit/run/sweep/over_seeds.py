@@ -16,6 +16,7 @@ from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.numbers import Bounds
 from audit.results.schema import (
     Cell,
+    ChargeTest,
     Control,
     EpsilonLower,
     FindingResult,
@@ -23,6 +24,8 @@ from audit.results.schema import (
     Power,
     ReleaseResult,
 )
+from audit.results.words import count
+from audit.run.sweep import charges
 from audit.run.sweep.agreement import Agreement, agreement
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.power import smallest_rate
@@ -102,7 +105,11 @@ def _seeds(n: int) -> str:
 
 
 def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
-    """Joins one measure of one setting over its seeds; a single seed's finding stays as it is."""
+    """Joins one measure of one setting over its seeds.
+
+    The finding of a setting with one seed stays as it is. One that a single seed of several has is
+    answered with the others: measures that share its test are.
+    """
     if len(per_seed) == 1:
         return per_seed[0]
     whole = _pooled(per_seed, together)
@@ -117,20 +124,23 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
 def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
     """Joins the values, before any verdict."""
     measured = [f for f in per_seed if f.value is not None]
+    first = (measured or list(per_seed))[0]
+    charge_test = charges.pooled(per_seed, together.seeds)
     shown: dict[str, Any] = {
-        "p_value": together.p_values.get(test_of(per_seed[0])),
+        "p_value": together.p_values.get(test_of(first)),
         "roc": None,
         "exposures": None,
         "outcomes": None,
         "claim_test": None,
+        "charge_test": charge_test,
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
-    first = (measured or list(per_seed))[0]
     if not measured:
         return first.model_copy(update=shown)
-    value = _rate(measured) if _countable(measured) else _mean(measured)
-    bound = lower_median([f.epsilon_lower for f in per_seed])
+    value = _value(measured, charge_test)
+    without = [None] * (together.seeds - len(per_seed))
+    bound = lower_median([*(f.epsilon_lower for f in per_seed), *without])
     return first.model_copy(
         update={
             **shown,
@@ -149,6 +159,12 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
     )
 
 
+def _value(measured: Sequence[FindingResult], charge_test: ChargeTest | None) -> Interval:
+    if charge_test is not None:
+        return charges.value(measured, charge_test)
+    return _rate(measured) if _countable(measured) else _mean(measured)
+
+
 def _countable(per_seed: Sequence[FindingResult]) -> bool:
     """Tells whether these are hits of independent trials, which an exact interval may pool."""
     return all(f.k is not None and f.n and f.method.startswith("Clopper-Pearson") for f in per_seed)
@@ -157,9 +173,8 @@ def _countable(per_seed: Sequence[FindingResult]) -> bool:
 def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     """Pools counts: a sum of coins of unlike chances varies no more than a binomial."""
     pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
-    method = (
-        f"counts of {len(per_seed)} seeds pooled, {per_seed[0].method}; of these trained models"
-    )
+    seeds = count(len(per_seed), "seed")
+    method = f"counts of {seeds} pooled, {per_seed[0].method}; of these trained models"
     return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
 
 

@@ -35,25 +35,37 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
 
 
 def _found(cells: Sequence[Cell]) -> str:
-    """`these attacks find a leak in 3 settings, none in 2, and are inconclusive on 22.`"""
-    counts = Counter(cell.leaked for cell in cells)
+    """`these attacks find a leak in 3, no leak in 2 and nothing conclusive in 22.`"""
+    searched = [cell for cell in cells if not _searches_nothing(cell)]
+    if not searched:
+        return "these attacks look for no planted secret."
+    counts = Counter(cell.leaked for cell in searched)
     unsure = counts[Leaked.INCONCLUSIVE] + counts[Leaked.NOT_MEASURED]
     parts = [f"these attacks find a leak in {counts[Leaked.LEAK] or 'none'}"]
     if counts[Leaked.NONE_FOUND]:
         parts.append(f"no leak in {counts[Leaked.NONE_FOUND]}")
     if unsure:
         parts.append(f"nothing conclusive in {unsure}")
+    if len(searched) < len(cells):
+        parts.append(f"look for no planted secret in {len(cells) - len(searched)}")
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) + "."
 
 
 def _control(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
     """Says where silence shows nothing: the undefended model was not run, or did not leak."""
+    if all(_searches_nothing(cell) for cell in cells):
+        return ""
     undefended = [c for c in cells if _is_undefended(releases[c.releases[0]])]
     if not undefended:
         return " No undefended model was run beside them: finding no leak shows nothing."
     if all(cell.leaked != Leaked.LEAK for cell in undefended):
         return " Not even the undefended model was found to leak: finding no leak shows nothing."
     return ""
+
+
+def _searches_nothing(cell: Cell) -> bool:
+    """Tells whether a setting was only asked for its charges, which are no search for a leak."""
+    return bool(cell.findings) and all(f.charge_test is not None for f in cell.findings)
 
 
 def _is_undefended(release: ReleaseResult) -> bool:

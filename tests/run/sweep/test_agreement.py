@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.findings import stored
+from audit.findings.rejections import Family
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.schema import (
+    ChargeTest,
     Control,
+    CorpusResult,
     Cost,
     EpsilonLower,
     FindingResult,
     GuaranteeResult,
     Power,
     ReleaseResult,
+    Results,
+    SeedResult,
+    SweepResult,
+    to_json,
 )
 from audit.run.sweep.agreement import agreement
 from audit.run.sweep.over_seeds import cells
@@ -243,3 +254,183 @@ def test_a_claim_of_zero_counts_every_test_that_finds_a_leak() -> None:
     for p, word in ((0.02, "not refuted"), (0.005, "refuted")):  # together 3.5e-3 and 2.9e-4
         seeds = [release([finding("a", p)], seed=i, **zero) for i in range(2)]
         assert cells(seeds)[0].findings[0].claim == word
+
+
+# ------------------------------------------------- seeds that measured nothing
+
+
+def unread(test: str = "a", **changes: Any) -> FindingResult:
+    """A measure of which a seed has no value."""
+    nothing = {"value": None, "ci": None, "n": 0, "leaked": "not measured", "claim": "not testable"}
+    return finding(test, None, **{**nothing, **changes})
+
+
+def test_a_claim_that_later_seeds_refute_is_refuted() -> None:
+    """It was "not refuted" where the first seed measured nothing: only that one was asked."""
+    found = finding("a", 1e-9, epsilon_lower=bound(60, 60, 60), claim="refuted", leaked="leak")
+    for order in ([unread(), found, found], [found, unread(), found], [found, found, unread()]):
+        seeds = [release([f], seed=i, epsilon=1.0) for i, f in enumerate(order)]
+        (cell,) = cells(seeds)
+        assert (cell.claim, cell.findings[0].claim) == ("refuted", "refuted")
+        assert cell.findings[0].claim_sentence.startswith("Refuted by all seeds together")
+
+
+def measures(draw: st.DrawFn) -> list[FindingResult]:
+    """What one seed has: two measures of one test, one with a bound, and one of a ledger.
+
+    Each may be missing, and may have measured nothing.
+    """
+    right = draw(st.integers(25, 60))
+    p, ledger = p_value(0.0, 60, 60, right, 0.0), draw(st.sampled_from([None, 0, 1, 5]))
+    test = ChargeTest(queries=0) if ledger is None else ChargeTest(queries=9, exceeded=ledger)
+    share = None if ledger is None else 0.5 + ledger
+    several = [
+        draw(st.sampled_from([
+            finding("a", p, epsilon_lower=bound(60, 60, right)), unread("a"), None,
+        ])),
+        draw(st.sampled_from([finding("a", p, metric="b"), unread("a", metric="b"), None])),
+        draw(st.sampled_from([finding("c", draw(st.floats(1e-4, 1.0))), unread("c"), None])),
+        unread("d", attack="ledger", charge_test=test, value=share),
+    ]  # fmt: skip
+    return [f for f in several if f is not None]
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
+    """Honest releases of one setting, one a seed: each is answered as a run answers it."""
+    family, promise = Family(3, 2), draw(st.sampled_from([1.0, 0.0, math.inf]))
+    sensitive = {("membership", metric): True for metric in "abc"}
+    several = []
+    for seed in range(draw(st.integers(1, 4))):
+        alone = release(measures(draw), seed, promise, family.tests, family.claims)
+        found = judge(alone.findings, alone.guarantee.claim, sensitive, family)
+        words = {
+            "leaked": leaked_overall(found),
+            "claim": claim_overall(found, alone.guarantee.claim),
+        }
+        several.append(alone.model_copy(update={"findings": found, **words}))
+    return several
+
+
+@settings(deadline=None, max_examples=200)
+@given(sweeps(), st.randoms(use_true_random=False))
+def test_the_words_of_a_setting_do_not_depend_on_the_order_of_its_seeds(
+    seeds: list[ReleaseResult], random: Any
+) -> None:
+    def words(releases: Sequence[ReleaseResult]) -> tuple[Any, ...]:
+        (cell,) = cells(releases)
+        each = {f.metric: (f.leaked, f.claim, f.claim_sentence) for f in cell.findings}
+        return cell.leaked, cell.claim, each
+
+    assert words(random.sample(seeds, len(seeds))) == words(seeds)
+
+
+# ------------------------------------------------- what is written is read back
+
+
+def swept(releases: Sequence[ReleaseResult]) -> Results:
+    facts = {"planted_users": 8, "trained_users": 4, "twins": 4}
+    seeds = [SeedResult(seed=r.seed, plan_hash="ab", **facts) for r in releases]
+    counted = {"records": 9, "users": 9, "near_duplicates": 0, **facts}
+    return Results(
+        status="complete",
+        headline="A headline.",
+        not_tested=[],
+        warnings=[],
+        reproduce="audit sweep plan.toml",
+        plan={},
+        environment={},
+        corpus=CorpusResult(name="toy", sha256="ab", **counted),
+        releases=list(releases),
+        sweep=SweepResult(seeds=seeds, cells=cells(releases)),
+    )
+
+
+def read_back(releases: Sequence[ReleaseResult], folder: Path) -> Results:
+    path = folder / "results.json"
+    path.write_text(to_json(swept(releases)), encoding="utf-8")
+    return stored.load(path)
+
+
+def test_a_measure_that_one_seed_has_is_answered_with_the_other_seeds(tmp_path: Path) -> None:
+    """It kept its own word, "inconclusive", beside a measure of the same test that is a leak: no
+    report or gate could read the file."""
+    first = [finding("a", 0.5, metric=metric, leaked="inconclusive") for metric in "ab"]
+    others = [[finding("a", 1e-9, leaked="leak")] for _ in range(2)]
+    seeds = [release(found, i, tests=1) for i, found in enumerate([first, *others])]
+    read = read_back(seeds, tmp_path).sweep
+    assert read is not None
+    both = {f.metric: (str(f.leaked), f.p_value) for f in read.cells[0].findings}
+    assert both["a"] == both["b"] and both["b"][0] == "leak"
+    assert "inconclusive in 1, no such measure in 2" in read.cells[0].findings[1].sentence
+
+
+@settings(deadline=None, max_examples=150)
+@given(seeds=sweeps())
+def test_what_an_honest_sweep_writes_is_read_back(
+    seeds: list[ReleaseResult], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert read_back(seeds, tmp_path_factory.mktemp("sweep")).sweep is not None
+
+
+# ------------------------------------------------------------------ of ledgers
+
+
+def ledger(test: ChargeTest, value: float | None, claim: str) -> FindingResult:
+    exact = "exact for these queries"
+    return unread("charges", charge_test=test, value=value, claim=claim, method=exact)
+
+
+def of_ledgers(*seeds: FindingResult) -> FindingResult:
+    (cell,) = cells([release([f], seed=i, epsilon=1.0) for i, f in enumerate(seeds)])
+    assert (cell.leaked, cell.claim) == ("not measured", cell.findings[0].claim)
+    return cell.findings[0]
+
+
+def exact(queries: int, exceeded: int, share: float) -> FindingResult:
+    word = "refuted" if exceeded else "not refuted"
+    return ledger(ChargeTest(queries=queries, exceeded=exceeded), share, word)
+
+
+NO_LEDGER = ledger(ChargeTest(queries=0), None, "not testable")
+
+
+def test_exact_tests_of_all_seeds_are_counted() -> None:
+    """The first seed's stood for all: 0 of 9 beyond their charge, and the claim refuted."""
+    found = of_ledgers(exact(9, 0, 0.5), NO_LEDGER, exact(20, 2, 1.25), exact(20, 1, 1.1))
+    assert found.charge_test == ChargeTest(queries=49, exceeded=3)
+    assert (found.value, found.ci, found.n) == (1.25, (1.25, 1.25), 49)  # the mean is below 1
+    assert found.claim == "refuted"
+    fact = "n 2 of 3 seeds a query tells more than it was charged"
+    assert found.claim_sentence == f"Refuted: i{fact}."
+    assert found.sentence == f"I{fact}: 3 of 49 compared, the worst at 1.25 times its charge."
+    assert "largest of 3 seeds" in found.method
+
+
+def test_exact_tests_that_keep_the_claim_say_so() -> None:
+    found = of_ledgers(exact(9, 0, 0.5), exact(20, 0, 0.75))
+    assert found.charge_test == ChargeTest(queries=29, exceeded=0)
+    assert (found.value, found.claim) == (0.75, "not refuted")
+    fact = "n none of 2 seeds does a query tell more than it was charged"
+    assert found.claim_sentence == f"Not refuted: i{fact}."
+    assert found.sentence == f"I{fact}: 29 compared, the nearest at 0.75 times its charge."
+
+
+def test_bets_of_all_seeds_are_one_p_value() -> None:
+    def bet(wealth: float) -> FindingResult:
+        p = 1 / max(1.0, wealth)
+        return ledger(ChargeTest(queries=100, p_value=p), wealth, "not refuted")
+
+    together = combined_p_value([0.05, 0.05, 0.05, 1.0])
+    found = of_ledgers(bet(20), bet(20), bet(20), NO_LEDGER)
+    assert found.charge_test == ChargeTest(queries=300, p_value=together) and together < 0.05
+    assert (found.value, found.ci, found.n, found.claim) == (20.0, None, 300, "refuted")
+    assert f"turned 1 into 20 on average; together p = {together:.2g}." in found.sentence
+    assert f"(adjusted p = {together:.2g})" in found.claim_sentence
+    assert of_ledgers(bet(10), bet(0.5), bet(2)).claim == "not refuted"
+
+
+def test_without_any_ledger_nothing_was_compared() -> None:
+    found = of_ledgers(NO_LEDGER, NO_LEDGER)
+    assert (found.charge_test, found.claim) == (ChargeTest(queries=0), "not testable")
+    assert found.sentence == "Of 2 seeds, each by itself: not measured in 2."

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from audit.models.training.fine_tuning import Recipe
 from audit.plugins import registry
 from audit.results import schema
 from audit.results.schema import (
+    ChargeTest,
     Control,
     Cost,
     EpsilonLower,
@@ -48,7 +50,13 @@ from audit.statistics.interval import clopper_pearson
 from tests.command_line import audit
 
 NONE = rejected({}, {}, Family(1, 1), frozenset())
-NOTHING = Agreement(no_guarantee("nothing is promised"), {}, NONE)
+
+
+def over(found: Sequence[FindingResult], seeds: int | None = None) -> FindingResult:
+    """Joins one measure of seeds (as many as have it) of which nothing else is known."""
+    claim = no_guarantee("nothing is promised")
+    return joined(found, Agreement(seeds or len(found), claim, {}, NONE))
+
 
 # ------------------------------------------------------------------- the grid
 
@@ -186,7 +194,7 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(50, 200)), min_size=2, max_size=5))
 def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
-    pooled = joined([finding(k, n) for k, n in counts], NOTHING)
+    pooled = over([finding(k, n) for k, n in counts])
     k, n = (sum(column) for column in zip(*counts, strict=True))
     assert (pooled.k, pooled.n, pooled.ci) == (k, n, clopper_pearson(k, n).ci)
     assert "pooled" in pooled.method
@@ -196,27 +204,30 @@ def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
 
 def test_what_is_no_count_is_averaged_over_seeds() -> None:
     auc = {"metric": "auc", "unit": "AUC", "method": "DeLong", "control": None}
-    mean = joined([finding(None, value=v, ci=(0, 1), **auc) for v in (0.5, 0.7)], NOTHING)
+    mean = over([finding(None, value=v, ci=(0, 1), **auc) for v in (0.5, 0.7)])
     assert mean.value == pytest.approx(0.6)
     assert (mean.k, mean.n, mean.ci) == (None, 2, (0.0, 1.0))
-    mixed = joined([finding(3), finding(5, method="bootstrap")], NOTHING)  # one is no exact count
+    mixed = over([finding(3), finding(5, method="bootstrap")])  # one is no exact count
     assert (mixed.k, mixed.n) == (None, 2)
 
 
 def test_a_single_seed_keeps_its_own_finding() -> None:
-    assert joined([finding(3)], NOTHING) == finding(3)
+    assert over([finding(3)]) == finding(3)
 
 
 def test_an_answer_says_what_each_seed_found_by_itself() -> None:
     found = [finding(0), finding(9, leaked="leak"), finding(0, leaked="inconclusive")]
-    whole = joined(found, NOTHING)
+    whole = over(found)
     assert whole.leaked == "inconclusive"
-    told = "Of 3 seeds, each by itself: no leak found in 1, leak in 1, inconclusive in 1."
+    told = "Of 3 seeds, each by itself: leak in 1, no leak found in 1, inconclusive in 1."
     assert whole.sentence == told
-    assert joined([finding(0), finding(0)], NOTHING).leaked == "no leak found"
+    assert over([finding(0), finding(0)]).leaked == "no leak found"
+    of_one = over([finding(0)], seeds=3)  # a measure that the other seeds do not have
+    told = "Of 3 seeds, each by itself: no leak found in 1, no such measure in 2."
+    assert (of_one.leaked, of_one.sentence) == ("inconclusive", told)
     kept = [finding(0, claim=word) for word in ("not refuted", "not testable", "refuted")]
-    assert joined(kept, NOTHING).claim == "not refuted"
-    assert "refuted in 1" in joined(kept, NOTHING).claim_sentence
+    assert over(kept).claim == "not refuted"
+    assert "refuted in 1" in over(kept).claim_sentence
 
 
 def bound(value: float, **changes: Any) -> EpsilonLower:
@@ -243,7 +254,8 @@ def test_a_seed_without_a_bound_counts_as_one_of_zero() -> None:
     assert lower_median([None, bound(6.2)]) is None
     found = [finding(None, value=None, epsilon_lower=None, sentence="not known")] * 3
     found += [finding(9, epsilon_lower=bound(6.2))]
-    assert joined(found, NOTHING).epsilon_lower is None
+    assert over(found).epsilon_lower is None
+    assert over(found[-1:], seeds=4).epsilon_lower is None  # nor has one without the measure
 
 
 def test_a_bound_over_seeds_is_seldom_too_high_where_few_can_be_measured() -> None:
@@ -425,6 +437,29 @@ def test_a_headline_counts_settings_by_what_leaked(words: list[str], said: str) 
 def test_a_headline_counts_claims(claims: list[str], said: str) -> None:
     mine = [of("submix", "leak", claim, parameters={"k": k}) for k, claim in enumerate(claims)]
     assert said in headline_of(*mine, of("none", "leak"))
+
+
+def charged(name: str, **changes: Any) -> ReleaseResult:
+    """A release that was asked for its charges alone."""
+    test = ChargeTest(queries=9, exceeded=0)
+    ledger = finding(None, attack="ledger", unit="times its charge", value=0.5, charge_test=test,
+                     leaked="not measured", claim="not refuted")  # fmt: skip
+    reference = name == "none"
+    return release(1.0, defense=name, findings=[ledger], reference=reference, **changes)
+
+
+def test_a_setting_that_was_asked_for_its_charges_alone_is_not_inconclusive() -> None:
+    """It said "find a leak in none and nothing conclusive in 1"."""
+    both = [charged(name, seed=seed) for seed in (0, 1) for name in ("submix", "none")]
+    settings = cells(both)
+    assert [cell.leaked for cell in settings] == ["not measured"] * 2
+    said = summary.sweep_headline(both, settings)
+    start = "1 setting over 2 seeds, 2 releases: these attacks look for no planted secret."
+    assert said.startswith(f"{start} Of 1 claim tested, none is refuted.")
+    assert NOTHING_SHOWN not in said
+    mixed = [*both, *(of("dp_sgd", "no leak found", seed=seed) for seed in (0, 1))]
+    said = summary.sweep_headline(mixed, cells(mixed))
+    assert "nothing conclusive in 1 and look for no planted secret in 1." in said
 
 
 def test_no_headline_ranks_on_one_seed() -> None:
