@@ -239,9 +239,12 @@ class EnsembleRelease(Release):
         return EnsembleSession(service, ledger, stream, secret(self.settings.source, journal))
 
     def unprotected(self) -> Release:
-        """Gives the plain mean of all members, which shows what leaks without the mechanism."""
+        """Gives the plain mean of all members, which shows what leaks without the mechanism.
+
+        It is read and never searched, for the service that it stands beside cannot be searched.
+        """
         promise = no_guarantee("the plain mean of an ensemble's members has no guarantee")
-        return ModelRelease(Mean(batched(self.members)), promise)
+        return ModelRelease(Mean(batched(self.members)), promise, Access.SCORE, Access.SCORE)
 
     def neighbour(self, unit: int) -> Release | None:
         """Gives the release without part `unit` (0 … k−1), with the same noise and bounds; None if

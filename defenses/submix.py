@@ -21,6 +21,7 @@ from audit.core.language_model import LanguageModel, Tempered
 from audit.core.layers import ALL, LAYERS
 from audit.core.ledger import Ledger
 from audit.core.model import ModelFolder
+from audit.core.predictor import Access
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import Journal, ModelRelease, Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
@@ -168,9 +169,12 @@ class SubMixRelease(Release):
         return EnsembleSession(service, ledger, stream, secret(d.source, journal))
 
     def unprotected(self) -> Release:
-        """Gives the plain mean of all members, which shows what leaks without the protocol."""
+        """Gives the plain mean of all members, which shows what leaks without the protocol.
+
+        It is read and never searched, for the service that it stands beside cannot be searched.
+        """
         promise = no_guarantee("the plain mean of SubMix's members has no guarantee")
-        return ModelRelease(Mean(batched(self._members)), promise)
+        return ModelRelease(Mean(batched(self._members)), promise, Access.SCORE, Access.SCORE)
 
     def neighbour(self, unit: int) -> Release | None:
         """Gives the release without part `unit` (0 … k−1). Raises IndexError out of that range."""

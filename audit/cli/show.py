@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import wrap
+from typing import Any
 
 import click
 
 from audit.cli.commands import FOLDER, parts
+from audit.core.errors import UsageError, did_you_mean
 from audit.plugins.listing import entries
 
 KINDS = ("defenses", "attacks", "corpora", "models", "policies")
@@ -34,18 +37,48 @@ def compare(one: Path, other: Path, formats: str, output: Path) -> None:
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=click.Choice(KINDS))
+@click.argument("what", required=False, metavar="[KIND|NAME]")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def list_(kind: str | None, as_json: bool) -> None:
-    """What there is: defenses, attacks, corpora, models, policies."""
-    chosen = {k: entries(k) for k in ([kind] if kind else KINDS)}
+def list_(what: str | None, as_json: bool) -> None:
+    """What there is: defenses, attacks, corpora, models, policies.
+
+    With the name of one, such as submix: its parameters, their meanings and defaults.
+    """
+    if what is not None and what not in KINDS:
+        one = _named(what)
+        click.echo(json.dumps(one, indent=1, ensure_ascii=False) if as_json else _told(one))
+        return
+    chosen = {k: entries(k) for k in ([what] if what else KINDS)}
     if as_json:
-        click.echo(json.dumps(chosen[kind] if kind else chosen, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(chosen[what] if what else chosen, indent=1, ensure_ascii=False))
         return
     for name, rows in chosen.items():
         click.echo(f"{name}:")
         for row in rows:
-            click.echo(f"  {row['name']:<14} {row.get('summary', '')}".rstrip())
+            click.echo(f"  {row['name']:<19} {row.get('summary', '')}".rstrip())
+
+
+def _named(name: str) -> dict[str, Any]:
+    everything = [row for kind in KINDS for row in entries(kind)]
+    one = next((row for row in everything if row["name"] == name), None)
+    if one is None:
+        known = [*KINDS, *(row["name"] for row in everything)]
+        raise UsageError(f"there is no {name!r}{did_you_mean(name, known)}")
+    return one
+
+
+def _told(one: dict[str, Any]) -> str:
+    """Words one entry: a line on what it is, then each parameter with its default and meaning."""
+    lines = [f"{one['name']}: {one.get('summary', '')}"]
+    meanings = one.get("meanings", {})
+    for name, default in one.get("parameters", {}).items():
+        lines.append(f"  {name}={_written(default)}")
+        lines += wrap(meanings[name], 92, initial_indent="      ", subsequent_indent="      ")
+    return "\n".join(lines)
+
+
+def _written(default: Any) -> str:
+    return "none" if default is None else str(default).lower()
 
 
 @click.command()

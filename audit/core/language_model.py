@@ -127,13 +127,16 @@ def runs_of(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class OpenSession:
-    """An unlimited session with a language model (a Predictor)."""
+    """An unlimited session with a language model (a Predictor).
+
+    readable: what an auditor may read beside what the release gives away.
+    """
 
     model: LanguageModel
     stream: np.random.Generator
     batch: int = 128
     access: Access = Access.DISTRIBUTION
-    readable = Access.DISTRIBUTION
+    readable: Access = Access.DISTRIBUTION
     remaining = None
 
     @property

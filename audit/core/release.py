@@ -113,18 +113,22 @@ class Release(ABC):
 
 @dataclass(frozen=True)
 class ModelRelease(Release):
-    """Releases a single language model as a whole."""
+    """Releases a single language model as a whole.
+
+    readable: what an auditor may read; less than everything where nothing is compared with more.
+    """
 
     model: LanguageModel
     promise: Guarantee
     access: Access = Access.DISTRIBUTION
+    readable: Access = Access.DISTRIBUTION
 
     @property
     def guarantee(self) -> Guarantee:
         return self.promise
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        return OpenSession(self.model, stream, access=self.access)
+        return OpenSession(self.model, stream, access=self.access, readable=self.readable)
 
     def unprotected(self) -> Release | None:
         return None

@@ -9,7 +9,6 @@ from audit.findings.finding import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.results.schema import ChargeTest, FindingResult
 from audit.results.words import at_least, percent_at_most
-from audit.statistics.interval import one_sided_upper
 
 Sensitive = Mapping[tuple[str, str], bool]
 
@@ -109,11 +108,8 @@ def _reach(finding: FindingResult) -> str:
     """Says what the run could have shown."""
     rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
     if rate is not None and finding.k is not None:
-        most = one_sided_upper(finding.k, finding.n)
-        return (
-            f"The rate is at most {percent_at_most(most)} (95 %, one-sided); one of "
-            f"{percent_at_most(rate)} over different secrets would have been called a leak."
-        )
+        most = percent_at_most(rate)
+        return f"A rate of {most} over different secrets would have been called a leak (95 %)."
     if largest and finding.epsilon_lower is not None:
         return f"A claim of up to ε = {at_least(largest)} nats could have been refuted."
     return ""

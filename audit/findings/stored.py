@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from audit.accounting.table import from_table, recompute
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import version_1
+from audit.findings import bounds, version_1
 from audit.findings.finding import LEVEL
+from audit.findings.leaked import Sensitive, leaked
+from audit.findings.on_claim import on_claim
 from audit.findings.rejections import Family, Rejections, rejections, test_of, untestable
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import (
     SCHEMA_VERSION,
     Cell,
+    EpsilonLower,
     FindingResult,
     GuaranteeResult,
     ReleaseResult,
@@ -29,13 +34,15 @@ from audit.results.schema import (
 )
 
 _ROUNDED = 1 + 1e-4  # six digits are stored; machines differ by less
+_NATS = 1e-5  # of a bound, likewise
 
 
 def load(path: Path) -> Results:
     """Reads results.json. Answers of version 1 are given again, from its tests and bounds.
 
     Raises UsageError if it is missing, broken, of an unknown version, or says what its own numbers
-    do not: a rejected test that is no leak, an ε below that of its own accounting.
+    do not: a rejected test that is no leak, silence of a test that shows nothing, an ε below that
+    of its own accounting.
     """
     document = _document(path)
     version = document.get("schema_version")
@@ -48,12 +55,13 @@ def load(path: Path) -> Results:
         results = version_1.judged_again(results) if old else results
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
+    old = old or version_1._NOTE in results.warnings  # written again since
     for place, release in enumerate(results.releases):
-        why = contradiction(release)
+        why = _of_accounting(release.guarantee) or _of_release(release, results.releases, old)
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
-        why = _of_cell(cell, results.releases)
+        why = _of_cell(cell, results.releases, old)
         if why:
             raise UsageError(f"{path}: sweep.cells.{place}: {why}")
     return results
@@ -69,47 +77,185 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def contradiction(release: ReleaseResult) -> str:
-    """Says what a release states that does not follow from its numbers; empty where nothing."""
-    return _of_accounting(release.guarantee) or _of_answers(release)
+def _of_release(release: ReleaseResult, releases: Sequence[ReleaseResult], old: bool) -> str:
+    """Says what a release states that does not follow from its numbers; empty where nothing.
+
+    old: its answers are those of version 1, which knew neither the bounds nor what was sensitive.
+    """
+    claim, findings = release.guarantee.claim, release.findings
+    found = rejections(findings, claim, Family(release.tests, release.claim_tests))
+    sensitive = _sensitive(releases, release.seed)
+    for finding in findings:
+        why = (
+            _hidden_leak(finding, found)
+            or _hidden_refutation(finding, found, claim)
+            or _unearned_silence(finding, _clear(found), sensitive, old)
+            or _unearned_word(finding, found, claim)
+            or ("" if old else _of_evidence(finding, release.claim_tests))
+        )
+        if why:
+            return f"{_name(finding)} {why}"
+    return _overall(release, claim)
 
 
-def _of_cell(cell: Cell, releases: Sequence[ReleaseResult]) -> str:
+def _of_cell(cell: Cell, releases: Sequence[ReleaseResult], old: bool) -> str:
     """Says what a setting of a sweep states that does not follow from its numbers.
 
     Its p-values are those of all its seeds; how they test the claim together is not stored.
     """
-    tests = max(releases[place].tests for place in cell.releases)
-    found = rejections(cell.findings, no_guarantee("of single seeds"), Family(tests, 0))
-    hidden = (_hidden_leak(finding, found) for finding in cell.findings)
-    return next(filter(None, hidden), "") or _overall(cell)
-
-
-def _of_answers(release: ReleaseResult) -> str:
-    """Finds a rejected test whose measures are called anything but a leak, or a kept claim."""
-    claim = release.guarantee.claim
-    found = rejections(release.findings, claim, Family(release.tests, release.claim_tests))
-    hidden = (
-        _hidden_leak(f, found) or _hidden_refutation(f, found, claim) for f in release.findings
+    seeds = [releases[place] for place in cell.releases]
+    found = rejections(
+        cell.findings, no_guarantee("of single seeds"), Family(max(r.tests for r in seeds), 0)
     )
-    return next(filter(None, hidden), "") or _overall(release)
+    for finding in cell.findings:
+        why = _hidden_leak(finding, found)
+        why = why or ("" if old else _unlike_its_seeds(finding, seeds))
+        if why:
+            return f"{_name(finding)} {why}"
+    claims = [release.guarantee.claim for release in seeds]
+    return _overall(cell, max(claims, key=version_1._promised))
+
+
+def _sensitive(releases: Sequence[ReleaseResult], seed: int) -> Sensitive | None:
+    """Tells where the positive control of a seed leaked, by its numbers; None without a control."""
+    controls = [r for r in releases if r.defense == "none" and r.seed == seed]
+    for control in sorted(controls, key=lambda r: not r.reference):
+        eased = [
+            f if f.p_value is None else f.model_copy(update={"p_value": f.p_value / _ROUNDED})
+            for f in control.findings
+        ]
+        family = Family(control.tests, control.claim_tests)
+        found = rejections(eased, control.guarantee.claim, family)
+        words = {(f.attack, f.metric): leaked(f, found, None)[0] for f in eased}
+        return {
+            (f.attack, f.metric): f.leaked == words[f.attack, f.metric] == Leaked.LEAK
+            for f in control.findings
+        }
+    return None
+
+
+def _eased(finding: FindingResult) -> FindingResult:
+    """Lets a finding show what it could have shown before it was rounded, or a little more."""
+    least, test, power = finding.least_p, finding.claim_test, finding.power
+    most = power.largest_epsilon
+    update = {
+        "least_p": None if least is None else least / _ROUNDED,
+        "claim_test": test and test.model_copy(update={"least_p": test.least_p / _ROUNDED}),
+        "power": power.model_copy(update={"largest_epsilon": most and most * _ROUNDED}),
+    }
+    return finding.model_copy(update=update)
 
 
 def _hidden_leak(finding: FindingResult, found: Rejections) -> str:
     word, test = finding.leaked, test_of(finding)
     measured = finding.value is not None or test not in found.measured
     if word != Leaked.LEAK and measured and _sure(found.leaking.get(test)):
-        return f"{_name(finding)} is called {str(word)!r}, but its test is rejected"
+        return f"is called {str(word)!r}, but its test is rejected"
     if word == Leaked.NONE_FOUND and _sure(finding.p_value):
-        return f"{_name(finding)} is called {str(word)!r}, at p = {finding.p_value:.2g}"
+        return f"is called {str(word)!r}, at p = {finding.p_value:.2g}"
     return ""
 
 
 def _hidden_refutation(finding: FindingResult, found: Rejections, claim: Guarantee) -> str:
     refuted = _sure(found.refuting.get(test_of(finding))) and not untestable(finding, claim)
     if refuted and finding.claim != OnClaim.REFUTED:
-        word = str(finding.claim)
-        return f"{_name(finding)} says of the claim {word!r}, but its test refutes it"
+        return f"says of the claim {str(finding.claim)!r}, but its test refutes it"
+    return ""
+
+
+def _unearned_silence(
+    finding: FindingResult, found: Rejections, sensitive: Sensitive | None, old: bool
+) -> str:
+    """Compares the first answer with the one that follows; a leak may have been one unrounded."""
+    said = finding.leaked
+    if said == Leaked.LEAK and finding.charge_test is None:
+        return ""
+    word, why = leaked(_eased(finding), found, sensitive)
+    if old and word == Leaked.INCONCLUSIVE and version_1._shown(finding):
+        return ""
+    less = said == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (said, word)
+    return _instead(f"is called {str(said)!r}", word, why) if less and said != word else ""
+
+
+def _unearned_word(finding: FindingResult, found: Rejections, claim: Guarantee) -> str:
+    """Compares the second answer with the one that follows, where that could have been better."""
+    said, nothing = finding.claim, (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED)
+    if not claim.promises_nothing and said not in (OnClaim.NOT_REFUTED, *nothing):
+        return ""
+    word, why = on_claim(_eased(finding), _smaller(claim), found)
+    wrong = said in nothing or word in nothing or word == OnClaim.NOT_TESTABLE
+    return _instead(f"says of the claim {str(said)!r}", word, why) if wrong and said != word else ""
+
+
+def _instead(said: str, word: str, why: str) -> str:
+    return f"{said}, but it follows {str(word)!r}: {why}".rstrip(": ")
+
+
+def _smaller(claim: Guarantee) -> Guarantee:
+    """The claim before ε and δ were rounded up, or a little below."""
+    epsilon, delta = (None if x is None else x / _ROUNDED for x in (claim.epsilon, claim.delta))
+    return replace(claim, epsilon=epsilon, delta=delta)
+
+
+def _clear(found: Rejections) -> Rejections:
+    """Those tests alone that are rejected however their p-values were rounded."""
+    return replace(found, leaking={test: p for test, p in found.leaking.items() if _sure(p)})
+
+
+def _of_evidence(finding: FindingResult, claim_tests: int) -> str:
+    """Compares a bound, a test of the claim and one of a ledger with what they come from."""
+    test = finding.claim_test
+    if test is not None and test.critical is not None and test.v >= test.critical:
+        level = LEVEL / max(1, claim_tests)
+        if test.p_value > level * _ROUNDED:
+            enough = f"{test.v} guesses right refute the claim from {test.critical} on"
+            return f"has p = {test.p_value:.2g} of the claim, but {enough}"
+    return _of_bound(finding.epsilon_lower) or _of_ledger(finding)
+
+
+def _of_bound(bound: EpsilonLower | None) -> str:
+    if bound is None:
+        return ""
+    wider, narrower = (
+        bounds.at_delta(bound, min(1.0, delta))
+        for delta in (bound.delta / _ROUNDED, bound.delta * _ROUNDED)
+    )
+    if narrower / _ROUNDED - _NATS <= bound.value <= wider * _ROUNDED + _NATS:
+        return ""
+    shown = bounds.at_delta(bound, bound.delta)
+    return f"has the bound ε = {bound.value:g}, but its own evidence gives {shown:.6g}"
+
+
+def _of_ledger(finding: FindingResult) -> str:
+    test, value = finding.charge_test, finding.value
+    if test is None or not test.queries:
+        return ""
+    if value is None:
+        return f"has no value, but {test.queries} queries were compared"
+    if test.exceeded is not None:
+        beyond = value >= 1.0 if test.exceeded else value > 1.0  # rounded, just above 1 is 1
+        if beyond != (test.exceeded > 0):
+            most = f"the worst at {value:g} times it"
+            return f"has {test.exceeded} queries beyond their charge, {most}"
+    elif test.p_value is not None:
+        p = 1.0 / max(1.0, value)
+        if not p / _ROUNDED <= test.p_value <= p * _ROUNDED:
+            return f"has p = {test.p_value:.2g} of the charges, but its wealth gives {p:.2g}"
+    return ""
+
+
+def _unlike_its_seeds(finding: FindingResult, seeds: Sequence[ReleaseResult]) -> str:
+    """Says which silence over seeds is none of theirs."""
+    of = (finding.attack, finding.metric, finding.unit)
+    each = [f for r in seeds for f in r.findings if (f.attack, f.metric, f.unit) == of]
+    said, none = finding.leaked, Leaked.NONE_FOUND
+    if said == none and not (each and all(f.leaked == none for f in each)):
+        return f"is called {str(said)!r}, but not so in each of its seeds"
+    tested = (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
+    if finding.claim == OnClaim.NOT_REFUTED and not any(f.claim in tested for f in each):
+        return f"says of the claim {str(finding.claim)!r}, but no seed of it tested that"
+    if finding.charge_test is not None and said != Leaked.NOT_MEASURED:
+        return f"is called {str(said)!r}, but looks for no planted secret"
     return ""
 
 
@@ -122,14 +268,16 @@ def _name(finding: FindingResult) -> str:
     return repr(f"{finding.attack}.{finding.metric}")  # whatever stands in the file, one line
 
 
-def _overall(joined: ReleaseResult | Cell) -> str:
+def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
     """Compares what is said of a release, or of a setting, with what is said of its measures."""
-    leak = any(f.leaked == Leaked.LEAK and not f.stronger_than_release for f in joined.findings)
-    if leak and joined.leaked != Leaked.LEAK:
-        return f"it is called {str(joined.leaked)!r}, but a measure of it is a leak"
-    refuted = any(f.claim == OnClaim.REFUTED for f in joined.findings)
-    if refuted and joined.claim != OnClaim.REFUTED:
-        return f"its claim is called {str(joined.claim)!r}, but a measure refutes it"
+    word = leaked_overall(joined.findings)
+    if joined.leaked != word:
+        of_them = "a measure of it is a leak" if word == Leaked.LEAK else f"its measures: {word}"
+        return f"it is called {str(joined.leaked)!r}, but {of_them}"
+    answer = claim_overall(joined.findings, claim)
+    if joined.claim != answer:
+        of_them = "a measure refutes it" if answer == OnClaim.REFUTED else f"its measures: {answer}"
+        return f"its claim is called {str(joined.claim)!r}, but {of_them}"
     return ""
 
 

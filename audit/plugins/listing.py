@@ -12,6 +12,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora.loading import NAMES
 from audit.plugins import registry
+from audit.plugins.meanings import is_internal, meanings
 from audit.policies import names, source_of
 
 _ANCESTOR = {"defenses": "Defense", "attacks": "Attack"}
@@ -44,10 +45,14 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
         if not (cls := _class(tree, _ANCESTOR[kind])):
             registry.module(kind, name)  # says why it cannot be used
             raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
+        defaults = {key: _value(default, tree) for key, default in _fields(cls)}
+        told = meanings(ast.get_docstring(cls) or "", defaults)
+        shown = [key for key in defaults if not is_internal(told.get(key, ""))]
         return {
             "name": name,
             "summary": _first_line(cls),
-            "parameters": {key: _value(default, tree) for key, default in _fields(cls)},
+            "parameters": {key: defaults[key] for key in shown},
+            "meanings": {key: told.get(key, "") for key in shown},
         }
     except (UsageError, ValueError) as error:  # one broken plugin does not hide the rest
         return {"name": name, "summary": str(error)}

@@ -54,6 +54,13 @@ Nonnegative = Annotated[
     PlainSerializer(_written),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}),
 ]
+Probability = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    Field(ge=0, le=1),
+    PlainSerializer(_written),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 Point = tuple[Number, Number]
 
 
@@ -70,7 +77,10 @@ def _in_order(bounds: Point) -> Point:
 
 Bounds = Annotated[Point, AfterValidator(_in_order)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]  # beyond it doubles are not exact
+Coins = Annotated[int, Field(ge=0, le=10**7)]  # more than a test is computed for
+Tests = Annotated[int, Field(ge=0, le=10**6)]
 Confidence = Annotated[float, Field(gt=0, lt=1), PlainSerializer(_written)]
+OneSided = Annotated[float, Field(gt=0.5, lt=1), PlainSerializer(_written)]
 
 
 def _written_up(value: float) -> float | str:
@@ -88,6 +98,13 @@ Upper = Annotated[
     Field(ge=0),
     PlainSerializer(_written_up),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}),
+]
+UpperProbability = Annotated[
+    float,
+    BeforeValidator(_finite_or_inf),
+    Field(ge=0, le=1),
+    PlainSerializer(_written_up),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
 ]
 
 
@@ -126,6 +143,12 @@ def check_outcomes(outcomes: str | None, k: int | None, n: int) -> None:
     if outcomes is not None:
         hits, known = outcomes.count("1"), len(outcomes) - outcomes.count("-")
         refuse((hits, known) != (k, n), f"outcomes say {hits} of {known}, k and n {k} of {n}")
+
+
+def check_least(p_value: float, least: float) -> None:
+    """Raises ValueError if a p-value is smaller than any that its test can have."""
+    wrong = p_value < least and not _near(p_value, least)
+    refuse(wrong, f"p = {p_value:g}, and the least possible is {least:g}")
 
 
 def check_once(names: Iterable[tuple[str, ...]]) -> None:

@@ -6,6 +6,7 @@ The types of its numbers and their rounding are in `audit.results.numbers`.
 from __future__ import annotations
 
 import json
+import math
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -15,13 +16,19 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.results.numbers import (
     Bounds,
+    Coins,
     Confidence,
     Count,
     Nonnegative,
     Number,
+    OneSided,
     Point,
+    Probability,
     Table,
+    Tests,
     Upper,
+    UpperProbability,
+    check_least,
     check_measured,
     check_once,
     check_outcomes,
@@ -45,7 +52,7 @@ class GuaranteeResult(_Strict):
     """What is claimed. ε in nats, "inf" for no guarantee, null for unknown."""
 
     epsilon: Upper | None
-    delta: Upper | None
+    delta: UpperProbability | None
     alpha: Nonnegative | None
     unit: str
     relation: str
@@ -124,9 +131,9 @@ class EpsilonLower(_Strict):
     hypothesis: str
     unit: str
     relation: str
-    delta: Nonnegative
-    confidence: Confidence = 0.95
-    m: Count | None = None
+    delta: Probability
+    confidence: OneSided = 0.95
+    m: Coins | None = None
     guesses: list[tuple[Count, Count]] | None = None
     rank: Number | None = None
     space: Number | None = None
@@ -142,10 +149,12 @@ def _check_evidence(bound: EpsilonLower) -> None:
     known = [number for number in ranks if number is not None]
     if bound.method == "one_run":
         wrong = (m is None) != (guesses is None) or bool(known)
+        wrong = wrong or guesses == []
         wrong = wrong or any(not v <= r <= (m or 0) for r, v in guesses or [])
     else:
         wrong = m is not None or guesses is not None
         wrong = wrong or 0 < len(known) < len(ranks) or known != sorted(known)
+        wrong = wrong or math.inf in known
     refuse(wrong, f"no bound by {bound.method} has such evidence")
 
 
@@ -159,17 +168,18 @@ class ClaimTest(_Strict):
     """
 
     mechanism: str
-    m: Count
+    m: Coins
     r: Count
     v: Count
-    p_value: Number
-    least_p: Number
+    p_value: Probability
+    least_p: Probability
     critical: Count | None
     noise_at_most: Number | None = None
 
     _sound = when_read(
         lambda t: refuse(not t.v <= t.r <= t.m, f"{t.v} of {t.r} guesses over {t.m} coins")
     )
+    _possible = when_read(lambda t: check_least(t.p_value, t.least_p))
 
 
 class ChargeTest(_Strict):
@@ -183,12 +193,17 @@ class ChargeTest(_Strict):
 
     queries: Count
     exceeded: Count | None = None
-    p_value: Number | None = None
+    p_value: Probability | None = None
 
     _sound = when_read(
         lambda t: refuse(
             (t.exceeded is not None) + (t.p_value is not None) != (t.queries > 0),
             "queries are compared or bet on: one, and none where there are no queries",
+        )
+    )
+    _counted = when_read(
+        lambda t: refuse(
+            (t.exceeded or 0) > t.queries, f"{t.exceeded} of {t.queries} queries exceed a charge"
         )
     )
 
@@ -240,7 +255,7 @@ class FindingResult(_Strict):
         default=None,
         description="the same measure for a classifier that reads the candidates and no model",
     )
-    p_value: Number | None = Field(
+    p_value: Probability | None = Field(
         default=None, description="of the hypothesis that nothing leaked; unadjusted"
     )
     sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
@@ -263,7 +278,7 @@ class FindingResult(_Strict):
     untrained: str = Field(
         default="", description="which planted secrets may not have been trained on"
     )
-    least_p: Number | None = Field(
+    least_p: Probability | None = Field(
         default=None, description="smallest p-value that so many tries can have; null: unknown"
     )
     untested: str = Field(default="", description="why no test could show a leak")
@@ -324,11 +339,11 @@ class ReleaseResult(_Strict):
     cost: Cost
     sessions: list[SessionResult]
     findings: list[FindingResult]
-    tests: Count = Field(
+    tests: Tests = Field(
         default=0,
         description="tests that its leaks are adjusted for (Holm); 0: those with a p-value",
     )
-    claim_tests: Count = Field(
+    claim_tests: Tests = Field(
         default=0,
         description="tests of the claim that its refutation is adjusted for; 0: those with a bound",
     )

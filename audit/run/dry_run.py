@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from audit.core.corpus import Corpus
 from audit.core.predictor import Access
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
@@ -34,15 +37,21 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
     return [
         f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
-        f"corpus {plan.corpus.name}: {len(plan.corpus.records)} records of "
-        f"{len(plan.corpus.users())} users; {len(coins.present)} users decided by coin, {present} "
-        f"trained on, {len(coins.present) - present} twins",
+        f"corpus {plan.corpus.name}: {_size(plan.corpus)}; {len(coins.present)} users decided by "
+        f"coin, {present} trained on, {len(coins.present) - present} twins",
         f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
         "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
         if plan.model.kind != TOKENIZER_ONLY
         else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
     ]
+
+
+def _size(corpus: Corpus) -> str:
+    records, users = len(corpus.records), len(corpus.users())
+    if records == users:
+        return f"{records:,} records, no user with two: every record counts as a user of its own"
+    return f"{records:,} records of {users:,} users"
 
 
 def _training_lines(prepared: Prepared) -> list[str]:
@@ -69,7 +78,7 @@ def _query_lines(prepared: Prepared) -> list[str]:
     for chosen in plan.attacks:
         queries = chosen.plugin.queries(prepared.secrets_for(chosen.plugin), prepared.tokenizer)
         lines.append(
-            f"  {chosen.label}: {queries:,} at most (a session's own budget may allow fewer)"
+            f"  {chosen.label}: up to {queries:,} token queries, fewer where a session has a budget"
             f"{_shown(prepared, chosen)}"
         )
     m = len(prepared.planted.coins.present)
@@ -144,4 +153,5 @@ def _shown(prepared: Prepared, chosen: Chosen) -> str:
     case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
     shown = rate_power(n, case)
     rate = shown.detectable_rate or shown.smallest_rate or 1.0
-    return f"; the smallest leak this can show is a rate of {percent(rate)} (95 %)"
+    least = math.ceil(n * rate)
+    return f"; a leak shows if about {least} of {n} generations are planted secrets (95 %)"

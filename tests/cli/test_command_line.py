@@ -371,6 +371,26 @@ def test_the_list_is_what_the_contract_says(tmp_path):
     assert json.loads(audit("list", "models", "--json", cwd=tmp_path).stdout) == found["models"]
 
 
+@pytest.mark.parametrize("kind", ["defenses", "attacks"])
+def test_every_parameter_is_listed_with_its_meaning(kind, tmp_path):
+    for entry in json.loads(audit("list", kind, "--json", cwd=tmp_path).stdout):
+        assert list(entry["meanings"]) == list(entry["parameters"])
+        lacking = [name for name, meaning in entry["meanings"].items() if not meaning]
+        assert not lacking, entry["name"]
+
+
+def test_one_name_is_listed_with_defaults_and_without_what_only_runs_set(tmp_path):
+    told = audit("list", "submix", cwd=tmp_path).stdout
+    assert told.startswith("submix: Mixes the predictions of an ensemble")
+    for words in ("\n  epsilon=2.0\n      privacy budget", "\n  temperature=1.0\n", "=none\n"):
+        assert words in told
+    external = audit("list", "as_is", cwd=tmp_path).stdout
+    assert "\n  claim=none\n" in external and "sha256" not in external
+    wrong = audit("list", "submx", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr) == (2, "audit: there is no 'submx'; did you mean "
+                                                "'submix'?\n")  # fmt: skip
+
+
 def test_every_listed_defense_can_be_planned_with_every_attack(tmp_path):
     words = ("run", "--defense", "all", "--attack", "all", "--device", "cpu", "--dry-run")
     done = audit(*words, cwd=tmp_path)

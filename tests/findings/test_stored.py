@@ -30,13 +30,28 @@ from audit.results.schema import (
     to_json,
 )
 from audit.statistics.holm import adjusted_p_values
-from tests.findings.by_hand import HALF, NONE, SENSITIVE, finding, judged, promise
+from tests.findings.by_hand import (
+    ALL,
+    HALF,
+    LEAK,
+    MOST,
+    NONE,
+    SENSITIVE,
+    R,
+    charged,
+    finding,
+    judged,
+    promise,
+)
 from tests.findings.drawn import any_claim, any_control, any_findings
 from tests.results import documents
 
 Document = dict[str, Any]
 Edit = Callable[[Document], object]
 SUBMIX = "releases.0 ('submix'): "
+CURVE = ClaimTest(
+    mechanism="DP-SGD", m=120, r=80, v=80, p_value=1e-4, least_p=1e-4, critical=77
+)  # fmt: skip
 
 
 def released(
@@ -59,8 +74,28 @@ def released(
     }
 
 
-def made(*found: Finding, claim: Guarantee | None = None, **family: int) -> Results:
-    return documents.document(**released(found, claim or promise(2.0), **family))
+def made(
+    *found: Finding,
+    claim: Guarantee | None = None,
+    sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
+    **family: int,
+) -> Results:
+    """A release with these findings, beside the control that was as sensitive."""
+    return beside(documents.document(**released(found, claim or promise(2.0), sensitive, **family)),
+                  sensitive)  # fmt: skip
+
+
+def beside(results: Results, sensitive: Mapping[tuple[str, str], bool] | None) -> Results:
+    """Adds the positive control, which leaked where it is said to."""
+    if sensitive is None:
+        return results
+    loud = [
+        finding(LEAK if leaks else NONE, None, attack=attack, metric=metric)
+        for (attack, metric), leaks in sensitive.items()
+    ]
+    own = released(loud, promise(math.inf))
+    (control,) = documents.document(defense="none", reference=True, **own).releases
+    return results.model_copy(update={"releases": [*results.releases, control]})
 
 
 def load(folder: Path, results: Results, edit: Edit = lambda _: None) -> Results:
@@ -203,6 +238,10 @@ def of_bound(**edits: Any) -> Edit:
     return lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(edits)
 
 
+def of_curve(**edits: Any) -> Edit:
+    return of_first(claim_test={**CURVE.model_dump(), **edits})
+
+
 COUNTED = {"k": 1, "n": 4, "value": 0.25, "ci": [0.0, 0.9]}
 CONTRADICTIONS: list[tuple[Edit, str]] = [
     (twice("releases", lambda d: d), 'submix {"beta": null, "k": 8} seed 0 is there twice'),
@@ -237,6 +276,27 @@ CONTRADICTIONS: list[tuple[Edit, str]] = [
     (of_bound(rank=1), "such evidence"),
     (of_bound(method="rank"), "such evidence"),
     (of_bound(r=9), "epsilon_lower.r: "),
+    (of_bound(guesses=[]), "such evidence"),
+    (of_bound(m=10**7 + 1), "epsilon_lower.m: "),
+    (of_bound(confidence=0.5), "epsilon_lower.confidence: "),
+    (of_bound(confidence=1.0), "epsilon_lower.confidence: "),
+    (of_bound(delta=1.1), "epsilon_lower.delta: "),
+    (of_bound(delta="inf"), "epsilon_lower.delta: "),
+    (of_bound(method="rank", m=None, guesses=None, rank="inf", space="inf", n=1), "such evidence"),
+    (of_first(p_value=1.1), "findings.0.p_value: "),
+    (of_first(p_value=-1e-9), "findings.0.p_value: "),
+    (of_first(p_value="inf"), "findings.0.p_value: "),
+    (of_first(least_p=-1), "findings.0.least_p: "),
+    (of_curve(p_value=2), "claim_test.p_value: "),
+    (of_curve(least_p=-1), "claim_test.least_p: "),
+    (of_curve(p_value=9e-5), "claim_test: p = 9e-05, and the least possible is 0.0001"),
+    (of_curve(m=10**7 + 1), "claim_test.m: "),
+    (of_first(charge_test={"queries": 1, "p_value": 2}), "charge_test.p_value: "),
+    (of_first(charge_test={"queries": 1, "p_value": -1}), "charge_test.p_value: "),
+    (lambda d: d["releases"][0].update(tests=10**6 + 1), "releases.0.tests: "),
+    (lambda d: d["releases"][0].update(claim_tests=10**6 + 1), "releases.0.claim_tests: "),
+    (lambda d: d["releases"][0]["guarantee"].update(delta=1.1), "guarantee.delta: "),
+    (lambda d: d["releases"][0]["guarantee"].update(delta="inf"), "guarantee.delta: "),
     (lambda d: d["plan"].update(attacks=None), "plan.attacks must be a list of tables"),
     (lambda d: d["plan"].update(attacks=[{}]), "plan.attacks must be a list of tables"),
 ]
@@ -335,9 +395,6 @@ def test_names_are_shown_as_text(tmp_path: Path) -> None:
 # a refutation that is called anything else
 
 ZERO = promise(0.0, delta=0.0)  # refuted by any test that finds a leak, whether it bounds ε or not
-CURVE = ClaimTest(
-    mechanism="DP-SGD", m=120, r=80, v=80, p_value=1e-4, least_p=1e-4, critical=77
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("word", sorted(set(OnClaim) - {OnClaim.REFUTED}))
@@ -370,6 +427,231 @@ def test_a_smaller_claim_beside_the_same_evidence_is_refused(tmp_path: Path) -> 
     assert load(tmp_path, results).releases[0].claim == "not testable"
     said = refusal(tmp_path, results, lambda d: d["releases"][0]["guarantee"].update(epsilon=2.0))
     assert "says of the claim 'not testable', but its test refutes it" in said
+
+
+# silence that shows nothing
+
+
+def of_control(**edits: Any) -> Edit:
+    return lambda d: d["releases"][1]["findings"][0].update(edits)
+
+
+def bounded(**edits: Any) -> Edit:
+    return lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(edits)
+
+
+QUIET = finding(NONE, HALF, least_p=1e-6)
+QUIET_B = finding(NONE, HALF, metric="b", least_p=1e-6)
+SHOWN = 0.594862  # nats: what MOST of R right guesses show
+LOW_P = {**CURVE.model_dump(), "p_value": 0.04, "least_p": 0.04, "critical": None}
+UNEARNED: list[tuple[Edit, str]] = [
+    (of_first(p_value=None), "Too little was measured for any test."),
+    (of_first(least_p=None), "Too little was measured for any test."),
+    (of_first(least_p=0.0501), "Too little was measured for any test."),
+    (lambda d: d["releases"][0].update(tests=60_000), "Too little was measured for any test."),
+    (of_first(untrained="Lost."), "Lost. What was not trained on cannot leak."),
+    (bounded(guesses=[[R, MOST]], value=SHOWN), "More than chance, but not beyond doubt"),
+    (lambda d: (of_first(claim_test=LOW_P)(d), d["releases"][0].update(claim_tests=9)),
+     "More than chance, but not beyond doubt"),
+    (of_first(control=None, chance=0.01), "More than chance, but not beyond doubt"),
+    (lambda d: d["releases"].pop(), "Without references no leak could be told from none."),
+    (lambda d: d["releases"][1].update(seed=1), "Without references no leak could be told"),
+    (of_control(metric="recall"), "The undefended model did not leak here"),
+    (of_control(p_value=0.5), "The undefended model did not leak here"),
+    (lambda d: (of_control(p_value=0.5, leaked="inconclusive")(d),
+                d["releases"][1].update(leaked="inconclusive")),
+     "The undefended model did not leak here"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "why"), UNEARNED)
+def test_no_leak_found_is_said_of_what_could_have_shown_one(
+    edit: Edit, why: str, tmp_path: Path
+) -> None:
+    results = made(QUIET)
+    assert load(tmp_path, results).releases[0].leaked == "no leak found"
+    said = refusal(tmp_path, results, edit)
+    assert said.startswith(
+        f"{SUBMIX}'extraction.hit_rate' is called 'no leak found', but it follows 'inconclusive': "
+        f"{why}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([finding(0.04, HALF), QUIET_B], ("inconclusive", "no leak found")),
+        ([finding(0.04, HALF), QUIET_B], ("inconclusive", "not measured")),
+        ([QUIET_B], ("no leak found", "inconclusive")),
+        ([finding(None, None)], ("inconclusive", "no leak found")),
+    ],
+)
+def test_no_leak_is_found_only_where_every_measure_says_so(
+    given: list[Finding], words: tuple[str, str], tmp_path: Path
+) -> None:
+    whole, said = words
+    everywhere = {**SENSITIVE, ("extraction", "b"): True}
+    results = made(*given, sensitive=everywhere, tests=9)
+    assert results.releases[0].leaked == whole
+    edit = lambda d: d["releases"][0].update(leaked=said)  # noqa: E731
+    expected = f"{SUBMIX}it is called {said!r}, but its measures: {whole}"
+    assert refusal(tmp_path, results, edit) == expected
+
+
+def test_what_was_measured_is_not_called_unmeasured(tmp_path: Path) -> None:
+    said = refusal(tmp_path, made(QUIET), of_first(leaked="not measured"))
+    assert "is called 'not measured', but it follows 'no leak found'" in said
+    unread = {"value": None, "ci": None, "k": None, "n": 0}
+    said = refusal(tmp_path, made(QUIET), of_first(**unread))
+    assert "is called 'no leak found', but it follows 'not measured'" in said
+
+
+# a claim that stands untested
+
+STANDS = finding(NONE, HALF)
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (of_first(epsilon_lower=None), "this measure gives no bound on ε"),
+        (bounded(m=None, guesses=None), "what its bound on ε was computed from is not stored"),
+        (bounded(unit="record"), "the claim is per user (add_or_remove), the bound per record"),
+        (of_first(fair_coins=False), "no fair coins chose the members"),
+        (of_first(stronger_than_release=True), "it reads probabilities, and the release"),
+        (of_first(untrained="Lost.", leaked="inconclusive"), "what was planted may not have been"),
+        (of_first(power={**finding().power.model_dump(), "largest_epsilon": 1.0}), "so few could"),
+        (lambda d: d["releases"][0].update(claim_tests=10**6), "no number of coins could"),
+        (of_first(claim_test={**CURVE.model_dump(), "p_value": 0.5, "least_p": 0.05}),
+         "so few coins could not refute it"),
+    ],
+)  # fmt: skip
+def test_a_claim_stands_only_where_a_test_of_it_could_refute(
+    edit: Edit, why: str, tmp_path: Path
+) -> None:
+    results = made(STANDS, finding(NONE, HALF, metric="b"))
+    assert load(tmp_path, results).releases[0].claim == "not refuted"
+    said = refusal(tmp_path, results, edit)
+    assert said.startswith(
+        f"{SUBMIX}'extraction.hit_rate' says of the claim 'not refuted', but it follows "
+        f"'not testable': No test of the claim: {why}"
+    )
+
+
+@pytest.mark.parametrize("given", [finding(), STANDS], ids=["refuted", "not refuted"])
+@pytest.mark.parametrize(
+    ("epsilon", "word"), [("inf", "nothing claimed"), (None, "unknown"), (2.0, None)]
+)
+def test_of_no_claim_nothing_is_said(
+    given: Finding, epsilon: float | str | None, word: str | None, tmp_path: Path
+) -> None:
+    results = made(given)
+    own = str(results.releases[0].claim)
+
+    def edit(document: Document) -> None:
+        document["releases"][0]["guarantee"]["epsilon"] = epsilon
+        if word is None:
+            document["releases"][0]["findings"][0]["claim"] = "nothing claimed"
+
+    said = refusal(tmp_path, results, edit)
+    if word is not None:
+        assert f"says of the claim {own!r}, but it follows {word!r}: " in said
+    else:
+        assert "says of the claim 'nothing claimed', but " in said
+
+
+@pytest.mark.parametrize("word", sorted(set(OnClaim) - {OnClaim.NOT_REFUTED, OnClaim.REFUTED}))
+def test_the_whole_says_of_the_claim_what_its_measures_do(word: str, tmp_path: Path) -> None:
+    edit = lambda d: d["releases"][0].update(claim=word)  # noqa: E731
+    said = refusal(tmp_path, made(STANDS), edit)
+    assert said == f"{SUBMIX}its claim is called {word!r}, but its measures: not refuted"
+
+
+# evidence
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"value": 0.0},
+        {"value": 0.5948},
+        {"value": 0.5950},
+        {"value": 3.0},
+        {"guesses": [[R, HALF]]},
+        {"guesses": [[R, ALL]]},
+        {"m": 90, "delta": 1e-3},
+        {"confidence": 0.99},
+        {"method": "rank", "m": None, "guesses": None, "rank": 1.0, "space": 1e5, "n": 1},
+    ],
+)
+def test_a_bound_is_what_its_evidence_gives(edits: dict[str, Any], tmp_path: Path) -> None:
+    results = made(finding(NONE, MOST), claim=promise(math.inf))
+    assert load(tmp_path, results).releases[0].leaked == "inconclusive"
+    said = refusal(tmp_path, results, bounded(**edits))
+    assert said.startswith(f"{SUBMIX}'extraction.hit_rate' has the bound ε = ")
+    assert ", but its own evidence gives " in said
+
+
+def test_guesses_enough_to_refute_have_a_p_value_that_does(tmp_path: Path) -> None:
+    curve = CURVE.model_copy(update={"p_value": 0.012, "v": 77})
+    results = made(finding(claim_test=curve), claims=4)
+    assert load(tmp_path, results).releases[0].claim == "refuted"
+    for p in (0.013, 0.05, 0.9):
+        test = {**curve.model_dump(), "p_value": p}
+        said = refusal(tmp_path, results, of_first(claim_test=test, claim="not refuted"))
+        assert said.endswith(f"has p = {p:.2g} of the claim, but 77 guesses right refute the claim "
+                             "from 77 on")  # fmt: skip
+
+
+LEDGER = {
+    "compared": charged(0.9, exceeded=0), "beyond": charged(1.1, exceeded=4),
+    "bet": charged(400.0, p_value=1 / 400), "lost": charged(0.3, p_value=1.0),
+    "won": charged(math.inf, p_value=0.0), "barely": charged(1 + 1e-9, exceeded=1),
+    "unasked": charged(None, queries=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEDGER)
+def test_an_honest_ledger_is_read(name: str, tmp_path: Path) -> None:
+    """A refuted one shows no leak of what was planted."""
+    results = made(LEDGER[name], QUIET)
+    read = load(tmp_path, results).releases[0]
+    assert read.claim == ("refuted" if name in ("beyond", "bet", "won", "barely") else read.claim)
+    assert read.findings[0].leaked == "not measured" and read.leaked == "no leak found"
+
+
+def of_ledger(value: Any = None, **test: Any) -> Edit:
+    def edit(document: Document) -> None:
+        first = document["releases"][0]["findings"][0]
+        first["charge_test"].update(test)
+        if value is not None:
+            first.update(value=value, ci=None)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("compared", of_ledger(exceeded=130), "130 of 129 queries exceed a charge"),
+        ("compared", of_ledger(2.0), "has 0 queries beyond their charge, the worst at 2 times it"),
+        ("beyond", of_ledger(0.9), "has 4 queries beyond their charge, the worst at 0.9 times it"),
+        ("beyond", of_ledger(exceeded=0), "has 0 queries beyond their charge, the worst at 1.1"),
+        ("beyond", of_first(value=None, ci=None), "has no value, but 129 queries were compared"),
+        ("bet", of_ledger(p_value=0.5), "has p = 0.5 of the charges, but its wealth gives 0.0025"),
+        ("bet", of_ledger(19.0), "has p = 0.0025 of the charges, but its wealth gives 0.053"),
+        ("lost", of_ledger(p_value=0.9), "has p = 0.9 of the charges, but its wealth gives 1"),
+        ("won", of_ledger(p_value=1.0), "has p = 1 of the charges, but its wealth gives 0"),
+        *(
+            ("beyond", of_first(leaked=word), f"is called {word!r}, but it follows 'not measured'")
+            for word in sorted(set(Leaked) - {Leaked.NOT_MEASURED})
+        ),
+    ],
+)
+def test_a_ledger_that_contradicts_itself_is_refused(
+    name: str, edit: Edit, said: str, tmp_path: Path
+) -> None:
+    assert said in refusal(tmp_path, made(LEDGER[name], QUIET), edit)
 
 
 # honest results
@@ -423,7 +705,7 @@ def test_honest_results_are_never_refused(
     folder = tmp_path_factory.mktemp("honest")
     for given in (found, near_level):
         fields = released(given, claim, sensitive, tests, count)
-        results = documents.document(**fields)
+        results = beside(documents.document(**fields), sensitive)
         read = load(folder, results).releases[0]
         assert (read.leaked, read.claim) == (fields["leaked"], fields["claim"])
 
@@ -557,8 +839,8 @@ def test_an_accounting_that_cannot_be_read_is_refused_in_one_line(
 # the settings of a sweep
 
 
-def swept(cell: Mapping[str, Any]) -> Results:
-    release = made(finding()).releases[0]
+def swept(cell: Mapping[str, Any], release: ReleaseResult | None = None) -> Results:
+    release = release or made(finding()).releases[0]
     sweep = SweepResult(seeds=[], cells=[Cell(**cell)])
     return documents.document().model_copy(update={"releases": [release], "sweep": sweep})
 
@@ -587,6 +869,50 @@ def test_a_setting_is_held_to_its_p_values_as_well(tmp_path: Path) -> None:
     assert "at p = 0.04" in refusal(tmp_path, swept(a_cell(release)), lambda d: (
         d["releases"][0].update(tests=9), quiet(d)
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seeds", "edits", "said"),
+    [
+        ((0.5, 0.04), {}, "is called 'no leak found', but not so in each of its seeds"),
+        (
+            (0.5, 0.5),
+            {"claim": OnClaim.NOT_REFUTED},
+            "'not refuted', but no seed of it tested that",
+        ),
+        ((0.5, 0.5), {"unit": "bits"}, "is called 'no leak found', but not so in each of its seed"),
+    ],
+)
+def test_a_setting_is_as_silent_as_all_its_seeds(
+    seeds: tuple[float, float], edits: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    one = made(*(finding(p, HALF) for p in seeds[:1]), claim=promise(8.0), tests=9)
+    other = made(*(finding(p, HALF) for p in seeds[1:]), claim=promise(8.0), tests=9)
+    again = [r.model_copy(update={"seed": 1}) for r in other.releases]
+    joined = one.releases[0].findings[0].model_copy(update=edits)
+    cell = Cell(releases=[0, 2], utility={}, findings=[joined], leaked=joined.leaked,
+                claim=joined.claim)  # fmt: skip
+    results = one.model_copy(
+        update={"releases": [*one.releases, *again], "sweep": SweepResult(seeds=[], cells=[cell])}
+    )
+    assert said in refusal(tmp_path, results)
+
+
+def test_a_setting_calls_no_ledger_silent(tmp_path: Path) -> None:
+    release = made(LEDGER["beyond"]).releases[0]
+    assert load(tmp_path, swept(a_cell(release), release)).sweep is not None
+    loud = [f.model_copy(update={"leaked": Leaked.INCONCLUSIVE}) for f in release.findings]
+    said = refusal(tmp_path, swept(a_cell(release, findings=loud), release))
+    assert said.endswith("is called 'inconclusive', but looks for no planted secret")
+
+
+@pytest.mark.parametrize("word", ["not measured", "inconclusive"])
+def test_a_setting_is_called_what_its_measures_are(word: str, tmp_path: Path) -> None:
+    results = made(QUIET)
+    cell = Cell(**{**a_cell(results.releases[0]), "leaked": word})
+    whole = results.model_copy(update={"sweep": SweepResult(seeds=[], cells=[cell])})
+    said = refusal(tmp_path, whole)
+    assert said == f"sweep.cells.0: it is called {word!r}, but its measures: no leak found"
 
 
 @pytest.mark.parametrize("places", [[], [1], [-1], [0, 7]])

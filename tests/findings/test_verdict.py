@@ -522,7 +522,7 @@ def test_an_answer_carries_what_it_was_given_on() -> None:
         (finding(), promise(2.0), ["30 of 100 generations were planted secrets", "0 were twins'",
          "ε = 2 nats", "at least 3.0", "adjusted p = 1e-09"]),
         (finding(v=MOST), promise(2.0), ["is not refuted", "at least 0.6"]),
-        (finding(NONE, HALF), promise(2.0), ["Not told apart from chance", "at most 38.5 %",
+        (finding(NONE, HALF), promise(2.0), ["Not told apart from chance. A rate of",
          "4.66 %"]),
         (finding(), promise(None), ["unknown"]),
         (finding(), promise(math.inf), ["Nothing was promised"]),

@@ -46,11 +46,11 @@ def finding(**changes):
         "control": Control(value=0.0, ci=(0.0, 0.03), k=0, n=100),
         "p_value": 0.2,
         "epsilon_lower": EpsilonLower(
-            value=0.1, method="one_run", hypothesis="none", unit="user",
-            relation="add_or_remove", delta=1e-3, m=9, guesses=[(9, 5)],
+            value=0.894672, method="one_run", hypothesis="none", unit="user",
+            relation="add_or_remove", delta=1e-3, m=9, guesses=[(9, 9)],
         ),
         "power": Power(smallest_rate=0.03, largest_epsilon=None, n=100),
-        "leaked": "no leak found",
+        "leaked": "inconclusive",
         "sentence": "Nothing ☺.",
         "claim": "not testable",
         "claim_sentence": "No test.",
@@ -81,9 +81,12 @@ def document(**changes):
         ],
         "findings": [
             finding(),
-            finding(metric="tpr", value=None, ci=None, k=None, control=None, epsilon_lower=None),
+            finding(
+                metric="tpr", value=None, ci=None, k=None, control=None, epsilon_lower=None,
+                leaked="not measured",
+            ),
         ],
-        "leaked": "no leak found",
+        "leaked": "inconclusive",
         "claim": "not testable",
     }  # fmt: skip
     whole = {

@@ -110,7 +110,7 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     The finding of a setting with one seed stays as it is. One that a single seed of several has is
     answered with the others: measures that share its test are.
     """
-    if len(per_seed) == 1:
+    if together.seeds == 1:
         return per_seed[0]
     whole = _pooled(per_seed, together)
     leaked, sentence = together.leaked(whole, per_seed)

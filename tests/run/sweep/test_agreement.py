@@ -275,6 +275,17 @@ def test_a_claim_that_later_seeds_refute_is_refuted() -> None:
         assert cell.findings[0].claim_sentence.startswith("Refuted by all seeds together")
 
 
+@pytest.mark.parametrize("known", [1.0, math.inf])
+def test_what_one_seed_promises_is_unknown_of_the_setting(known: float) -> None:
+    claims: list[Any] = [None, known]
+    for order in (claims, claims[::-1]):
+        seeds = [
+            release([unread(claim="unknown" if e is None else "not testable")], i, e)
+            for i, e in enumerate(order)
+        ]
+        assert (cells(seeds)[0].claim, cells(seeds)[0].findings[0].claim) == ("unknown",) * 2
+
+
 def measures(draw: st.DrawFn) -> list[FindingResult]:
     """What one seed has: two measures of one test, one with a bound, and one of a ledger.
 
@@ -284,12 +295,12 @@ def measures(draw: st.DrawFn) -> list[FindingResult]:
     p, ledger = p_value(0.0, 60, 60, right, 0.0), draw(st.sampled_from([None, 0, 1, 5]))
     test = ChargeTest(queries=0) if ledger is None else ChargeTest(queries=9, exceeded=ledger)
     share = None if ledger is None else 0.5 + ledger
+    able, free = {"least_p": 1e-12}, draw(st.floats(1e-4, 1.0))
+    evidence = bound(60, 60, right)
     several = [
-        draw(st.sampled_from([
-            finding("a", p, epsilon_lower=bound(60, 60, right)), unread("a"), None,
-        ])),
-        draw(st.sampled_from([finding("a", p, metric="b"), unread("a", metric="b"), None])),
-        draw(st.sampled_from([finding("c", draw(st.floats(1e-4, 1.0))), unread("c"), None])),
+        draw(st.sampled_from([finding("a", p, epsilon_lower=evidence, **able), unread("a"), None])),
+        draw(st.sampled_from([finding("a", p, metric="b", **able), unread("a", metric="b"), None])),
+        draw(st.sampled_from([finding("c", free, **able), unread("c"), None])),
         unread("d", attack="ledger", charge_test=test, value=share),
     ]  # fmt: skip
     return [f for f in several if f is not None]
@@ -308,8 +319,16 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
             "leaked": leaked_overall(found),
             "claim": claim_overall(found, alone.guarantee.claim),
         }
-        several.append(alone.model_copy(update={"findings": found, **words}))
+        update = {"defense": "submix", "findings": found, **words}
+        several.append(alone.model_copy(update=update))
     return several
+
+
+def undefended(seed: int) -> ReleaseResult:
+    """The reference that leaks by every measure, so that silence beside it shows something."""
+    loud = {"leaked": "leak", "claim": "nothing claimed"}
+    found = [finding(metric, 1e-12, **loud) for metric in "abc"]
+    return release(found, seed).model_copy(update={"reference": True, "role": "positive control"})
 
 
 @settings(deadline=None, max_examples=200)
@@ -330,7 +349,8 @@ def test_the_words_of_a_setting_do_not_depend_on_the_order_of_its_seeds(
 
 def swept(releases: Sequence[ReleaseResult]) -> Results:
     facts = {"planted_users": 8, "trained_users": 4, "twins": 4}
-    seeds = [SeedResult(seed=r.seed, plan_hash="ab", **facts) for r in releases]
+    numbers = dict.fromkeys(r.seed for r in releases)
+    seeds = [SeedResult(seed=seed, plan_hash="ab", **facts) for seed in numbers]
     counted = {"records": 9, "users": 9, "near_duplicates": 0, **facts}
     return Results(
         status="complete",
@@ -355,8 +375,9 @@ def read_back(releases: Sequence[ReleaseResult], folder: Path) -> Results:
 def test_a_measure_that_one_seed_has_is_answered_with_the_other_seeds(tmp_path: Path) -> None:
     """It kept its own word, "inconclusive", beside a measure of the same test that is a leak: no
     report or gate could read the file."""
-    first = [finding("a", 0.5, metric=metric, leaked="inconclusive") for metric in "ab"]
-    others = [[finding("a", 1e-9, leaked="leak")] for _ in range(2)]
+    quiet = {"leaked": "inconclusive", "claim": "nothing claimed"}
+    first = [finding("a", 0.5, metric=metric, **quiet) for metric in "ab"]
+    others = [[finding("a", 1e-9, leaked="leak", claim="nothing claimed")] for _ in range(2)]
     seeds = [release(found, i, tests=1) for i, found in enumerate([first, *others])]
     read = read_back(seeds, tmp_path).sweep
     assert read is not None
@@ -370,7 +391,8 @@ def test_a_measure_that_one_seed_has_is_answered_with_the_other_seeds(tmp_path: 
 def test_what_an_honest_sweep_writes_is_read_back(
     seeds: list[ReleaseResult], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert read_back(seeds, tmp_path_factory.mktemp("sweep")).sweep is not None
+    beside = [undefended(release.seed) for release in seeds]
+    assert read_back([*seeds, *beside], tmp_path_factory.mktemp("sweep")).sweep is not None
 
 
 # ------------------------------------------------------------------ of ledgers
