@@ -13,7 +13,7 @@ from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
 
-FASTER = 4.0  # times the plan's learning rate: clipped means are small and noise averages out
+FASTER = 3.0  # times the plan's learning rate: clipped means are small and noise averages out
 MOST_STEPS = 1_000_000
 BATCH = 512  # largest default for the expected batch size
 

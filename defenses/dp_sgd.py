@@ -43,7 +43,7 @@ class DPSGD(Defense):
     batch: expected batch size B, sampled with q = B/N; default half of all units, at most 512;
         1 to N.
     epochs: how often each unit is read on average, in T = epochs/q steps; above 0.
-    learning_rate: peak learning rate, falling to zero; default four times the plan's, because the
+    learning_rate: peak learning rate, falling to zero; default three times the plan's, because the
         noise averages out over steps; above 0.
     optimizer: "adamw" or "sgd".
     layers: layers to train: "all", or "top:N" for the last N blocks.

@@ -69,3 +69,15 @@ def carry_out(planned: Planned, dry: bool) -> None:
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     click.echo(str(planned.folder / shown))
+    click.echo("\n".join(["next:", *_next(planned.folder, shown)]), err=True)
+
+
+def _next(folder: Path, shown: str) -> list[str]:
+    """Names three sensible next commands."""
+    opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
+    here = shlex.quote(str(folder))
+    return [
+        f"  {opener} {shlex.quote(str(folder / shown))}",
+        f"  audit gate {here}",
+        "  audit run --corpus MINE.jsonl --defense submix --attack extraction --dry-run",
+    ]

@@ -173,9 +173,7 @@ def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
 def default_recipe(model: ModelFolder) -> Recipe:
     """Chooses the recipe: tuned for the embedded models, usual values otherwise."""
     if model.embedded:
-        return Recipe(
-            epochs=24, learning_rate=1.5e-3, batch_tokens=128, max_length=model.max_length
-        )
+        return Recipe(epochs=24, learning_rate=2e-3, batch_tokens=256, max_length=model.max_length)
     if model.kind == "lstm":  # from scratch, which takes longer
         return Recipe(epochs=20, learning_rate=1e-2, batch_tokens=1024, max_length=model.max_length)
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4

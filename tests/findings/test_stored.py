@@ -17,13 +17,14 @@ from audit.accounting import Gaussians, Mechanism, epsilon, to_table
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import Finding, stored
+from audit.findings import Finding, bounds, stored
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.schema import (
     Cell,
     ClaimTest,
     FindingResult,
     GuaranteeResult,
+    Power,
     ReleaseResult,
     Results,
     SweepResult,
@@ -38,6 +39,7 @@ from tests.findings.by_hand import (
     NONE,
     SENSITIVE,
     R,
+    bound,
     charged,
     finding,
     judged,
@@ -442,7 +444,7 @@ def bounded(**edits: Any) -> Edit:
 
 QUIET = finding(NONE, HALF, least_p=1e-6)
 QUIET_B = finding(NONE, HALF, metric="b", least_p=1e-6)
-SHOWN = 0.594862  # nats: what MOST of R right guesses show
+SHOWN = bound(MOST, 1e-6).value
 LOW_P = {**CURVE.model_dump(), "p_value": 0.04, "least_p": 0.04, "critical": None}
 UNEARNED: list[tuple[Edit, str]] = [
     (of_first(p_value=None), "Too little was measured for any test."),
@@ -574,8 +576,8 @@ def test_the_whole_says_of_the_claim_what_its_measures_do(word: str, tmp_path: P
     "edits",
     [
         {"value": 0.0},
-        {"value": 0.5948},
-        {"value": 0.5950},
+        {"value": SHOWN - 2e-4},
+        {"value": SHOWN + 2e-4},
         {"value": 3.0},
         {"guesses": [[R, HALF]]},
         {"guesses": [[R, ALL]]},
@@ -685,6 +687,7 @@ claims = st.builds(
     st.sampled_from([0, 1, 6, 12]),
     st.sampled_from([0, 6]),
     st.booleans(),
+    st.sampled_from([*LEDGER.values()]),
 )
 def test_honest_results_are_never_refused(
     tmp_path_factory: pytest.TempPathFactory,
@@ -695,19 +698,54 @@ def test_honest_results_are_never_refused(
     tests: int,
     count: int,
     fair: bool,
+    ledger: Finding,
 ) -> None:
     """However near their p-values are to a level, and whatever six digits do to them."""
     p_of = dict(zip(dict.fromkeys(f.test for f in found), p_values, strict=False))
     near_level = [
         with_p(f, p_of[f.test], fair) if f.p_value is not None else with_p(f, None, fair)
-        for f in found
+        for f in [*found, ledger]
     ]
     folder = tmp_path_factory.mktemp("honest")
-    for given in (found, near_level):
+    for given in ([*found, ledger], near_level):
         fields = released(given, claim, sensitive, tests, count)
         results = beside(documents.document(**fields), sensitive)
         read = load(folder, results).releases[0]
         assert (read.leaked, read.claim) == (fields["leaked"], fields["claim"])
+
+
+@for_all(
+    st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]),
+    st.sampled_from([None, 1e-6, 1e-3]),
+    st.sampled_from([1, 7]),
+    st.sampled_from([NONE, 0.05, 0.06]).flatmap(nearly),
+    st.sampled_from([0.05, 0.05 / 7]).flatmap(nearly),
+    st.integers(HALF, ALL),
+    st.integers(-9, 9),
+    st.booleans(),
+)
+def test_nor_are_those_that_could_hardly_have_shown_anything(
+    tmp_path_factory: pytest.TempPathFactory,
+    delta: float,
+    claimed: float | None,
+    tests: int,
+    p: float,
+    least: float,
+    v: int,
+    step: int,
+    named: bool,
+) -> None:
+    """A claim just at what so many coins can refute, tests that could just have shown a leak."""
+    one = bound(v, delta)
+    most = bounds.most_at(one, claimed or 0.0, 0.05 / tests) * (1 + step * 3e-7)
+    largest = bounds.most_at(one, delta, 0.05 / tests) if named else None
+    power = Power(smallest_rate=None, largest_epsilon=largest, n=100)
+    given = finding(p, epsilon_lower=one, least_p=least, power=power)
+    for promised in (most, bounds.at_delta(one, claimed or 0.0) * (1 + step * 3e-7)):
+        claim = promise(promised, delta=claimed)
+        results = made(given, claim=claim, tests=tests, claims=tests)
+        read = load(tmp_path_factory.mktemp("hardly"), results).releases[0]
+        assert (read.leaked, read.claim) == (results.releases[0].leaked, results.releases[0].claim)
 
 
 def with_p(found: Finding, p: float | None, fair: bool) -> Finding:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import LEVEL, Finding
+from audit.findings import LEVEL, Finding, bounds
 from audit.findings.verdict import claim_overall, leaked_overall, leaks
 from audit.results.schema import ClaimTest, Control, EpsilonLower, Power
 from audit.results.words import at_least, at_most, percent
@@ -28,6 +28,7 @@ from tests.findings.by_hand import (
     SENSITIVE,
     R,
     answered,
+    charged,
     finding,
     judged,
     promise,
@@ -550,6 +551,37 @@ def test_sentences_say_why(given: Finding, guarantee: Guarantee, words: list[str
     result = answered(given, guarantee)
     sentence = f"{result.sentence} {result.claim_sentence}"
     assert all(word in sentence for word in words), sentence
+
+
+def test_more_than_chance_is_said_before_what_the_control_did() -> None:
+    """The control's silence explains silence, not signs of a leak."""
+    (result,) = judged([finding(0.04, HALF)], promise(2.0), {}, tests=9)
+    assert (result.leaked, "More than chance" in result.sentence) == ("inconclusive", True)
+
+
+def test_a_ledger_is_tested_whatever_else_is_read_and_whoever_chose_the_members() -> None:
+    for changes in ({"stronger_than_release": True}, {"fair_coins": False}):
+        given = replace(charged(1.1, exceeded=1), **changes)
+        assert answered(given, promise(2.0)).claim == "refuted"
+
+
+def test_texts_that_differ_are_no_leak_of_a_model_that_was_not_measured() -> None:
+    """Without an area of the model's own, nothing says that it knows more than the texts tell."""
+    blind = Control(value=0.9, ci=(0.8, 1.0), n=200)
+    for value in (None, 0.95):
+        given = finding(interval=replace(NEEDS, value=value), k=None, blind=blind, fair_coins=False)
+        assert answered(given, promise(2.0)).leaked == "inconclusive"
+        assert answered(replace(given, fair_coins=True), promise(2.0)).leaked == "leak"
+
+
+def test_what_was_shown_is_told_at_the_delta_of_the_claim() -> None:
+    given = finding(v=MOST, delta=1e-3)
+    assert given.epsilon_lower is not None
+    shown = bounds.at_delta(given.epsilon_lower, 0.0)
+    assert shown > given.epsilon_lower.value + 0.04
+    result = answered(given, promise(2.0, delta=None))
+    assert result.claim == "not refuted"
+    assert result.claim_sentence.endswith(f"; shown: at least {at_least(shown)}.")
 
 
 @pytest.mark.parametrize(
