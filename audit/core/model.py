@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
 from audit.core.predictor import Tokens
+
+_REMEMBERED = 32_768  # texts whose tokens are kept
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ class ModelFolder:
     blocks: int = 0
 
 
+def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
+    """Tells whether the fast tokenizer behind it neither cuts nor pads by itself."""
+    if not inner.is_fast:
+        return False
+    fast = inner.backend_tokenizer
+    return fast.truncation is None and fast.padding is None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(inner: PreTrainedTokenizerBase, text: str) -> tuple[array[int], array[int]]:
+    """Reads (token ids, ends) at once: every record is asked for several times."""
+    read = inner.backend_tokenizer.encode(text, add_special_tokens=False)
+    ends = accumulate((end for _, end in read.offsets), max)
+    return array("i", read.ids), array("i", ends)
+
+
 @dataclass(frozen=True)
 class TextTokenizer:
     """Wraps a Hugging Face tokenizer as a MarkingTokenizer and a ListingTokenizer."""
@@ -42,10 +62,14 @@ class TextTokenizer:
     stop: int
 
     def encode(self, text: str) -> list[int]:
+        if _is_plain(self.inner):
+            return list(_read(self.inner, text)[0])
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def ends(self, text: str) -> list[int]:
         """Gives the number of characters up to the end of each token of `encode(text)`."""
+        if _is_plain(self.inner):
+            return list(_read(self.inner, text)[1])
         if self.inner.is_fast:
             read = self.inner(text, add_special_tokens=False, return_offsets_mapping=True)
             return list(accumulate((end for _, end in read["offset_mapping"]), max))
