@@ -34,7 +34,7 @@ from audit.results.schema import (
 )
 
 _ROUNDED = 1 + 1e-4  # six digits are stored; machines differ by less
-_NATS = 1e-5  # of a bound, likewise
+_NATS = 3e-5  # of a bound near 0, likewise
 
 
 def load(path: Path) -> Results:
@@ -216,13 +216,9 @@ def _of_evidence(finding: FindingResult, claim_tests: int) -> str:
 def _of_bound(bound: EpsilonLower | None) -> str:
     if bound is None:
         return ""
-    wider, narrower = (
-        bounds.at_delta(bound, min(1.0, delta))
-        for delta in (bound.delta / _ROUNDED, bound.delta * _ROUNDED)
-    )
-    if narrower / _ROUNDED - _NATS <= bound.value <= wider * _ROUNDED + _NATS:
-        return ""
     shown = bounds.at_delta(bound, bound.delta)
+    if math.isclose(bound.value, shown, rel_tol=_ROUNDED - 1, abs_tol=_NATS):
+        return ""
     return f"has the bound ε = {bound.value:g}, but its own evidence gives {shown:.6g}"
 
 

@@ -31,6 +31,7 @@ from audit.results.schema import (
     to_json,
 )
 from audit.statistics.holm import adjusted_p_values
+from audit.statistics.interval import clopper_pearson
 from tests.findings.by_hand import (
     ALL,
     HALF,
@@ -669,6 +670,23 @@ def test_six_digits_reject_no_test_that_the_run_did_not(tmp_path: Path) -> None:
     results = made(finding(0.0083333334, HALF), tests=6)
     assert results.releases[0].leaked == "inconclusive"
     assert load(tmp_path, results).releases[0].leaked == "inconclusive"
+    unread = {"interval": clopper_pearson(0, 0), "k": 0, "control": None}
+    results = made(finding(0.0083333334, HALF, **unread), tests=6)
+    assert load(tmp_path, results).releases[0].leaked == "not measured"
+
+
+def test_six_digits_of_a_level_make_no_silence_unearned(tmp_path: Path) -> None:
+    """0.0071428571 of seven tests is 0.0499999997; as it is written, 0.05000002."""
+    just = 0.0071428571
+    results = made(finding(NONE, HALF, least_p=just), tests=7)
+    own = released([finding(just, None)], promise(math.inf), tests=7)
+    (control,) = documents.document(defense="none", reference=True, **own).releases
+    assert control.leaked == "leak"
+    for whole in (
+        results,
+        results.model_copy(update={"releases": [results.releases[0], control]}),
+    ):
+        assert load(tmp_path, whole).releases[0].leaked == "no leak found"
 
 
 near = st.sampled_from([0.05, 0.025, 0.05 / 3, 0.0125, 0.01, 0.05 / 6]).flatmap(nearly)
@@ -934,6 +952,18 @@ def test_a_setting_is_as_silent_as_all_its_seeds(
         update={"releases": [*one.releases, *again], "sweep": SweepResult(seeds=[], cells=[cell])}
     )
     assert said in refusal(tmp_path, results)
+
+
+def test_a_setting_is_held_to_the_weakest_claim_of_its_seeds(tmp_path: Path) -> None:
+    for epsilons, word in (((2.0, math.inf), "nothing claimed"), ((2.0, 3.0), "not refuted")):
+        runs = [made(QUIET, claim=promise(epsilon)) for epsilon in epsilons]
+        first, second = runs[0].releases, [
+            r.model_copy(update={"seed": 1}) for r in runs[1].releases
+        ]  # fmt: skip
+        cell = Cell(**{**a_cell(first[0]), "releases": [0, 2], "claim": OnClaim(word)})
+        sweep = SweepResult(seeds=[], cells=[cell])
+        whole = runs[0].model_copy(update={"releases": [*first, *second], "sweep": sweep})
+        assert load(tmp_path, whole).sweep is not None
 
 
 def test_a_setting_calls_no_ledger_silent(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -67,7 +68,10 @@ def calm(make: SimpleNamespace, tmp_path: Path) -> Path:
     tested = {
         "epsilon_lower": make.bound(0.0, m=100, guesses=[(66, 40)]), "claim": "not refuted",
     }  # fmt: skip
-    written(tmp_path / "run", make.run(make.release("dp_sgd", make.rate(0, 200, **tested))))
+    loud = make.rate(200, 200, leaked="leak", p_value=1e-9, claim="nothing claimed")
+    control = make.release("none", loud, reference=True, guarantee=make.claim(math.inf))
+    quiet = make.rate(0, 200, least_p=1e-9, **tested)
+    written(tmp_path / "run", make.run(make.release("dp_sgd", quiet), control))
     leaky = make.rate(40, 200, leaked="leak", p_value=1e-9, **tested)
     written(tmp_path / "leaky", make.run(make.release("dp_sgd", leaky)))
     return tmp_path
@@ -198,7 +202,9 @@ def test_a_bad_policy_is_refused_with_its_line(calm: Path, audit: Audit) -> None
 def test_a_run_that_is_not_complete_is_refused(
     calm: Path, make: SimpleNamespace, audit: Audit
 ) -> None:
-    partial = make.run(make.release("x", make.rate(0))).model_copy(update={"status": "partial"})
+    partial = make.run(make.release("x", make.rate(0, leaked="inconclusive"))).model_copy(
+        update={"status": "partial"}
+    )
     written(calm / "partial", partial)
     manifest: dict[str, Any] = {"schema_version": "1", "hash": "1f", "plan": {}}
     for folder in ("partial", "run"):
