@@ -154,4 +154,5 @@ def _shown(prepared: Prepared, chosen: Chosen) -> str:
     shown = rate_power(n, case)
     rate = shown.detectable_rate or shown.smallest_rate or 1.0
     least = math.ceil(n * rate)
-    return f"; a leak shows if about {least} of {n} generations are planted secrets (95 %)"
+    shown = f"about {least} of {n} generations planted secrets"
+    return f"; a leak shows from a rate of {percent(rate)} on, {shown} (95 %)"

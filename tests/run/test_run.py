@@ -121,9 +121,11 @@ def test_what_was_read_beyond_the_release_is_labelled_so(done: Path) -> None:
     """SubMix gives samples; its auditor may read, and that is no evidence on its claim."""
     for name, release in by_name(done).items():
         for finding in release.findings:
-            beyond = name == "submix" and finding.access != "generate"
+            most = {"submix": ("generate",), "submix_unprotected": ("generate", "score")}.get(name)
+            beyond = most is not None and finding.access not in most
             assert finding.stronger_than_release == beyond, (name, finding.metric)
-            assert not beyond or finding.claim == "not testable"
+            assert finding.value is None or not beyond or name == "submix"
+            assert not beyond or finding.claim in ("not testable", "nothing claimed")
     metrics = {f.metric for f in by_name(done)["submix"].findings}
     assert metrics >= {"hit_rate", "recall", "probability", "searched_rate", "verbatim"}
 

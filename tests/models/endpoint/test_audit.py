@@ -114,9 +114,7 @@ def test_what_needs_scores_only_is_found_as_in_the_folder(run, finished):
 class Scoring(OpenSession):
     """A session here, of which no more than scores is read."""
 
-    @property
-    def readable(self) -> Access:
-        return Access.SCORE
+    readable: Access = Access.SCORE
 
 
 def test_sampled_exposures_are_those_of_the_folder(server, local, planted):
