@@ -54,7 +54,7 @@ class SeqPATE(Defense):
     shortest: least tokens of a pseudo-sentence, shorter ones are dropped; at least prefix.
     longest: most tokens of a pseudo-sentence, longer ones are cut; at least shortest.
     batch: sentences in a batch of the student; at least 1.
-    learning_rate: peak learning rate of the student; default a fifth of the plan's; above 0.
+    learning_rate: peak learning rate of the student; default .15 times the plan's; above 0.
     warmup_epochs: passes over the pseudo-sentences before the first question; at least 0.
     epochs: passes over the pseudo-sentences after each round of answers; at least 0.
     aggregation: what is summed: the teachers' distributions ("mean") or their likeliest tokens
@@ -144,7 +144,7 @@ class SeqPATE(Defense):
         tuning = replace(
             recipe,
             epochs=self.epochs,
-            learning_rate=self.learning_rate or recipe.learning_rate / 5,
+            learning_rate=self.learning_rate or 0.15 * recipe.learning_rate,
             batch_tokens=self.batch * self.longest,
         )
         return Distillation(

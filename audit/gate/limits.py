@@ -74,7 +74,8 @@ def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]
         return State.PASS, f"{seen}: at most {at_most(high, 4)} (confidence {sure:.4g}), {allowed}"
     if low > limit:
         return State.FAIL, f"{seen}: at least {at_least(low, 4)} (confidence {sure:.4g}), {allowed}"
-    between = f"{seen}: between {low:.4g} and {high:.4g} (confidence {sure:.4g} each), {allowed}"
+    ends = f"between {at_least(low, 4)} and {at_most(high, 4)} (confidence {sure:.4g} each)"
+    between = f"{seen}: {ends}, {allowed}"
     return State.INCONCLUSIVE, f"{between}; {_deciding(metric, limit, confidence)}"
 
 
