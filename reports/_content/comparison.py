@@ -62,7 +62,7 @@ def _build(
         later,
         title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
-        headline=_headline(runs, sections),
+        headline=[_headline(runs, sections)],
         partial=any(one.partial for one in pages),
         changes=[*map(_table, sections)],
         tested=_both([one.tested for one in pages]),

@@ -6,7 +6,8 @@ All strings in a Page are visible text: see `wording.visible`. Formats only lay 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from reports._figures.figure import Figure
 
 Pair = tuple[str, str]
 PAGE_LINES = 46
+MOST_LINES = 12  # of the headline
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Page:
 
     title: str
     subtitle: str
-    headline: str
+    headline: list[str]
     partial: bool
     tested: list[Pair]
     summary: summary.Summary
@@ -86,7 +88,7 @@ def build(results: Results) -> Page:
     return Page(
         title=f"Privacy audit of {wording.clip(', '.join(subjects), 80)}",
         subtitle=f"Privacy audit · {wording.clip(results.corpus.name, 60)}",
-        headline=wording.sentences(results.headline, 700),
+        headline=_headline(results.headline, subjects),
         partial=results.status == "partial",
         tested=_tested(results, subjects),
         summary=first,
@@ -107,6 +109,15 @@ def build(results: Results) -> Page:
         costs=detail.costs(releases, names),
         warnings=results.warnings,
     )
+
+
+def _headline(text: str, subjects: Sequence[str]) -> list[str]:
+    """Splits the headline before each audited release that it names; at most 12 lines are kept."""
+    names = "|".join(map(re.escape, subjects))
+    lines = [line for line in re.split(rf" (?=(?:{names}): )", text) if line]
+    kept = [wording.sentences(line, 700) for line in lines[:MOST_LINES]]
+    rest = len(lines) - len(kept)
+    return [*kept, f"… and {rest} more, below."] if rest else kept
 
 
 def labels(releases: list[ReleaseResult]) -> list[str]:

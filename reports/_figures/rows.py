@@ -104,7 +104,7 @@ def _paint(
             entries.setdefault(mark.kind.label, _mark(axes, mark, scale, top))
     order = [mark.kind.label for row in rows for mark in row.marks]
     shown = sorted(entries, key=[*order, "chance"].index)
-    canvas.legend(page, [(entries[text], text) for text in shown], columns=4)
+    canvas.legend(page, [(entries[text], text) for text in shown], columns=5)
 
 
 def _name(axes: Axes, row: Row, top: int) -> None:
