@@ -154,5 +154,5 @@ def _shown(prepared: Prepared, chosen: Chosen) -> str:
     shown = rate_power(n, case)
     rate = shown.detectable_rate or shown.smallest_rate or 1.0
     least = math.ceil(n * rate)
-    shown = f"about {least} of {n} generations planted secrets"
-    return f"; a leak shows from a rate of {percent(rate)} on, {shown} (95 %)"
+    so_many = f"about {least} of {n} generations planted secrets"
+    return f"; a leak shows from a rate of {percent(rate)} on, {so_many} (95 %)"
