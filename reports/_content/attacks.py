@@ -9,7 +9,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Control, FindingResult, ReleaseResult
 from reports._content import verdicts, wording
-from reports._content.summary import Value, anchor
+from reports._content.summary import Value, anchor, attacks_of, section
 from reports._content.table import pieces
 
 MOST_RELEASES = 5
@@ -64,6 +64,7 @@ class Attack:
     """All that one attack measured."""
 
     name: str
+    anchor: str
     note: str
     matrices: list[Matrix]
 
@@ -71,8 +72,7 @@ class Attack:
 def attacks(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Attack]:
     """Lists the attacks of a run, each with the audited releases before the references."""
     order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
-    ran = dict.fromkeys(f.attack for release in releases for f in release.findings)
-    return [_attack(name, releases, names, order) for name in ran]
+    return [_attack(name, releases, names, order) for name in attacks_of(releases)]
 
 
 def _attack(
@@ -98,7 +98,8 @@ def _attack(
         notes.append(f"{STRONGER} Read with more than the release gives: no evidence on its claim.")
     if missing := [wording.metric(attack, kind[0]) for kind in kinds if kind not in measured]:
         notes.append(f"Not measured on any release: {', '.join(missing)}.")
-    return Attack(title, " ".join(notes), [matrix for matrix in matrices if matrix.lines])
+    filled = [matrix for matrix in matrices if matrix.lines]
+    return Attack(title, section(attack, releases), " ".join(notes), filled)
 
 
 def _line(attack: str, kind: Kind, cells: list[Cell]) -> Line:

@@ -15,6 +15,7 @@ from audit.results import words
 from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, summary, verdicts, wording
 from reports._content.table import Table
+from reports._content.terms import TERMS
 from reports._figures import run
 from reports._figures.figure import Figure
 
@@ -50,6 +51,7 @@ class Page:
     command: str
     plan_hash: str
     verdicts: list[Pair]
+    terms: list[Pair]
     attacks: list[attacks.Attack]
     comparisons: list[claims.Comparison]
     bounds_note: str
@@ -98,6 +100,7 @@ def build(results: Results) -> Page:
         command=results.reproduce,
         plan_hash=str(results.plan.get("hash", "unknown")),
         verdicts=list(verdicts.MEANINGS.items()),
+        terms=TERMS,
         attacks=attacks.attacks(releases, names),
         comparisons=claims.comparisons(releases, names),
         bounds_note=claims.NOTE,

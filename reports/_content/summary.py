@@ -30,9 +30,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """The finding that an attack is quoted by; certainty: the ε it shows or could have shown."""
+    """The finding that an attack is quoted by; certainty: the ε it shows or could have shown.
+
+    target: fragment of the section that has all measures of its attack.
+    """
 
     measurement: str
+    target: str
     aside: str
     measured: Value
     certainty: str
@@ -89,6 +93,16 @@ def summary(results: Results, names: list[str]) -> Summary:
 def anchor(index: int) -> str:
     """Names the fragment of a release's section."""
     return f"release-{index + 1}"
+
+
+def attacks_of(releases: Sequence[ReleaseResult]) -> list[str]:
+    """Lists the attacks of a run, in the order of their sections."""
+    return list(dict.fromkeys(f.attack for release in releases for f in release.findings))
+
+
+def section(attack: str, releases: Sequence[ReleaseResult]) -> str:
+    """Names the fragment of an attack's section."""
+    return f"attack-{attacks_of(releases).index(attack) + 1}"
 
 
 def control_of(
@@ -166,6 +180,7 @@ def _row(
     aside.append(tally(release, finding.attack))
     return Row(
         measurement=measurement(finding),
+        target=section(finding.attack, releases),
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
         certainty=_certainty(finding),

@@ -105,7 +105,7 @@ def test_hostile_text_is_visible_and_hides_nothing(hostile: Results) -> None:
 
 
 def test_every_number_of_page_one_appears(page: Page) -> None:
-    text = plain(page.text.split("How to read the answers")[0])
+    text = plain(page.text.split("How to read it")[0])
     for told in (
         "submix: no leak found by extraction.",
         "ε = 2 nats per part (part removed), Rényi order α = 2",
@@ -129,7 +129,7 @@ def test_every_number_of_page_one_appears(page: Page) -> None:
 
 
 def test_page_one_tells_the_controls_and_what_could_have_been_seen(four_page: Page) -> None:
-    text = plain(four_page.text.split("How to read the answers")[0])
+    text = plain(four_page.text.split("How to read it")[0])
     for told in (
         "extraction, hit rate 7 measures, all: no leak found0 % [0 %, 3.6 %], n = 100",
         "a rate of 4.8 % would have been called a leak",
@@ -218,3 +218,11 @@ def luminance(colour: str) -> float:
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
               for c in (red, green, blue)]  # fmt: skip
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_each_measure_of_page_one_leads_to_all_of_its_attack(four: Results) -> None:
+    page = html.render(four)
+    targets = re.findall(r'<th scope="row"><a href="#(attack-\d+)">', page)
+    assert len(set(targets)) == 4
+    for target in targets:
+        assert page.count(f'<h3 id="{target}">') == 1

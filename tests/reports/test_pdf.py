@@ -69,7 +69,7 @@ def test_page_one_of_four_attacks_is_one_page(four: Results, tmp_path: Path) -> 
                  "would have been called a leak", "Unprotected", "Undefended", "Public",
                  "What was promised", "one seed: nothing is ranked", "Plan hash"):  # fmt: skip
         assert part in text, part
-    assert told("pdftotext", "-f", "2", "-l", "2", path, "-").startswith("How to read the answers")
+    assert told("pdftotext", "-f", "2", "-l", "2", path, "-").startswith("How to read it")
 
 
 @needs_poppler
