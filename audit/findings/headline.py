@@ -36,28 +36,35 @@ def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 _LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
+_INSIDE = "a leak to those who read more than the release gives, by {}"
 _UNSURE, _BEYOND, _UNMEASURED = (
     "inconclusive: {}",
     "asking more than the release gives: {}",
     "not measured: {}",
 )
-_ANSWERS = (_LEAK, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
+_ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
 
 
 def _by(
     attack: str, release: ReleaseResult, releases: Sequence[ReleaseResult]
 ) -> tuple[str, str, str]:
     """Returns what an attack found, its name, and the measure that it is quoted by."""
-    name = _spaced(attack)
-    own = [f for f in release.findings if f.attack == attack and not f.stronger_than_release]
+    name = attack
+    of_attack = [f for f in release.findings if f.attack == attack]
+    own = [f for f in of_attack if not f.stronger_than_release]
     measured = [f for f in own if f.value is not None or leaks(f)]
+    if not own:
+        told = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
+        shown = "" if told is None else f"{_spaced(told.metric)} {_amount(told)}"
+        return (_BEYOND if told is None else _INSIDE), name, shown
     if not measured:
-        return (_UNMEASURED if own else _BEYOND), name, ""
+        return _UNMEASURED, name, ""
     tests = [(f, f.charge_test) for f in measured if f.charge_test is not None]
     if len(tests) == len(measured):
         return _CHARGES, " and ".join(_charged(*pair) for pair in tests), ""
     first = _quoted(measured)
-    seen = f"{_spaced(first.metric)} {_amount(first)}{_beside(attack, measured, releases)}"
+    beside = _beside(attack, measured, releases, release.defense)
+    seen = f"{_spaced(first.metric)} {_amount(first)}{beside}"
     if leaks(first):
         return _LEAK, name, seen
     words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
@@ -126,16 +133,28 @@ def _amount(finding: FindingResult) -> str:
 
 
 def _beside(
-    attack: str, findings: Sequence[FindingResult], releases: Sequence[ReleaseResult]
+    attack: str,
+    findings: Sequence[FindingResult],
+    releases: Sequence[ReleaseResult],
+    defense: str,
 ) -> str:
-    undefended = next((r for r in releases if r.defense == "none" and r.reference), None)
-    if undefended is None or not findings:
-        return ""
+    """Lays the same figure of the undefended model beside it, and of a service's own models.
+
+    Where these do not leak either, silence is no credit to the protection.
+    """
     metric = _quoted(findings).metric
-    for f in undefended.findings:
-        if (f.attack, f.metric) == (attack, metric) and f.value is not None:
-            return f", undefended {_amount(f)}"
-    return ""
+    controls = {
+        "undefended": [r for r in releases if r.reference and r.defense == "none"],
+        "unprotected": [r for r in releases if r.role == f"positive control of {defense}"],
+    }
+    alike = {
+        word: f
+        for word, found in controls.items()
+        for release in found[:1]
+        for f in release.findings
+        if (f.attack, f.metric) == (attack, metric) and f.value is not None
+    }
+    return "".join(f", {word} {_amount(f)}" for word, f in alike.items())
 
 
 def _promise(release: ReleaseResult) -> str:

@@ -9,7 +9,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import FindingResult
 
-LEAK, REFUTED = str(Leaked.LEAK), "claim refuted"
+LEAK, REFUTED, NO_SEARCH = str(Leaked.LEAK), "claim refuted", "no search for leaks"
 ALARMS = (LEAK, REFUTED)
 _CLAIMS = {
     OnClaim.REFUTED: REFUTED,
@@ -23,8 +23,8 @@ MEANINGS = {
     "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
     "power says what could have been seen.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
-    "not measured": "The release, or this run, does not offer what the measurement needs, or it "
-    "looks for no planted secret.",
+    "not measured": "The release, or this run, does not offer what the measurement needs.",
+    NO_SEARCH: "It compares what is charged with what is told, and looks for no planted secret.",
     REFUTED: "More was measured than the claim allows.",
     "claim not refuted": "The claim allows what was measured, which is no proof of it.",
     "claim not tested": "The measure is of another unit, relation, order or access than the claim, "
@@ -40,6 +40,7 @@ _SHAPES = {
     "inconclusive": f'<circle cx="6" cy="6" r="4" {_LINE}/>'
     '<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>',
     "not measured": f'<path d="M2 6h8" {_LINE}/>',
+    NO_SEARCH: f'<path d="M2 6h8" {_LINE}/>',
     REFUTED: f'<path d="{_TRIANGLE}" fill="currentColor"/>',
     "claim not refuted": f'<path d="M6 2 10.6 10.4H1.4z" {_LINE}/>',
     "claim not tested": f'<path d="M2 6h8" {_LINE}/>',
@@ -57,7 +58,8 @@ def measured(finding: FindingResult) -> str:
 
 def leaked(finding: FindingResult) -> str:
     """Words what leaked."""
-    return str(finding.leaked)
+    searched = finding.charge_test is None or not finding.charge_test.queries
+    return str(finding.leaked) if searched else NO_SEARCH
 
 
 def claim(finding: FindingResult) -> str:

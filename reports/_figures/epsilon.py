@@ -20,12 +20,13 @@ UNLIKE = Kind("at least, not comparable", ">", 0.65, fill="none")
 REFUTED = Kind("claimed, refuted", "|", 0.65, size=14, colour=svg.ALARM)
 _CLAIM = {
     OnClaim.REFUTED: "claim refuted",
-    OnClaim.NOT_REFUTED: "claim not refuted",
+    OnClaim.NOT_REFUTED: "claim not refuted, which proves nothing",
     OnClaim.NOT_TESTABLE: "claim not tested",
 }
 _CAPTION = (
-    "A bound below a claim is no proof of safety. Hollow: the bound has another unit, relation or "
-    "access than the claim, or nothing is claimed; do not rank it against the claim."
+    "ε of different units or kinds cannot be ranked. A bound below a claim is no proof of safety. "
+    "Hollow: the bound has another unit, relation or access than the claim, or nothing is claimed; "
+    "do not rank it against the claim."
 )
 
 
@@ -57,11 +58,12 @@ def _row(release: ReleaseResult, name: str) -> Row:
         for finding, bound in claims.bounded(release)
     ]
     note = words.epsilon(guarantee.epsilon)
+    aside = "" if release.reference else _CLAIM.get(release.claim, "")
     if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon):
-        note = f"claimed {note} per {wording.clip(guarantee.unit, 20)}"
+        note = f"claimed {words.at_most(guarantee.epsilon)} per {wording.clip(guarantee.unit, 20)}"
         refuted = release.claim == OnClaim.REFUTED
         marks.insert(0, Mark(REFUTED if refuted else CLAIMED, guarantee.epsilon))
-    return Row(name, note, release.reference, marks, aside=_CLAIM.get(release.claim, ""))
+    return Row(name, note, release.reference, marks, aside=aside)
 
 
 def _comparable(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> bool:

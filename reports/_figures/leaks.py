@@ -55,9 +55,9 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
             )  # fmt: skip
 
 
-def _tells_less(finding: FindingResult) -> tuple[bool, bool]:
-    """Orders findings: leaks, then what was measured."""
-    return mildness(finding)[1], finding.value is None
+def _tells_less(finding: FindingResult) -> tuple[bool, bool, bool]:
+    """Orders findings: leaks, then what the release itself gives, then what was measured."""
+    return mildness(finding)[1], finding.stronger_than_release, finding.value is None
 
 
 def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:

@@ -22,32 +22,37 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
     measures = [release.utility.get("perplexity") for release in releases]
     if not any(measures):
         return
-    stopped = any(measure and measure.answered is not None for measure in measures)
     both = list(zip(releases, names, measures, strict=True))
-    lines = [_row(release, name, measure, stopped) for release, name, measure in both]
+    lines = [_row(release, name, measure) for release, name, measure in both]
     cells = [_cells(name, measure) for _, name, measure in both]
     scale = rows.scale_of(lines, "perplexity")
     label = "perplexity, log scale" if scale.logarithmic else "perplexity"
-    answered = "Answered: tokens before STOP." if stopped else "Every token was answered."
+    rest = " What a service no longer answers, the public model does." if _stops(lines) else ""
     guides = [m.value for r, _, m in both if m and r.reference and r.defense in _GUIDES]
     for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
         shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
         yield Figure(
             title=_TITLE + suffix,
-            caption=f"Lower is better. {answered} Dashed: the references.",
+            caption=f"Lower is better. Dashed: the references.{rest}",
             alternative=f"{_TITLE} by release{suffix}. {shown}.",
             svg=rows.draw(lines[piece], scale, label, f"use-{piece.start}", guides),
             table=Table(_TITLE + suffix, ["Release", "Value [interval]", "Answered"], cells[piece]),
         )
 
 
-def _row(release: ReleaseResult, name: str, measure: Measure | None, stopped: bool) -> Row:
-    _, note, answered = _cells(name, measure)
+def _stops(lines: Sequence[Row]) -> bool:
+    return any(line.aside for line in lines)
+
+
+def _row(release: ReleaseResult, name: str, measure: Measure | None) -> Row:
+    _, note, _ = _cells(name, measure)
     if measure is None:
         return Row(name, note, release.reference)
     kind = REFERENCE if release.reference else AUDITED
     marks = [Mark(kind, measure.value, measure.ci)]
-    return Row(name, note, release.reference, marks, aside=answered if stopped else "")
+    scored = [s for s in release.sessions if s.purpose == "utility" and s.stopped_at is not None]
+    told = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP" for s in scored]
+    return Row(name, note, release.reference, marks, aside="".join(told[:1]))
 
 
 def _cells(name: str, measure: Measure | None) -> list[str]:

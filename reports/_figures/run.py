@@ -1,4 +1,4 @@
-"""All figures of a run. Three stand on page one: what was promised, what leaked, what it cost."""
+"""All figures of a run. Three stand on page one: what leaked, what it cost, what was promised."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reports._figures import budget, epsilon, exposure, leaks, perplexity, roc
 from reports._figures.figure import Figure
 
 _FIRST = {
-    "What was promised, as ε": epsilon,
     "What leaked, by {}": leaks,
     "What it cost, in perplexity": perplexity,
+    "What was promised, as ε": epsilon,
 }
 _LATER = (exposure, roc, budget)
 

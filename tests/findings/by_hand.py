@@ -117,8 +117,8 @@ def released(
     measure = Measure(value=perplexity, ci=None, n=9, method="by hand", unit="perplexity")
     results = judged(findings, guarantee)
     return ReleaseResult(
-        defense=defense, parameters={}, seed=0, role="audited",
-        **{"reference": False, **changes},
+        defense=defense, parameters={}, seed=0,
+        **{"role": "audited", "reference": False, **changes},
         guarantee=GuaranteeResult(**fields),
         utility={"perplexity": measure},
         cost=Cost(train_tokens=0, queries=9, seconds=0.0),

@@ -52,7 +52,9 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
         (finding(stronger_than_release=True), promise(2.0),
-         "asking more than the release gives: extraction."),
+         "mine: a leak to those who read more than the release gives, by extraction (hit rate"),
+        (finding(NONE, HALF, stronger_than_release=True), promise(2.0),
+         "mine: asking more than the release gives: extraction."),
         (finding(NONE, MOST, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
@@ -158,6 +160,19 @@ def test_no_leak_found_is_said_where_all_measures_say_so() -> None:
     assert released_.leaked == "inconclusive"
     words = "mine: inconclusive: extraction (no leak found in 1 of 3 measures; hit rate 30 of 100)"
     assert words in headline([released_])
+
+
+def test_a_service_whose_own_models_do_not_leak_either_gets_no_credit() -> None:
+    quiet = finding(NONE, HALF, **QUIET)
+    said = headline(
+        [
+            released("submix", SUBMIX, [quiet], 20.0),
+            released("submix_unprotected", promise(math.inf), [quiet], 9.0, reference=True,
+                     role="positive control of submix"),
+            released("none", promise(math.inf), [finding()], 3.0, reference=True),
+        ]
+    )  # fmt: skip
+    assert "(hit rate 0 of 100, undefended 30 of 100, unprotected 0 of 100)" in said
 
 
 def test_only_the_first_attack_of_an_answer_shows_its_figure() -> None:

@@ -182,7 +182,7 @@ def test_an_undefended_model_under_a_claim_of_eight_is_a_leak(tmp_path: Path) ->
     results = load(tmp_path, document(hidden, tests=18))
     (release,) = results.releases
     assert (release.leaked, release.claim) == ("leak", "not testable")
-    assert "a leak by name leak (targeted 96 of 100)" in results.headline
+    assert "a leak by name_leak (targeted 96 of 100)" in results.headline
     assert "not tested by these attacks" in results.headline
     outcome = verdict(results, Policy(), None, TODAY)
     assert outcome.exit_code == 1

@@ -22,9 +22,9 @@ def drawn(results: Results) -> list[Figure]:
 
 def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> None:
     assert [(figure.title, figure.first) for figure in drawn(results)] == [
-        ("What was promised, as ε", True),
         ("What leaked, by membership: AUC", True),
         ("What it cost, in perplexity", True),
+        ("What was promised, as ε", True),
         ("extraction: hit rate", False),
         ("Budget spent by submix", False),
     ]
@@ -59,12 +59,12 @@ def test_a_leak_stands_out_in_colour_and_in_shape(make: SimpleNamespace) -> None
 
 def test_many_findings_draw_what_page_one_quotes(four: Results) -> None:
     assert [figure.title for figure in drawn(four)] == [
-        "What was promised, as ε",
         "What leaked, by extraction: hit rate",
         "What it cost, in perplexity",
+        "What was promised, as ε",
+        "name leak: R name",
         "exposure: 1 copy",
         "membership: record loss AUC",
-        "name leak: R name",
         "exposure of each secret, in bits",
         "membership, record: ROC on logarithmic axes",
         "membership, span: ROC on logarithmic axes",
@@ -114,7 +114,7 @@ def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
         )
     )
     titles = [figure.title for figure in drawn(many)]
-    assert titles[1] == "What leaked, by extraction: hit rate, part 1 of 4"
+    assert titles[0] == "What leaked, by extraction: hit rate, part 1 of 4"
     later = [title for title in titles if title.startswith("extraction")]
     assert later == [f"extraction: hit rate, part {i} of 4" for i in (2, 3, 4)]
     assert all("seed=8" not in figure.svg for figure in drawn(many) if figure.first)

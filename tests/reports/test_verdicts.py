@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from audit.core.terms import Leaked, OnClaim
+from audit.results.schema import ChargeTest
 from reports._content import verdicts
 
 
@@ -29,6 +30,11 @@ def test_labels(leaked: str, claim: str, label: str, make: SimpleNamespace) -> N
 
 def test_every_label_has_a_meaning_and_a_shape(make: SimpleNamespace) -> None:
     found = [make.finding(0.4, leaked=word, claim=claim) for word in Leaked for claim in OnClaim]
+    charges = make.finding(0.4, leaked="not measured").model_copy(
+        update={"charge_test": ChargeTest(queries=3, exceeded=0)}
+    )
+    found.append(charges)
+    assert verdicts.leaked(charges) == verdicts.NO_SEARCH
     labels = {verdicts.leaked(f) for f in found} | {verdicts.claim(f) for f in found}
     assert labels == set(verdicts.MEANINGS)
     assert labels == set(verdicts.on_screen()) == set(verdicts.on_paper())
