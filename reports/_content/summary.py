@@ -10,7 +10,7 @@ from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import verdicts, wording
 
-LINES = 24
+LINES = 22
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
     ("positive control of {}", "Unprotected", "its own models without the protection"),
@@ -148,7 +148,7 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
     ranked = []
     for i, release in enumerate(releases):
         quotes = [(*mildness(release.findings[j]), place, j)
-                  for place, j in enumerate(quoted(release))]  # fmt: skip
+                  for place, j in enumerate(_with_something(release))]  # fmt: skip
         for later, (mild, milder, place, j) in enumerate(sorted(quotes)):
             if alone or not release.reference or not mild:
                 ranked.append((later > 0, mild, milder, place, i, j))
@@ -157,6 +157,18 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
         if 3 * (1 + len(chosen)) + len({i, *(block for block, _ in chosen)}) <= LINES:
             chosen.add((i, j))
     return chosen
+
+
+def _with_something(release: ReleaseResult) -> list[int]:
+    """Leaves out what was not measured, which the headline names, where anything else was."""
+    quotes = list(quoted(release))
+    found = [j for j in quotes if _known(release.findings[j])]
+    return found or quotes
+
+
+def _known(finding: FindingResult) -> bool:
+    answered = finding.leaked == Leaked.LEAK or finding.claim == OnClaim.REFUTED
+    return finding.value is not None or answered
 
 
 def mildness(finding: FindingResult) -> tuple[bool, bool]:
