@@ -28,7 +28,7 @@ from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
 from audit.core.secret import Secret
 
 WITH_SHADOWS = ("lira_offline", "lira_online", "rmia")
-NAMED = {"record": "ez", "span": "ratio"}  # beforehand, to be quoted first; all are tests alike
+NAMED = "ratio"  # beforehand, to be quoted first; all scores are tests alike
 
 _AT_ONCE = 256  # candidates in memory at a time
 _POPULATION = 256  # held-out texts with which RMIA compares
@@ -97,7 +97,7 @@ class Membership(Attack):
                 values["lira_offline"] = lira_offline(*phi, present)
                 values["lira_online"] = lira_online(*phi, present)
                 values["rmia"] = rmia(*phi, population[0], population[1:], self.gamma)
-            named = NAMED[target.name] if knowledge.public is not None else ALONE[0]
+            named = NAMED if knowledge.public is not None else ALONE[0]
             evidence += [
                 Scores(
                     score=name,

@@ -38,13 +38,13 @@ from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.statistics import roc
 
 BASE = EMBEDDED_FOLDER / "public_model"
-SEEDS = (1, 2, 3)
+SEEDS = (4, 5, 6)  # on 1, 2 and 3 the score was named
 USERS = 240  # with a coin each: about 120 twins, because memaudit needs 100 controls
 COPIES = (1, 4, 16)
 STEPS, BATCH, RATE = 150, 24, 2e-3
 SCORES = (  # named beforehand: the first; memaudit has the last
-    "ez",
     "ratio",
+    "ez",
     "wbc",
     "loss",
     "zlib",

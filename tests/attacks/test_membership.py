@@ -27,8 +27,7 @@ from audit.plugins import registry
 from audit.statistics.roc import auc
 
 ALONE = ["loss", "zlib", "min_k", "min_k_plus_plus"]
-OF_RECORDS = ["ez", *ALONE, "ratio", "wbc", "min_k_plus_plus_calibrated"]
-OF_SPANS = ["ratio", *ALONE, "ez", "wbc", "min_k_plus_plus_calibrated"]
+OF_RECORDS = OF_SPANS = ["ratio", *ALONE, "ez", "wbc", "min_k_plus_plus_calibrated"]
 BY_TARGET = {"record": OF_RECORDS, "span": OF_SPANS}
 EVERY = [(target, score) for target, scores in BY_TARGET.items() for score in scores]
 
