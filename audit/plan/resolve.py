@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
@@ -95,20 +96,26 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         source=material.source,
         training=training,
     )
-    return dataclasses.replace(plan, command=_command(plan, material))
+    return dataclasses.replace(plan, command=_command(plan, material, settings))
 
 
-def _command(plan: Plan, material: Material) -> str:
-    """The command that runs a plan again, with names in place of paths."""
+def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str:
+    """The command that runs a plan again, with the paths that were given, so it can be pasted."""
+
+    def given(name: str, otherwise: str) -> str:
+        value = str(settings.get(name) or otherwise)
+        return otherwise if "://" in value else shlex.quote(value)  # a URL may hold a password
+
     words = ["audit run"]
     words += [f"--defense {one.label}" for one in plan.defenses if not one.reference]
     words += [f"--attack {one.label}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
-        words.append(f"--corpus {plan.corpus.name}")
+        words.append(f"--corpus {given('corpus', plan.corpus.name)}")
     if plan.source.model:
-        words.append(f"--model {plan.source.model['name']} --secrets MANIFEST.json")
+        model = given("model", plan.source.model["name"])
+        words.append(f"--model {model} --secrets {given('secrets', 'MANIFEST.json')}")
     elif not plan.model.embedded:
-        words.append(f"--model {plan.model.name}")
+        words.append(f"--model {given('model', plan.model.name)}")
     if plan.delta != default_delta(material.users):
         words.append(f"--delta {plan.delta}")
     if plan.device != _device("auto"):

@@ -288,6 +288,14 @@ def test_the_command_names_delta_only_where_it_is_not_the_default():
     assert "--delta 0.005" in planned(delta=1 / 200).command
 
 
+def test_the_command_can_be_pasted_and_shows_no_password():
+    """The path as it was given, quoted; a URL may hold a password, and is no part of it."""
+    given = planned(corpus="my mails/all.jsonl").command
+    assert "--corpus 'my mails/all.jsonl' " in given
+    secret = planned(corpus="https://me:secret@host/data").command
+    assert "secret" not in secret and "--corpus own" in secret
+
+
 @pytest.mark.parametrize(("private", "planted"), [(2, 2), (9, 2), (20, 4), (499, 99), (1000, 100)])
 def test_a_fifth_of_a_users_own_corpus_is_decided_by_coins_and_at_most_100(private, planted):
     assert planned(of=corpus(private)).source.planting.users == planted
