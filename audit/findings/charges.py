@@ -189,6 +189,10 @@ def _nothing(evidence: Divergences | LogRatios, charges: Charges | None) -> Inte
     return Interval(None, None, None, 0, 0.95, method, IntervalKind.NONE)
 
 
+def _why_not(method: str) -> str:
+    return f"it {method}" if method == NEEDED else method
+
+
 def _finding(
     metric: str,
     unit: str,
@@ -209,11 +213,7 @@ def _finding(
         control=None,
         p_value=None,
         test=f"{case.attack} {metric}",
-        untested=""
-        if test.queries
-        else f"it {NEEDED}"
-        if interval.method == NEEDED
-        else interval.method,
+        untested="" if test.queries else _why_not(interval.method),
         charge_test=test,
         power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
     )

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.bounds import at_delta
-from audit.findings.rejections import tested_bound
+from audit.findings.rejections import most_shown
 from audit.findings.verdict import leaks
-from audit.results.schema import ChargeTest, EpsilonLower, FindingResult, ReleaseResult
+from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
 
 
@@ -20,8 +19,8 @@ def headline(releases: Sequence[ReleaseResult]) -> str:
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    said = [f"{release.defense}: {_found(release, releases)}.", _promise(release)]
-    return " ".join([*said, *_cost(release, releases)])
+    found = f"{release.defense}: {_found(release, releases)}."
+    return " ".join([found, _promise(release), *_cost(release, releases)])
 
 
 def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
@@ -49,30 +48,29 @@ def _by(
     attack: str, release: ReleaseResult, releases: Sequence[ReleaseResult]
 ) -> tuple[str, str, str]:
     """Returns what an attack found, its name, and the measure that it is quoted by."""
-    name = attack
     of_attack = [f for f in release.findings if f.attack == attack]
     own = [f for f in of_attack if not f.stronger_than_release]
     measured = [f for f in own if f.value is not None or leaks(f)]
     if not own:
-        told = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
-        shown = "" if told is None else f"{_spaced(told.metric)} {_amount(told)}"
-        return (_BEYOND if told is None else _INSIDE), name, shown
+        inside = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
+        shown = "" if inside is None else f"{_spaced(inside.metric)} {_amount(inside)}"
+        return (_BEYOND if inside is None else _INSIDE), attack, shown
     if not measured:
-        return _UNMEASURED, name, ""
+        return _UNMEASURED, attack, ""
     tests = [(f, f.charge_test) for f in measured if f.charge_test is not None]
     if len(tests) == len(measured):
         return _CHARGES, " and ".join(_charged(*pair) for pair in tests), ""
     first = _quoted(measured)
-    beside = _beside(attack, measured, releases, release.defense)
+    beside = _beside(first, releases, release.defense)
     seen = f"{_spaced(first.metric)} {_amount(first)}{beside}"
     if leaks(first):
-        return _LEAK, name, seen
+        return _LEAK, attack, seen
     words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
     silent = words.count(Leaked.NONE_FOUND)
-    if silent and silent == len(words):
-        return _NONE, name, seen
+    if silent == len(words) > 0:
+        return _NONE, attack, seen
     part = f"no leak found in {silent} of {len(words)} measures; " if silent else ""
-    return _UNSURE, name, f"{part}{seen}"
+    return _UNSURE, attack, f"{part}{seen}"
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
@@ -99,17 +97,11 @@ def _claim_words(release: ReleaseResult) -> str:
         return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
         claim = release.guarantee.claim
-        most = max((at_delta(b, claim.delta or 0.0) for b in _comparable(release)), default=0.0)
+        most = most_shown(release.findings, claim) or 0.0
         shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
         unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""
         return f"not refuted{shown}{unsure}"
     return "not tested by these attacks"
-
-
-def _comparable(release: ReleaseResult) -> list[EpsilonLower]:
-    tested = [f for f in release.findings if f.claim == OnClaim.NOT_REFUTED]
-    found = (tested_bound(finding, release.guarantee.claim) for finding in tested)
-    return [bound for bound in found if bound is not None]
 
 
 def _spaced(name: str) -> str:
@@ -132,17 +124,11 @@ def _amount(finding: FindingResult) -> str:
     return percent(finding.value)
 
 
-def _beside(
-    attack: str,
-    findings: Sequence[FindingResult],
-    releases: Sequence[ReleaseResult],
-    defense: str,
-) -> str:
+def _beside(finding: FindingResult, releases: Sequence[ReleaseResult], defense: str) -> str:
     """Lays the same figure of the undefended model beside it, and of a service's own models.
 
     Where these do not leak either, silence is no credit to the protection.
     """
-    metric = _quoted(findings).metric
     controls = {
         "undefended": [r for r in releases if r.reference and r.defense == "none"],
         "unprotected": [r for r in releases if r.role == f"positive control of {defense}"],
@@ -152,7 +138,7 @@ def _beside(
         for word, found in controls.items()
         for release in found[:1]
         for f in release.findings
-        if (f.attack, f.metric) == (attack, metric) and f.value is not None
+        if (f.attack, f.metric) == (finding.attack, finding.metric) and f.value is not None
     }
     return "".join(f", {word} {_amount(f)}" for word, f in alike.items())
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.core.guarantee import Guarantee
+from audit.core.terms import OnClaim
 from audit.findings import bounds
 from audit.findings.finding import LEVEL
 from audit.results.schema import Control, EpsilonLower, FindingResult
@@ -150,6 +151,17 @@ def tested_bound(finding: FindingResult, guarantee: Guarantee) -> EpsilonLower |
     otherwise = finding.claim_test is not None or finding.charge_test is not None
     unlike = otherwise or guarantee.constant or untestable(finding, guarantee)
     return None if unlike else finding.epsilon_lower
+
+
+def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float | None:
+    """Computes the largest ε (nats) at the claim's δ that bounds show which do not refute it.
+
+    Each at its own confidence; None where no bound tests the claim.
+    """
+    open_ = (f for f in findings if f.claim == OnClaim.NOT_REFUTED)
+    tested = (tested_bound(finding, guarantee) for finding in open_)
+    delta = guarantee.delta or 0.0
+    return max((bounds.at_delta(b, delta) for b in tested if b is not None), default=None)
 
 
 def _by_test(

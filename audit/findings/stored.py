@@ -55,9 +55,12 @@ def load(path: Path) -> Results:
         results = version_1.judged_again(results) if old else results
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
-    old = old or version_1._NOTE in results.warnings  # written again since
+    old = old or version_1.NOTE in results.warnings  # written again since
+    seeds = {release.seed for release in results.releases}
+    sensitive = {seed: _sensitive(results.releases, seed) for seed in seeds}
     for place, release in enumerate(results.releases):
-        why = _of_accounting(release.guarantee) or _of_release(release, results.releases, old)
+        why = _of_accounting(release.guarantee)
+        why = why or _of_release(release, sensitive[release.seed], old)
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
@@ -77,14 +80,13 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _of_release(release: ReleaseResult, releases: Sequence[ReleaseResult], old: bool) -> str:
+def _of_release(release: ReleaseResult, sensitive: Sensitive | None, old: bool) -> str:
     """Says what a release states that does not follow from its numbers; empty where nothing.
 
     old: its answers are those of version 1, which knew neither the bounds nor what was sensitive.
     """
     claim, findings = release.guarantee.claim, release.findings
     found = rejections(findings, claim, Family(release.tests, release.claim_tests))
-    sensitive = _sensitive(releases, release.seed)
     for finding in findings:
         why = (
             _hidden_leak(finding, found)
@@ -113,7 +115,7 @@ def _of_cell(cell: Cell, releases: Sequence[ReleaseResult], old: bool) -> str:
         if why:
             return f"{_name(finding)} {why}"
     claims = [release.guarantee.claim for release in seeds]
-    return _overall(cell, max(claims, key=version_1._promised))
+    return _overall(cell, max(claims, key=version_1.promised))
 
 
 def _sensitive(releases: Sequence[ReleaseResult], seed: int) -> Sensitive | None:
@@ -171,7 +173,7 @@ def _unearned_silence(
     if said == Leaked.LEAK and finding.charge_test is None:
         return ""
     word, why = leaked(_eased(finding), found, sensitive)
-    if old and word == Leaked.INCONCLUSIVE and version_1._shown(finding):
+    if old and word == Leaked.INCONCLUSIVE and version_1.is_borne_out(finding):
         return ""
     less = said == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (said, word)
     return _instead(f"is called {str(said)!r}", word, why) if less and said != word else ""

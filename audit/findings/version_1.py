@@ -21,7 +21,7 @@ from audit.results.schema import Cell, FindingResult, ReleaseResult, Results
 
 VERSION = "1"
 _LEAKS = ("refuted", "consistent", "not comparable")
-_NOTE = (
+NOTE = (
     "these are results of schema version 1: what leaked, and what it says about the claims, was "
     "answered again from their p-values and bounds"
 )
@@ -71,7 +71,7 @@ def judged_again(results: Results) -> Results:
         leaking = sum(cell.leaked == Leaked.LEAK for cell in cells)
         text = f"Of {len(cells)} settings, references included, {leaking} leak."
     update = {"releases": releases, "sweep": sweep, "headline": text}
-    return results.model_copy(update={**update, "warnings": [*results.warnings, _NOTE]})
+    return results.model_copy(update={**update, "warnings": [*results.warnings, NOTE]})
 
 
 def _judged(release: ReleaseResult) -> ReleaseResult:
@@ -82,14 +82,14 @@ def _judged(release: ReleaseResult) -> ReleaseResult:
 
 def _judged_cell(cell: Cell, releases: Sequence[ReleaseResult]) -> Cell:
     members = [releases[i] for i in cell.releases]
-    claim = max((r.guarantee.claim for r in members), key=_promised)  # the weakest of the seeds'
+    claim = max((r.guarantee.claim for r in members), key=promised)  # the weakest of the seeds'
     tests = max(release.tests for release in members)
     return cell.model_copy(
         update=_overall(_answers(cell.findings, claim, Family(tests, tests)), claim)
     )
 
 
-def _promised(claim: Guarantee) -> float:
+def promised(claim: Guarantee) -> float:
     return math.inf if claim.epsilon is None else claim.epsilon
 
 
@@ -115,7 +115,7 @@ def _answered(finding: FindingResult, claim: Guarantee, found: Rejections) -> Fi
         word, sentence = Leaked.LEAK, finding.sentence
     elif word == Leaked.LEAK and old in _LEAKS:
         sentence = finding.sentence
-    elif word == Leaked.INCONCLUSIVE and old == "silent" and _shown(bare):
+    elif word == Leaked.INCONCLUSIVE and old == "silent" and is_borne_out(bare):
         word, sentence = Leaked.NONE_FOUND, finding.sentence
     elif word == Leaked.NOT_MEASURED:
         sentence = finding.sentence
@@ -134,7 +134,7 @@ def _answered(finding: FindingResult, claim: Guarantee, found: Rejections) -> Fi
     )
 
 
-def _shown(finding: FindingResult) -> bool:
+def is_borne_out(finding: FindingResult) -> bool:
     """Tells whether a stored p-value, and all else, bears out that no leak was found."""
     silent = finding.p_value is not None and not finding.untrained
     return silent and not suspicious(finding)

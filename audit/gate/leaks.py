@@ -6,9 +6,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import bounds
 from audit.findings.leaked import above_chance
-from audit.findings.rejections import tested_bound
+from audit.findings.rejections import most_shown
 from audit.gate.metric import UNTRAINED, between, metric_of
 from audit.gate.outcome import Check, State
 from audit.results.schema import FindingResult, ReleaseResult
@@ -91,10 +90,9 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     tested = _words(release, {OnClaim.NOT_REFUTED})
     if not tested:
         return check(*_untested(release, claimed))
-    found = [bound for f in tested if (bound := tested_bound(f, claim)) is not None]
-    most = max((bounds.at_delta(bound, claim.delta or 0.0) for bound in found), default=0.0)
-    seen = "; ".join([claimed, *_seen(tested, most if found else None)])
-    if most > claim.epsilon:
+    most = most_shown(tested, claim)
+    seen = "; ".join([claimed, *_seen(tested, most)])
+    if most is not None and most > claim.epsilon:
         weak = "above the claim, but not significant once adjusted for all tests of it"
         return check(State.INCONCLUSIVE, f"{seen}; {weak}")
     return check(State.PASS, f"{seen}; not refuted")
@@ -106,7 +104,7 @@ def _seen(tested: Sequence[FindingResult], most: float | None) -> Iterator[str]:
         yield f"measured: at least {at_least(most, 4)}, confidence 95% each"
     for finding in tested:
         if finding.charge_test is not None:
-            asked = count(finding.charge_test.queries, "query").replace("querys", "queries")
+            asked = count(finding.charge_test.queries, "query", "queries")
             yield f"{asked} beside their charges ({finding.metric})"
 
 

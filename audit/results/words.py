@@ -11,9 +11,9 @@ _NBSP = "\N{NO-BREAK SPACE}"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun, one or many."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun, one or many. nouns: the plural, where it is no mere s."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
 def percent(share: float) -> str:
