@@ -78,14 +78,14 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
         return None  # a divergence of a smaller order is smaller, one of a larger order may not be
     if not evidence.units or not evidence.forth.size:
         return None
-    told = np.maximum(evidence.forth, evidence.back)  # (m, q)
-    measured = ~np.isnan(told)
+    divergences = np.maximum(evidence.forth, evidence.back)  # (m, q)
+    measured = ~np.isnan(divergences)
     charged = charges.per_query
-    if charged.ndim < 2 or len(charged) < told.shape[1] or not measured.any():
+    if charged.ndim < 2 or len(charged) < divergences.shape[1] or not measured.any():
         return None
-    charged = charged[: told.shape[1], list(evidence.units)].T
+    charged = charged[: divergences.shape[1], list(evidence.units)].T
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.where(told > 0.0, told / charged, 0.0)
+        shares = np.where(divergences > 0.0, divergences / charged, 0.0)
     shares[~measured] = -1.0
     i, query = np.unravel_index(int(shares.argmax()), shares.shape)
     charge = float(charged[i, query])
@@ -93,7 +93,7 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
         query=int(query),
         unit=evidence.units[i],
         relation=evidence.relations[i],
-        divergence=float(told[i, query]),
+        divergence=float(divergences[i, query]),
         charge=charge,
         queries=int(measured.any(axis=0).sum()),
         exceeded=int((shares > 1.0).any(axis=0).sum()),
@@ -153,12 +153,12 @@ def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
 
 def _sentence(found: Comparison, order: float, neighbours: int) -> str:
     changed = "replaced" if found.relation == Relation.REPLACE else found.relation
-    charge, told = at_most(found.charge), at_least(found.divergence)
+    charge, least = at_most(found.charge), at_least(found.divergence)
     if found.divergence > found.charge:
-        charge, told = apart(found.charge, found.divergence)
+        charge, least = apart(found.charge, found.divergence)
     charged = (
         f"the ledger charged query {found.query + 1} {charge} nats, and its "
-        f"D_{order:g} with part {found.unit + 1} {changed} is at least {told}"
+        f"D_{order:g} with part {found.unit + 1} {changed} is at least {least}"
     )
     queries = "1 query" if found.queries == 1 else f"{found.queries:,} queries"
     asked = f"{queries}, compared with {count(neighbours, 'neighbour')} both ways"

@@ -169,28 +169,32 @@ def _unearned_silence(
     finding: FindingResult, found: Rejections, sensitive: Sensitive | None, old: bool
 ) -> str:
     """Compares the first answer with the one that follows; a leak may have been one unrounded."""
-    said = finding.leaked
-    if said == Leaked.LEAK and finding.charge_test is None:
+    stated = finding.leaked
+    if stated == Leaked.LEAK and finding.charge_test is None:
         return ""
     word, why = leaked(_eased(finding), found, sensitive)
     if old and word == Leaked.INCONCLUSIVE and version_1.is_borne_out(finding):
         return ""
-    less = said == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (said, word)
-    return _instead(f"is called {str(said)!r}", word, why) if less and said != word else ""
+    less = stated == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (stated, word)
+    return _instead(f"is called {str(stated)!r}", word, why) if less and stated != word else ""
 
 
 def _unearned_word(finding: FindingResult, found: Rejections, claim: Guarantee) -> str:
     """Compares the second answer with the one that follows, where that could have been better."""
-    said, nothing = finding.claim, (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED)
-    if not claim.promises_nothing and said not in (OnClaim.NOT_REFUTED, *nothing):
+    stated, nothing = finding.claim, (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED)
+    if not claim.promises_nothing and stated not in (OnClaim.NOT_REFUTED, *nothing):
         return ""
     word, why = on_claim(_eased(finding), _smaller(claim), found)
-    wrong = said in nothing or word in nothing or word == OnClaim.NOT_TESTABLE
-    return _instead(f"says of the claim {str(said)!r}", word, why) if wrong and said != word else ""
+    wrong = stated in nothing or word in nothing or word == OnClaim.NOT_TESTABLE
+    return (
+        _instead(f"says of the claim {str(stated)!r}", word, why)
+        if wrong and stated != word
+        else ""
+    )
 
 
-def _instead(said: str, word: str, why: str) -> str:
-    return f"{said}, but it follows {str(word)!r}: {why}".rstrip(": ")
+def _instead(stated: str, word: str, why: str) -> str:
+    return f"{stated}, but it follows {str(word)!r}: {why}".rstrip(": ")
 
 
 def _smaller(claim: Guarantee) -> Guarantee:
@@ -246,14 +250,14 @@ def _unlike_its_seeds(finding: FindingResult, seeds: Sequence[ReleaseResult]) ->
     """Says which silence over seeds is none of theirs."""
     of = (finding.attack, finding.metric, finding.unit)
     each = [f for r in seeds for f in r.findings if (f.attack, f.metric, f.unit) == of]
-    said, none = finding.leaked, Leaked.NONE_FOUND
-    if said == none and not (each and all(f.leaked == none for f in each)):
-        return f"is called {str(said)!r}, but not so in each of its seeds"
+    stated, none = finding.leaked, Leaked.NONE_FOUND
+    if stated == none and not (each and all(f.leaked == none for f in each)):
+        return f"is called {str(stated)!r}, but not so in each of its seeds"
     tested = (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
     if finding.claim == OnClaim.NOT_REFUTED and not any(f.claim in tested for f in each):
         return f"says of the claim {str(finding.claim)!r}, but no seed of it tested that"
-    if finding.charge_test is not None and said != Leaked.NOT_MEASURED:
-        return f"is called {str(said)!r}, but looks for no planted secret"
+    if finding.charge_test is not None and stated != Leaked.NOT_MEASURED:
+        return f"is called {str(stated)!r}, but looks for no planted secret"
     return ""
 
 

@@ -46,13 +46,13 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
             registry.module(kind, name)  # says why it cannot be used
             raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
         defaults = {key: _value(default, tree) for key, default in _fields(cls)}
-        told = meanings(ast.get_docstring(cls) or "", defaults)
-        shown = [key for key in defaults if not is_internal(told.get(key, ""))]
+        explained = meanings(ast.get_docstring(cls) or "", defaults)
+        shown = [key for key in defaults if not is_internal(explained.get(key, ""))]
         return {
             "name": name,
             "summary": _first_line(cls),
             "parameters": {key: defaults[key] for key in shown},
-            "meanings": {key: told.get(key, "") for key in shown},
+            "meanings": {key: explained.get(key, "") for key in shown},
         }
     except (UsageError, ValueError) as error:  # one broken plugin does not hide the rest
         return {"name": name, "summary": str(error)}

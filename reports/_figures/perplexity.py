@@ -51,8 +51,8 @@ def _row(release: ReleaseResult, name: str, measure: Measure | None) -> Row:
     kind = REFERENCE if release.reference else AUDITED
     marks = [Mark(kind, measure.value, measure.ci)]
     scored = [s for s in release.sessions if s.purpose == "utility" and s.stopped_at is not None]
-    told = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP" for s in scored]
-    return Row(name, note, release.reference, marks, aside="".join(told[:1]))
+    stops = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP" for s in scored]
+    return Row(name, note, release.reference, marks, aside="".join(stops[:1]))
 
 
 def _cells(name: str, measure: Measure | None) -> list[str]:

@@ -26,6 +26,7 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Secret, Space, digits
 from audit.statistics import skew_normal
+from tests.attacks.longest_words import LongestWords
 from tests.simulations import repeats
 
 FIVE = Space((tuple("01234"),) * 3)  # 125 candidates, for the fixture's default alphabet
@@ -78,26 +79,6 @@ class Fake:
             self.remaining -= queries
             assert self.remaining >= 0
         return answered
-
-
-@dataclass(frozen=True)
-class Merging:
-    """One token a character, but for some that are merged; token 0 opens and closes."""
-
-    words: tuple[str, ...]
-    start: int = 0
-    stop: int = 0
-
-    def encode(self, text: str) -> list[int]:
-        tokens = []
-        while text:
-            word = max((w for w in self.words if text.startswith(w)), key=len)
-            tokens.append(self.words.index(word))
-            text = text[len(word) :]
-        return tokens
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.words[token] for token in tokens)
 
 
 def opened(model: Any, **how: Any) -> Fake:
@@ -347,7 +328,7 @@ MERGES = ("^", *"0123456789", "12", "77")
 
 def merging(bigram: Any, seed: int = 3) -> Any:
     like = bigram(seed, 1.0, 13)
-    return type(like)(like.log_table, Merging(MERGES))
+    return type(like)(like.log_table, LongestWords(MERGES))
 
 
 def drawn(model: Any, space: Space, n: int) -> np.ndarray:
@@ -404,7 +385,7 @@ def test_no_fit_no_extrapolation() -> None:
 
 def test_a_secret_whose_digits_merge_in_threes_has_no_tree(bigram: Any) -> None:
     like = bigram(3, 1.0, 12)
-    model = type(like)(like.log_table, Merging(("^", *"0123456789", "123")))
+    model = type(like)(like.log_table, LongestWords(("^", *"0123456789", "123")))
     ranks = ranked(opened(model), ids(["123", "555"], digits(3)), Exposure(samples=30))
     assert np.isnan(ranks.exact).all() and ranks.spaces.tolist() == [31, 31]
     others = ranked(opened(model), ids(["124", "555"], digits(3)), Exposure(samples=30))
@@ -413,7 +394,7 @@ def test_a_secret_whose_digits_merge_in_threes_has_no_tree(bigram: Any) -> None:
 
 def test_a_secret_that_is_no_path_of_the_tree_is_sampled(bigram: Any) -> None:
     like = bigram(3, 1.0, 12)
-    model = type(like)(like.log_table, Merging(("^", *"0123456789", "123456")))
+    model = type(like)(like.log_table, LongestWords(("^", *"0123456789", "123456")))
     assert tree_of(model.tokenizer, "", digits(6)) is not None
     ranks = ranked(opened(model), ids(["123456", "555555"], digits(6)), Exposure(samples=30))
     assert np.isnan(ranks.exact).all() and ranks.spaces.tolist() == [31, 31]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 from unittest.mock import patch
 
@@ -20,37 +19,18 @@ from attacks._prefix_tree import tree_of
 from audit.core.model import TextTokenizer
 from audit.core.predictor import ListingTokenizer
 from audit.core.secret import DIGITS, Space, digits
+from tests.attacks.longest_words import LongestWords
 
 
-@dataclass(frozen=True)
-class Longest:
-    """A tokenizer that takes the longest word; token 0 opens and closes."""
-
-    words: tuple[str, ...]
-    start: int = 0
-    stop: int = 0
-
-    def encode(self, text: str) -> list[int]:
-        tokens = []
-        while text:
-            word = max((w for w in self.words if text.startswith(w)), key=len)
-            tokens.append(self.words.index(word))
-            text = text[len(word) :]
-        return tokens
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.words[token] for token in tokens)
-
-
-class Listed(Longest):
+class Listed(LongestWords):
     """The same, with a vocabulary that can be read."""
 
     def vocabulary(self) -> Collection[str]:
         return self.words
 
 
-def of_digits(*merged: str, listed: bool = False) -> Longest:
-    return (Listed if listed else Longest)(("^", "#", *DIGITS, *merged))
+def of_digits(*merged: str, listed: bool = False) -> LongestWords:
+    return (Listed if listed else LongestWords)(("^", "#", *DIGITS, *merged))
 
 
 def wrapped(model: Any, pattern: Any, decoder: Any) -> TextTokenizer:

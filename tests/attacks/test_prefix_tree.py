@@ -19,6 +19,7 @@ from attacks._prefix_tree import Tree, Visited, beam, search, tree_of
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
 from audit.core.secret import Space, digits
+from tests.attacks.longest_words import LongestWords
 
 TIE = 1e-9  # nats
 MANY = settings(
@@ -51,26 +52,6 @@ class Fake:
             self.remaining -= len(contexts)
             assert self.remaining >= 0
         return rows, answered
-
-
-@dataclass(frozen=True)
-class Words:
-    """A tokenizer of whole words, the longest first; token 0 opens and closes."""
-
-    words: tuple[str, ...]
-    start: int = 0
-    stop: int = 0
-
-    def encode(self, text: str) -> list[int]:
-        tokens = []
-        while text:
-            word = max((w for w in self.words if text.startswith(w)), key=len)
-            tokens.append(self.words.index(word))
-            text = text[len(word) :]
-        return tokens
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(self.words[token] for token in tokens)
 
 
 def opened(model: Any, **how: Any) -> Fake:
@@ -476,7 +457,7 @@ def test_a_beam_that_is_cut_short_finds_nothing(bigram: Any, how: dict[str, int]
 
 def test_symbols_may_be_words_and_places_may_differ(bigram: Any) -> None:
     like = bigram(7, 1.0, 9)
-    tokenizer = Words(("^", "red", "blue", "green", "-", "cat", "dog", "my ", "x"))
+    tokenizer = LongestWords(("^", "red", "blue", "green", "-", "cat", "dog", "my ", "x"))
     model = type(like)(like.log_table, tokenizer)
     space = Space((("red", "blue", "green"), ("-",), ("dog", "cat")))
     tree = tree_for(model, space, "my ")
@@ -494,29 +475,29 @@ def test_symbols_may_be_words_and_places_may_differ(bigram: Any) -> None:
 @pytest.mark.parametrize("merged", ["12", "99", "#0", "00"])
 def test_a_tokenizer_that_merges_digits_has_no_tree(merged: str) -> None:
     words = ("^", *"0123456789#", merged)
-    assert tree_of(Words(words[:-1]), "#", digits(3)) is not None
-    assert tree_of(Words(words), "#", digits(3)) is None
+    assert tree_of(LongestWords(words[:-1]), "#", digits(3)) is not None
+    assert tree_of(LongestWords(words), "#", digits(3)) is None
 
 
 def test_a_tree_is_also_refused_where_only_the_end_merges() -> None:
     space = Space((tuple("ab"), tuple("12"), tuple("34")))
-    assert tree_of(Words(("^", *"ab1234")), "", space) is not None
-    assert tree_of(Words(("^", *"ab1234", "24")), "", space) is None
+    assert tree_of(LongestWords(("^", *"ab1234")), "", space) is not None
+    assert tree_of(LongestWords(("^", *"ab1234", "24")), "", space) is None
 
 
 def test_symbols_of_several_tokens_have_no_tree() -> None:
-    assert tree_of(Words(("^", *"0123456789")), "", Space((("10", "11"),) * 2)) is None
+    assert tree_of(LongestWords(("^", *"0123456789")), "", Space((("10", "11"),) * 2)) is None
 
 
 def test_too_many_pairs_to_check_have_no_tree() -> None:
     words = tuple(chr(0x4E00 + i) for i in range(150))
-    assert tree_of(Words(("^", *words)), "", Space((words[:100],) * 2)) is not None
-    assert tree_of(Words(("^", *words)), "", Space((words,) * 2)) is None
+    assert tree_of(LongestWords(("^", *words)), "", Space((words[:100],) * 2)) is not None
+    assert tree_of(LongestWords(("^", *words)), "", Space((words,) * 2)) is None
 
 
 def test_values_out_of_the_tree_are_known() -> None:
     """Six digits that merge only together, in a vocabulary that is not listed, are not noticed."""
-    tokenizer = Words(("^", *"0123456789", "123456"))
+    tokenizer = LongestWords(("^", *"0123456789", "123456"))
     tree = tree_of(tokenizer, "", digits(6))
     assert tree is not None
     assert tree.holds(tokenizer.encode("123457")) and not tree.holds(tokenizer.encode("123456"))

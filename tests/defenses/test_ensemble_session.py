@@ -26,25 +26,12 @@ from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix
 from defenses.subsample_aggregate import SubsampleAggregate
+from tests.defenses.journal import Memory
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
 ALL = [SubsampleAggregate, GNMax, PMixed]
 each = pytest.mark.parametrize("defense", ALL)
-
-
-@dataclass
-class Memory:
-    """A journal that remembers, and may have been written by a killed process."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    key: bytes = b"a key of the folder's own"
-
-    def previous(self) -> Sequence[dict[str, Any]]:
-        return list(self.rows)
-
-    def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.rows += rows
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,23 +21,10 @@ from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix
 from defenses.subsample_aggregate import SubsampleAggregate
+from tests.defenses.journal import Memory
 
 ALL = [SubsampleAggregate, GNMax, PMixed]
 each = pytest.mark.parametrize("defense", ALL)
-
-
-@dataclass
-class Memory:
-    """A journal that remembers."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    key: bytes = b"a key of the folder's own"
-
-    def previous(self) -> Sequence[dict[str, Any]]:
-        return list(self.rows)
-
-    def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.rows += rows
 
 
 @pytest.fixture

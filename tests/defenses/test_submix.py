@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +24,10 @@ from audit.statistics.ledger_test import ledger_test
 from defenses._ensemble_session import EnsembleSession
 from defenses._mixing import mix
 from defenses.submix import SubMix, SubMixRelease, halves
+from tests.defenses.journal import Memory
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32)
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
-
-
-@dataclass
-class Memory:
-    """A journal that remembers, and may have been written by a killed process."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    key: bytes = b"a key of the folder's own"
-
-    def previous(self) -> Sequence[dict[str, Any]]:
-        return list(self.rows)
-
-    def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.rows += rows
 
 
 @pytest.fixture
