@@ -82,14 +82,15 @@ def _judged(release: ReleaseResult) -> ReleaseResult:
 
 def _judged_cell(cell: Cell, releases: Sequence[ReleaseResult]) -> Cell:
     members = [releases[i] for i in cell.releases]
-    claim = max((r.guarantee.claim for r in members), key=_promised)  # the weakest of the seeds'
+    claim = max((r.guarantee.claim for r in members), key=promised)  # the weakest of the seeds'
     tests = max(release.tests for release in members)
     return cell.model_copy(
         update=_overall(_answers(cell.findings, claim, Family(tests, tests)), claim)
     )
 
 
-def _promised(claim: Guarantee) -> float:
+def promised(claim: Guarantee) -> float:
+    """Returns the claimed epsilon, which is infinite where none is known."""
     return math.inf if claim.epsilon is None else claim.epsilon
 
 
