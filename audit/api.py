@@ -1,7 +1,7 @@
 """What a notebook needs, in one place: run an audit, read results, look at them, gate them.
 
 Settings mean what they mean on the command line and in a plan file. Nothing heavy is imported
-before a function needs it. Findings and figures show themselves where a notebook asks them to.
+before a function needs it. Results, findings and figures show themselves where a notebook asks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final, overload
 
 from audit.cli.progress import Progress
 from audit.core.errors import UsageError
@@ -49,6 +49,7 @@ __all__ = [
     "write_comparison",
     "write_reports",
 ]
+Report = Callable[[str, float], None]  # is called with what is done, and how much of all
 _WIDTH = "46rem"  # of a figure: about a column of text
 
 
@@ -76,6 +77,36 @@ class Settings(TypedDict, total=False):
     training: Mapping[str, Any]
 
 
+@final
+class Shown(Results):
+    """Results that show themselves: a few lines as text, a table and a picture in a notebook.
+
+    Otherwise they are the results: equal to them, and written as they are.
+    """
+
+    @classmethod
+    def of(cls, results: Results) -> Shown:
+        """Shows results without copying or checking them again."""
+        values = {name: getattr(results, name) for name in Results.model_fields}
+        return cls.model_construct(results.model_fields_set, **values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Results) and dict(self) == dict(other)
+
+    def __repr__(self) -> str:
+        from reports._content import glance
+
+        return glance.text(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        from reports import _notebook
+
+        return _notebook.markup(self)
+
+
 @dataclass(frozen=True)
 class Planned:
     """A run or a sweep whose settings are resolved; nothing is loaded or written yet.
@@ -87,7 +118,7 @@ class Planned:
     folder: Path
     formats: tuple[str, ...]
     describe: Callable[[], str]
-    run: Callable[[Callable[[str, float], None]], Results]
+    run: Callable[[Report], Results]
 
 
 def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Planned:
@@ -105,7 +136,7 @@ def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Pla
         folder.path,
         how.formats,
         partial(dry_run.describe, made, folder),
-        partial(pipeline.run, made, how, folder),
+        _showing(partial(pipeline.run, made, how, folder)),
     )
 
 
@@ -122,7 +153,7 @@ def planned_sweep(plan: str | Path, **settings: Unpack[Settings]) -> Planned:
         folder.path,
         how.formats,
         partial(sweeping.describe, made, folder),
-        partial(sweeping.run, made, how, folder),
+        _showing(partial(sweeping.run, made, how, folder)),
     )
 
 
@@ -154,6 +185,10 @@ def _checked(settings: Settings) -> dict[str, Any]:
 
     given = {k: [*v] if isinstance(v, tuple) else v for k, v in settings.items() if v is not None}
     return checked(given, "run")
+
+
+def _showing(run: Callable[[Report], Results]) -> Callable[[Report], Results]:
+    return lambda report: Shown.of(run(report))
 
 
 def _carried_out(job: Planned) -> Results:
@@ -212,7 +247,7 @@ def load(folder: str | Path) -> Results:
     """The results of a run or a sweep, from its folder. Raises UsageError where there are none."""
     from audit.findings import stored
 
-    return stored.load(Path(folder) / "results.json")
+    return Shown.of(stored.load(Path(folder) / "results.json"))
 
 
 def findings(results: Results) -> Findings:
@@ -249,11 +284,15 @@ def gate(
     return verdict(results, held, earlier, date.today(), strict)
 
 
-def compare(one: Results, other: Results) -> str:
-    """Two runs side by side, as text: plan, claims, utility, findings."""
+def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:
+    """Says what differs between two runs, as text: settings, claims, answers, measures.
+
+    A measure is told apart only where its intervals do not overlap. What is the same takes one
+    line. names: what the runs are called.
+    """
     from audit.gate import comparison
 
-    return comparison.text(comparison.compare(one, other))
+    return comparison.text(comparison.compare(one, other, names))
 
 
 def check(

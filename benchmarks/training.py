@@ -91,8 +91,9 @@ def spent(members: int, workers: int, epochs: int) -> Cost:
 
 def trainings(members: int, epochs: int) -> Iterator[Training]:
     """Makes one training for each member, on every M-th private user."""
-    recipe = replace(default_recipe(describe("embedded", EMBEDDED_FOLDER)), epochs=epochs)
     private = loading.load("helpdesk", EMBEDDED_FOLDER)
+    model = describe("embedded", EMBEDDED_FOLDER)
+    recipe = replace(default_recipe(model, private), epochs=epochs)
     texts: dict[str, list[str]] = {user: [] for user in private.users("private")}
     for record in private.of("private"):
         texts[record.user].append(record.text)
@@ -111,7 +112,7 @@ def steps(members: int, epochs: int) -> int:
     tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
     count = 0
     for training in trainings(members, epochs):
-        recipe = default_recipe(describe("embedded", EMBEDDED_FOLDER))
+        recipe = training.method
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
         count += sum(1 for _ in batches(rows, recipe.batch_tokens, torch.Generator()))

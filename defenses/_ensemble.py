@@ -24,7 +24,7 @@ from audit.core.predictor import Access
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import Journal, ModelRelease, Release
 from audit.core.rules import Rule
-from audit.core.terms import Unit
+from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Training
 from audit.models.ensembles.batching import batched
 from defenses._checks import check_layers
@@ -124,19 +124,35 @@ def trainings(
     more blocks than the model has.
     """
     k, texts = settings.k, texts_by_user(name, settings.k, corpus)
+    users = tuple(texts)
+    order = [users[int(i)] for i in stream(seed, "submix", "partition").permutation(len(users))]
+    parts = [[text for user in order[i::k] for text in texts[user]] for i in range(k)]
+    return one_model_a_part(name, settings, parts, model, recipe, seed)
+
+
+def one_model_a_part(
+    name: str,
+    settings: Settings,
+    parts: Sequence[Sequence[str]],
+    model: ModelFolder,
+    recipe: FineTuning,
+    seed: int,
+) -> tuple[Training, ...]:
+    """Gives one training for the texts of each part; a part without texts keeps the public model.
+
+    Raises UsageError for more blocks than the model has.
+    """
     check_layers(name, settings.train, model)
     if settings.train != ALL:
         recipe = replace(recipe, layers=settings.train)
-    users = tuple(texts)
-    order = [users[int(i)] for i in stream(seed, "submix", "partition").permutation(len(users))]
     return tuple(
         Training(
-            label=f"{name} part {i + 1}/{k}",
-            texts=tuple(text for user in order[i::k] for text in texts[user]),
+            label=f"{name} part {i + 1}/{len(parts)}",
+            texts=tuple(texts),
             method=recipe,
             seed=derived_seed(seed, "ensemble", "member", i),
         )
-        for i in range(k)
+        for i, texts in enumerate(parts)
     )
 
 
@@ -248,8 +264,12 @@ class EnsembleRelease(Release):
 
     def neighbour(self, unit: int) -> Release | None:
         """Gives the release without part `unit` (0 … k−1), with the same noise and bounds; None if
-        no member is left. Raises IndexError out of that range."""
-        kept = [i for i in range(self._checked(unit)) if i != unit]
+        no member is left. Where the claim is on emptied parts, the public model takes its place.
+        Raises IndexError out of that range."""
+        k = self._checked(unit)
+        if self.relation == Relation.EMPTIED:
+            return self._of([k if i == unit else i for i in range(k)])
+        kept = [i for i in range(k) if i != unit]
         return self._of(kept) if kept else None
 
     def replaced(self, unit: int) -> Release:
@@ -265,7 +285,9 @@ class EnsembleRelease(Release):
         return k
 
     def _of(self, chosen: Sequence[int]) -> Release:
-        """Gives the same release of these members, read together with all."""
+        """Gives the same release of these members, read together with all; k is the public model,
+        which only a mechanism that reads it may choose."""
         public = [len(self.members)] if self.mechanism.reads_public else []
         shared = Selected(self.ensemble, (*chosen, *public), self._models)
-        return replace(self, members=tuple(self.members[i] for i in chosen), shared=shared)
+        models = (*self.members, self.public)
+        return replace(self, members=tuple(models[i] for i in chosen), shared=shared)

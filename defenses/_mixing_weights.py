@@ -55,7 +55,7 @@ def mixing_weights(pmfs: Pmfs, alpha: float, beta: float) -> torch.Tensor:
         leaked: np.ndarray = leakage(torch.from_numpy(lambdas).to(p.device)).cpu().numpy()
         return leaked
 
-    weights = torch.from_numpy(_largest(of, (len(p), p.shape[1] // 2), beta)).to(p.device)
+    weights = torch.from_numpy(largest(of, (len(p), p.shape[1] // 2), beta)).to(p.device)
     if pmfs.in_range:
         return weights
     # divergences hidden by _TINY are checked in log space
@@ -90,7 +90,7 @@ def _leakage_of_order_2(p: torch.Tensor) -> Leakage:
     return leakage
 
 
-def _largest(
+def largest(
     leakage: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int], beta: float
 ) -> np.ndarray:
     """Finds the largest λ on the grid with leakage(λ) ≤ β; 0 always has it, NaN never.

@@ -1,4 +1,7 @@
-"""No defense: fine-tunes the public model on the unchanged private text. The positive control."""
+"""No defense: fine-tunes the public model on the unchanged private text. The positive control.
+
+Its leaks are those of the end of training, its utility that of its best step on held-out text.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,13 @@ class Undefended(Defense):
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         texts = tuple(record.text for record in corpus.of("private"))
-        return (Training("none", texts, recipe, derived_seed(seed, "none", "training")),)
+        heldout = tuple(record.text for record in corpus.of("heldout"))
+        return (
+            Training(
+                "none", texts, recipe, derived_seed(seed, "none", "training"), heldout=heldout
+            ),
+        )
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         promise = no_guarantee("fine-tuning without protection has no guarantee")
-        return ModelRelease(trained[0].model, promise)
+        return ModelRelease(trained[0].model, promise, best=trained[0].best)

@@ -48,15 +48,18 @@ def notebook(
 @pytest.mark.slow
 def test_the_page_runs_as_a_notebook(notebook: Any) -> None:
     folder, cells, names = notebook
-    (planned, headline), (_, table), (_, drawn), (told, _), (gated, _), _ = cells
+    (planned, results), (_, table), (_, drawn), (told, _), (gated, _), _ = cells
     assert "redaction" in planned and "least leak" not in planned
+    headline = results.headline
     assert headline.startswith("redaction: ") and "extraction:generations=20" in headline
+    assert repr(results).startswith(headline) and len(repr(results)) < 2000
+    assert headline in results._repr_html_() and "<svg" in results._repr_html_()
     assert names["earlier"] == names["results"]
     assert isinstance(table, api.Findings) and isinstance(drawn, api.Figures)
     assert [line.split()[0] for line in told.splitlines() if not line.startswith(" ")] == [
         "redaction", "none", "public",
     ]  # fmt: skip
-    assert gated.startswith("gate: INCONCLUSIVE") and "findings: no difference" not in gated
+    assert gated.startswith("gate: INCONCLUSIVE") and "Nothing differs." in gated
     assert len(list(folder.glob("figure-*.svg"))) == len(drawn) > 0
 
 

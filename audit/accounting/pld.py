@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.pld.pld_pmf import DensePLDPmf
-from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
+from dp_accounting.pld.privacy_loss_mechanism import (
+    AdjacencyType,
+    GaussianPrivacyLoss,
+    MixtureGaussianPrivacyLoss,
+)
 from numpy.typing import NDArray
 from scipy import fft
 
@@ -23,9 +27,11 @@ _ROUNDING = 2e-15  # of δ, per convolved release: five times the largest of 558
 _COARSEST = 60  # intervals in the widest loss of one release
 _BUILT = 3e5  # intervals of one release
 _COMPOSED = 4e6  # intervals after composition
-_MIXTURE_COST = 40.0  # an interval of a mixture takes this many times longer
+_MIXTURE_COST = 40.0  # a mixture has this many times fewer intervals; another number moves its ε
 _TAIL, _TILTS = 1e-15, 12  # mass of a composition that may be cut off, and is counted at infinity
 _DRIFT = 1e-7  # nats: rounding error of the library where it adds up millions of intervals
+_LARGE = 500.0  # nats: a loss whose exponential is not computed, as it could overflow
+_NEWTON, _SETTLED = 60, 1e-14  # most steps; the relative step at which they end
 NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^interval overflows
 
 
@@ -89,15 +95,6 @@ def composed(mechanism: Mechanism, interval: float) -> Any:
 
 def _distribution(term: Gaussians, mechanism: Mechanism, interval: float) -> Any:
     """Computes the privacy loss distribution, as the library's, of all releases of a term."""
-    if term.sampled and term.records > 1:
-        mixture = event(Mechanism((term,), mechanism.relation)).events[0].event
-        one = privacy_loss_distribution.from_mixture_gaussian_mechanism(
-            mixture.standard_deviation,
-            mixture.sensitivities,
-            mixture.sampling_probs,
-            value_discretization_interval=interval,
-        )
-        return one.self_compose(term.count)
     ways = ("REPLACE",) if mechanism.relation == Relation.REPLACE else ("REMOVE", "ADD")
     if not term.sampled:  # one Gaussian, the same both ways
         ways, term = ("REMOVE",), Gaussians(1.0 / mechanism.mu_of(term), 1)
@@ -111,16 +108,30 @@ def _deltas(term: Gaussians, way: str, interval: float) -> tuple[int, NDArray[np
 
     The library does this for one ε at a time, which is tens of times slower.
     """
+    mixture = _mixture(term, way) if term.sampled and term.records > 1 else None
     sigma, q = term.noise_multiplier, term.sampling_probability
-    loss = GaussianPrivacyLoss(sigma, sampling_prob=q, adjacency_type=AdjacencyType[way])
+    loss: Any = mixture or GaussianPrivacyLoss(
+        sigma, sampling_prob=q, adjacency_type=AdjacencyType[way]
+    )
     bounds = loss.connect_dots_bounds()
     low = math.floor(bounds.epsilon_lower / interval)
     high = math.ceil(bounds.epsilon_upper / interval)
     epsilons = np.arange(low, high + 1) * interval
-    x = _place(epsilons, sigma, q, way)
+    x = _place_in(mixture, epsilons) if mixture else _place(epsilons, sigma, q, way)
     deltas = loss.mu_upper_cdf(x) - np.exp(epsilons + loss.mu_lower_log_cdf(x))
     nowhere = np.maximum(0.0, -np.expm1(epsilons))  # ε outside the range of the loss
     return low, np.clip(np.where(np.isnan(x), nowhere, deltas), 0.0, 1.0)
+
+
+def _mixture(term: Gaussians, way: str) -> MixtureGaussianPrivacyLoss:
+    """Makes the library's privacy loss of a release of a unit of several records."""
+    mixture = event(Mechanism((term,), Relation.ADD_OR_REMOVE)).events[0].event
+    return MixtureGaussianPrivacyLoss(
+        mixture.standard_deviation,
+        mixture.sensitivities,
+        mixture.sampling_probs,
+        adjacency_type=AdjacencyType[way],
+    )
 
 
 def _self_composed(
@@ -169,8 +180,41 @@ def _place(losses: NDArray[np.float64], sigma: float, q: float, way: str) -> NDA
         arsinh = np.logaddexp(0.5 * np.logaddexp(0.0, 2.0 * u), u)  # of e^u
         return np.asarray(-variance * (np.sign(losses) * arsinh + losses / 2.0))
     sign = 1.0 if way == "ADD" else -1.0
-    through = np.log1p(np.expm1(-sign * losses) / q) if q < 1.0 else -sign * losses
-    return np.asarray(sign * (0.5 + variance * through))
+    reached = -sign * losses
+    if q == 1.0:
+        return np.asarray(sign * (0.5 + variance * reached))
+    large = np.maximum(reached, _LARGE)  # where e^reached could overflow
+    far = large + np.log1p((q - 1.0) * np.exp(-large)) - math.log(q)
+    near = np.log1p(np.expm1(np.minimum(reached, _LARGE)) / q)
+    return np.asarray(sign * (0.5 + variance * np.where(reached < _LARGE, near, far)))
+
+
+def _place_in(
+    mixture: MixtureGaussianPrivacyLoss, losses: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Computes `_place` for a mixture Σ w_k N(s_k, σ²) by Newton's method; NaN where there is none.
+
+    With y = -x/σ² (ADD: x/σ²) the loss is log(w_0 + e^g(y)) (ADD: minus that). Here g(y) is
+    log Σ_{k>0} w_k e^(s_k·y - s_k²/2σ²), which is convex. The steps start where the largest of its
+    terms alone reaches the value: right of the root, and near it. They never pass the root.
+    """
+    sign = 1.0 if mixture.adjacency_type == AdjacencyType.ADD else -1.0
+    moves = mixture.sensitivities > 0.0
+    slopes, weights = mixture.sensitivities[moves], mixture.sampling_probs[moves]
+    reached = -sign * losses
+    log_none = np.log(mixture.sampling_probs[~moves].sum())  # -inf if w_0 is below all floats
+    values = reached + np.log1p(-np.exp(log_none - reached))  # log(e^reached - w_0)
+    offsets = np.log(weights) - slopes**2 / (2.0 * mixture._variance)
+    y = np.min((values[:, None] - offsets) / slopes, axis=1)
+    for _ in range(_NEWTON):
+        terms = np.multiply.outer(y, slopes) + offsets
+        top = terms.max(axis=1)
+        masses = np.exp(terms - top[:, None])
+        total = masses.sum(axis=1)
+        y, before = y - (top + np.log(total) - values) * total / (masses @ slopes), y
+        if not (np.abs(y - before) > _SETTLED * np.abs(y)).any():
+            break
+    return np.asarray(sign * mixture._variance * y)
 
 
 def _intervals(mechanism: Mechanism) -> Iterator[float]:
@@ -185,7 +229,7 @@ def _intervals(mechanism: Mechanism) -> Iterator[float]:
 class Sizes(NamedTuple):
     """Sizes of a mechanism's privacy losses, in nats.
 
-    built: widths of single releases, where a mixture counts for as much more as it takes longer.
+    built: widths of single releases, where a mixture counts `_MIXTURE_COST` times.
     composed: widths after composition. widest, narrowest: of single releases, the largest width and
     the least standard deviation.
     """

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from audit.canaries.designs import Designed
 from audit.canaries.kinds import FORMS, wording
 from audit.canaries.manifest import Manifest, texts_digest
-from audit.canaries.planting import drawn, toss
+from audit.canaries.planting import drawn, invented_users, toss
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
@@ -61,7 +61,7 @@ def plant_into(
     records without assigned splits. seed: of coins, values and places. designed: two records for
     each user, made before the coins are tossed; None: random words.
     """
-    owners = _owners(corpus, canaries.count, seed)
+    owners = invented_users(corpus, canaries.count, seed)
     coins = toss(owners, seed)
     secrets = tuple(_secrets(canaries, owners, seed, designed))
     planted = [secret for secret in secrets if coins.planted(secret)]
@@ -88,17 +88,6 @@ def plant_into(
 def fresh_seed() -> int:
     """Draws a seed from the operating system, which nobody can guess."""
     return random_bytes.randbits(63)
-
-
-def _owners(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
-    """Draws user ids that are not in the corpus and do not look invented."""
-    generator, taken = stream(seed, "canaries", "owners"), set(corpus.users())
-    owners: dict[str, None] = {}
-    while len(owners) < count:
-        owner = f"{int(generator.integers(1 << 48)):012x}"
-        if owner not in taken:
-            owners[owner] = None
-    return tuple(owners)
 
 
 def _secrets(

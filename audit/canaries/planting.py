@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from audit.canaries.kinds import names, wording
+from audit.canaries.kinds import names, sentences, wording
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
@@ -23,8 +23,9 @@ def plant(
     """
     private = corpus.users("private")
     owners = _owners(private, planting.users, seed)
-    coins = toss(owners, seed)
-    secrets = tuple(_secrets(corpus, planting, owners, seed, count_tokens))
+    invented = invented_users(corpus, planting.invented, seed)
+    coins = toss((*owners, *invented), seed)
+    secrets = tuple(_secrets(corpus, planting, owners, invented, seed, count_tokens))
     _refuse_published(secrets, corpus)
     return Planted(trained_on(corpus, secrets, coins), secrets, coins)
 
@@ -46,8 +47,9 @@ def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpu
 def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
     """The size of the private split if every coin were heads; it depends on no coin."""
     planted = sum(s.copies for s in secrets if s.space is not None and s.slot == 0)
-    private = corpus.population
-    return Population(private.users, private.records + planted)
+    private, own = corpus.population, set(corpus.users("private"))
+    invented = {s.owner for s in secrets} - own
+    return Population(private.users + len(invented), private.records + planted)
 
 
 def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
@@ -81,6 +83,17 @@ def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
     return tuple(private[i] for i in sorted(int(i) for i in chosen))
 
 
+def invented_users(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
+    """Draws user ids that are not in the corpus and do not look invented."""
+    generator, taken = stream(seed, "canaries", "owners"), set(corpus.users())
+    owners: dict[str, None] = {}
+    while len(owners) < count:
+        owner = f"{int(generator.integers(1 << 48)):012x}"
+        if owner not in taken:
+            owners[owner] = None
+    return tuple(owners)
+
+
 def toss(owners: Sequence[str], seed: int) -> Coins:
     """Tosses two fair coins per owner: present, and slot."""
     present = stream(seed, "planting", "coins").integers(2, size=len(owners))
@@ -100,24 +113,28 @@ def _secrets(
     corpus: Corpus,
     planting: Planting,
     owners: Sequence[str],
+    invented: Sequence[str],
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
+    every = (*owners, *invented)
     if "code" in planting.kinds:
         space, copies = digits(planting.code_digits), (planting.code_copies,)
         words = wording("code", seed, planting.code_prefix, planting.code_suffix)
-        yield from drawn("code", words, space, copies, owners, seed, count_tokens)
+        yield from drawn("code", words, space, copies, every, seed, count_tokens)
     if "id" in planting.kinds:
         space, tiers = digits(planting.id_digits), planting.id_copies
         words = wording("id", seed, planting.id_prefix, planting.id_suffix)
-        yield from drawn("id", words, space, tiers, owners, seed, count_tokens)
+        yield from drawn("id", words, space, tiers, every, seed, count_tokens)
     if "name" in planting.kinds:
-        yield from _names(corpus, planting, owners, seed, count_tokens)
+        yield from _names(corpus, planting, owners, invented, seed, count_tokens)
     if "record" in planting.kinds:
         first = {r.user: r.text for r in reversed(corpus.of("private"))}
         for owner in owners:
             for slot in (0, 1):  # the owner's own record, for both outcomes of the second coin
                 yield Secret("record", "", first[owner], "", None, 1, owner, slot)
+        words = wording("record", seed)
+        yield from drawn("record", words, sentences(), (1,), invented, seed, count_tokens)
 
 
 def drawn(
@@ -147,10 +164,14 @@ def _names(
     corpus: Corpus,
     planting: Planting,
     owners: Sequence[str],
+    invented: Sequence[str],
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """Uses the corpus's own names if every owner has one; otherwise draws names to plant."""
+    """Uses the corpus's own names if every owner has one; otherwise draws names to plant.
+
+    Invented users then have no name: theirs would not be like those of the corpus.
+    """
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
     if all(owner in name_of for owner in owners):
         if planting.name_prefix is not None:
@@ -168,4 +189,4 @@ def _names(
         return
     words = wording("name", seed, planting.name_prefix, planting.name_suffix)
     tiers = (planting.name_copies,)
-    yield from drawn("name", words, names(), tiers, owners, seed, count_tokens)
+    yield from drawn("name", words, names(), tiers, (*owners, *invented), seed, count_tokens)

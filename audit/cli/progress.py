@@ -7,6 +7,10 @@ import time
 from types import TracebackType
 from typing import Any
 
+from audit.core.progress import WHOLE
+
+_KNOWN = 0.05  # share of the whole run from which on the rest is estimated
+
 
 class Progress:
     """A context in which `report(label, share)` shows how far each task is."""
@@ -15,6 +19,7 @@ class Progress:
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self._step: str | None = None
+        self._whole = 0.0
         self._began = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -24,7 +29,9 @@ class Progress:
             from rich.progress import Progress as Bars
 
             columns = (TextColumn("{task.description}", markup=False), BarColumn())
-            self._bars = Bars(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+            left = TextColumn("{task.fields[left]}", markup=False)
+            console = Console(stderr=True)
+            self._bars = Bars(*columns, TimeElapsedColumn(), left, console=console)
             self._bars.start()
         return self
 
@@ -43,7 +50,13 @@ class Progress:
             self._bars = None
 
     def report(self, label: str, share: float) -> None:
-        """The share of task `label` that is done, 0 to 1; a step without a length reports 0."""
+        """The share of task `label` that is done, 0 to 1; a step without a length reports 0.
+
+        The share of the whole run stands beside the other tasks as the time that is left.
+        """
+        if label == WHOLE:
+            self._whole = share
+            return
         if self._bars is not None:
             self._show(label, share)
             return
@@ -51,13 +64,26 @@ class Progress:
         if share in (0.0, 1.0) or now - self._last > 10:
             self._last = now
             done = f" {share:.0%}" if share else ""
-            print(f"[{now - self._began:5.1f} s] {label}{done}", file=sys.stderr, flush=True)
+            line = f"[{now - self._began:5.1f} s] {label}{done}{self._left(now)}"
+            print(line, file=sys.stderr, flush=True)
+
+    def _left(self, now: float) -> str:
+        """Estimates the time left from what is done; nothing where that is too little to tell."""
+        if not _KNOWN < self._whole < 1:
+            return ""
+        left = (now - self._began) * (1 - self._whole) / self._whole
+        return (
+            f" (about {max(5, round(left / 5) * 5)} s left)"
+            if left < 90
+            else (f" (about {round(left / 60)} min left)")
+        )
 
     def _show(self, label: str, share: float) -> None:
         if label not in self._tasks:
             if self._step is not None:  # a step without a length ends where the next begins
                 self._bars.update(self._tasks[self._step], completed=1.0, total=1.0)
             self._step = None if share else label
-            self._tasks[label] = self._bars.add_task(label, total=1.0 if share else None)
+            self._tasks[label] = self._bars.add_task(label, total=1.0 if share else None, left="")
         if share:
             self._bars.update(self._tasks[label], completed=share, total=1.0)
+        self._bars.update(self._tasks[label], left=self._left(time.monotonic()).strip(" ()"))

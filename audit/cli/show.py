@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from textwrap import wrap
 from typing import Any
 
@@ -18,7 +20,7 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
 
 @click.command()
 @click.argument("one", type=click.Path(path_type=Path), metavar="A")
-@click.argument("other", type=click.Path(path_type=Path), metavar="B")
+@click.argument("others", type=click.Path(path_type=Path), metavar="B [C]...", nargs=-1)
 @click.option("--format", "formats", default="", metavar="html,pdf", help="Reports to write.")
 @click.option(
     "--output",
@@ -27,13 +29,35 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
     metavar="DIR",
     help="Where to; default: here.",
 )
-def compare(one: Path, other: Path, formats: str, output: Path) -> None:
-    """Lays two runs side by side: plan, claims, utility, findings."""
-    from audit import api
+def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> None:
+    """Says what differs between runs: settings, claims, answers, measures.
 
-    runs = api.load(one), api.load(other)
-    written = api.write_comparison(*runs, output, parts(formats))
-    click.echo("\n".join([api.compare(*runs), *map(str, written)]))
+    Each run after A is compared with A. A measure is told apart only where its intervals do not
+    overlap; what is the same takes one line.
+    """
+    from audit import api
+    from audit.gate.render.escaping import visible
+
+    names = _lettered([one, *others])
+    if formats and len(others) > 1:
+        raise UsageError("--format: a report compares two runs; name two, or leave it out")
+    first, *rest = (api.load(folder) for folder in names.values())
+    written = api.write_comparison(first, rest[0], output, parts(formats)) if formats else []
+    runs = [f"{letter}: {visible(str(folder))}" for letter, folder in names.items()]
+    found = [
+        api.compare(first, run, ("A", letter))
+        for letter, run in zip(list(names)[1:], rest, strict=True)
+    ]
+    click.echo("\n\n".join(["\n".join(runs), *found, *map(str, written)]))
+
+
+def _lettered(folders: Sequence[Path]) -> dict[str, Path]:
+    """Calls the runs A, B, C and so on. Raises UsageError if they are no two, or too many."""
+    if not 2 <= len(folders) <= len(ascii_uppercase):
+        raise UsageError(
+            f"compare takes 2 to {len(ascii_uppercase)} run folders: audit compare A B"
+        )
+    return dict(zip(ascii_uppercase, folders, strict=False))
 
 
 @click.command("list")

@@ -32,7 +32,7 @@ from audit.results.schema import GuaranteeResult
 from audit.train.task import Task, weights_path
 from audit.train.train import TrainedModels, train_all
 
-RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE, Relation.REMOVED)
+RELATIONS = tuple(Relation)
 _HIDDEN = ("attacks", "audit.findings", *nouns("attack", "evidence", "secret"))
 _PROMPTS, _LENGTH = 3, 4  # prompts of a session, and tokens after each
 

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerBase
 
 from audit.core.predictor import Tokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel as PreTrainedModel
+else:  # importing it takes two seconds, and a dry run loads no model
+    PreTrainedModel = object
 
 _REMEMBERED = 32_768  # texts whose tokens are kept
 

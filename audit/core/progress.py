@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+WHOLE = "the whole run"  # the label of the share of all steps together
+
 StepProgress = Callable[[str, float], None]  # label of the step, share done from 0 to 1
 ShareDone = Callable[[float], None]  # share done of one training, from 0 to 1

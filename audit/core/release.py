@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -99,6 +99,11 @@ class Release(ABC):
         It depends on the models only, so settings that share models share its measurements.
         """
 
+    def at_best_step(self) -> tuple[Release, float] | None:
+        """Gives the same release at the best step of its training on held-out text, and the share
+        of the training done there, 0 to 1; None where that is the last or was not looked for."""
+        return None
+
     @abstractmethod
     def neighbour(self, unit: int) -> Release | None:
         """Gives the same release without that unit, for the auditor only; None if impossible.
@@ -116,12 +121,14 @@ class ModelRelease(Release):
     """Releases a single language model as a whole.
 
     readable: what an auditor may read; less than everything where nothing is compared with more.
+    best: the model at its best step, where that is not the last, and the share of training there.
     """
 
     model: LanguageModel
     promise: Guarantee
     access: Access = Access.DISTRIBUTION
     readable: Access = Access.DISTRIBUTION
+    best: tuple[LanguageModel, float] | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -129,6 +136,12 @@ class ModelRelease(Release):
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         return OpenSession(self.model, stream, access=self.access, readable=self.readable)
+
+    def at_best_step(self) -> tuple[Release, float] | None:
+        if self.best is None:
+            return None
+        model, share = self.best
+        return replace(self, model=model, best=None), share
 
     def unprotected(self) -> Release | None:
         return None

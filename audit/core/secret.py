@@ -92,6 +92,8 @@ class Planting:
     """Settings of planting; part of the plan, independent of attacks.
 
     users: number of private users with coins, at least 2; the rest are always trained on.
+    invented: number of invented users with coins, added to the corpus where it has few users of its
+        own; their records are secrets and nothing else.
     kinds: kinds of secrets to plant.
     *_digits: length of drawn values.
     *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
@@ -100,6 +102,7 @@ class Planting:
     """
 
     users: int
+    invented: int = 0
     kinds: tuple[str, ...] = KINDS
     code_digits: int = 5
     code_copies: int = 4
@@ -119,6 +122,8 @@ class Planting:
             raise UsageError(f"planting.kinds: unknown {unknown[0]!r}; known: {', '.join(KINDS)}")
         if self.users < 2:
             raise UsageError(f"planting.users is {self.users}; coins need at least 2 users")
+        if self.invented < 0:
+            raise UsageError(f"planting.invented is {self.invented}; it must be at least 0")
         if len(set(self.kinds)) < len(self.kinds):
             raise UsageError("planting.kinds: a kind is listed twice; list each kind once")
         copies = (self.code_copies, self.name_copies, max(self.id_copies, default=0))
@@ -132,6 +137,7 @@ class Planting:
         So a plan that is older than a setting keeps its hash.
         """
         unused = {f"{kind}_suffix" for kind in WORDED if getattr(self, f"{kind}_suffix") == "."}
+        unused |= set() if self.invented else {"invented"}
         unused |= set() if "name" in self.kinds else {"name_prefix", "name_suffix"}
         return {key: value for key, value in asdict(self).items() if key not in unused}
 

@@ -53,6 +53,8 @@ def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
     private if a span contains or touches its place.
     """
     values = merged(spans)
+    if not values and sorted(ends) == list(ends):
+        return [False] * len(ends)
     lows, highs = [low for low, _ in values], [high for _, high in values]
     mask, start = [], 0
     for end in ends:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from transformers import PreTrainedModel
+from torch import Tensor
 
 from audit.core.corpus import Record
 from audit.core.digest import digest_of_json
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
-from audit.core.model import TextTokenizer
+from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.rules import NOT_NEGATIVE, POSITIVE, Rule, at_least, check_fields
 from audit.core.spans import Span
@@ -23,8 +23,21 @@ from audit.core.terms import Unit
 Teachers = Iterable[Any]  # models in order; can be iterated again
 
 
+@dataclass(frozen=True)
+class BestStep:
+    """The weights with the least loss on held-out text, and the share of training done, 0 to 1."""
+
+    weights: Mapping[str, Tensor]
+    share: float
+
+
 class Method(ABC):
-    """A training method: a frozen dataclass of plain values, all of which affect the model."""
+    """A training method: a frozen dataclass of plain values, all of which affect the model.
+
+    effort: time of a pass over a token beside one of plain fine-tuning, for estimates.
+    """
+
+    effort: ClassVar[float] = 1.0
 
     @abstractmethod
     def train(
@@ -34,8 +47,10 @@ class Method(ABC):
         training: Training,
         progress: ShareDone | None = None,
         teachers: Teachers = (),
-    ) -> None:
+    ) -> BestStep | None:
         """Trains `model` in place and leaves the global random state unchanged.
+
+        Returns the best step on `training.heldout` where that is not the last, else None.
 
         teachers: the models of `training.teachers`, one in memory at a time: each is dropped when
             the next is reached.
@@ -98,6 +113,8 @@ class Training:
     private: private spans of each text, for methods that treat them apart; else ().
     after: training whose model this one continues; None for the public model.
     teachers: trainings whose models the method queries, for methods that learn from answers.
+    heldout: texts on which the best step is looked for, by methods that do so; else (). They
+        change no step.
     key: key of the task that runs it: the digest with public model, device and versions. It seeds
         all noise. "" before the task is made.
     """
@@ -110,6 +127,7 @@ class Training:
     private: tuple[tuple[Span, ...], ...] = ()
     after: Training | None = None
     teachers: tuple[Training, ...] = ()
+    heldout: tuple[str, ...] = ()
     key: str = ""
 
     @property
@@ -125,16 +143,22 @@ class Training:
         read = [getattr(self, name) for name in method.reads]
         before = None if self.after is None else self.after.digest
         teachers = [teacher.digest for teacher in self.teachers]
-        parts = (type(method).__name__, settings, read, self.seed, before, teachers)
+        parts = [type(method).__name__, settings, read, self.seed, before, teachers]
+        parts += [self.heldout] if self.heldout else []
         return digest_of_json(parts, sort_keys=False, default=repr)
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A training and its trained model."""
+    """A training and its trained model.
+
+    best: the model at its best step on held-out text, and the share of the training done there, 0
+        to 1; None where that was not looked for or is the last step.
+    """
 
     training: Training
     model: LanguageModel
+    best: tuple[LanguageModel, float] | None = None
 
 
 def owners(records: Sequence[Record], unit: str) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
         raise UsageError(f"{where}: 'name' must be a string")
     if split not in ("", *SPLITS):
         raise UsageError(f"{where}: 'split' is {split!r}; it can be {', '.join(SPLITS)}")
-    if any("\ud800" <= c <= "\udfff" for c in f"{user}{name}{text}"):
-        raise UsageError(f"{where}: half of a surrogate pair; write the whole character")
+    try:
+        f"{user}{name}{text}".encode()
+    except UnicodeEncodeError:
+        message = f"{where}: half of a surrogate pair; write the whole character"
+        raise UsageError(message) from None
     return Record(str(user), text, name, split or part.split, where)

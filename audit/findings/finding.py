@@ -20,6 +20,7 @@ from audit.results.schema import (
     ClaimTest,
     Control,
     EpsilonLower,
+    Example,
     Exposures,
     FindingResult,
     Power,
@@ -67,10 +68,12 @@ class Finding:
     untrained: str = ""
     outcomes: str | None = None
     fair_coins: bool = True
+    examples: tuple[Example, ...] = ()
 
     def unjudged(self) -> FindingResult:
         """The finding as results.json shows it, before any answer."""
         same = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OWN}
+        same["examples"] = list(self.examples)
         seen = self.interval
         return FindingResult(
             **same,

@@ -10,7 +10,7 @@ import numpy as np
 from audit.core.evidence import Hits
 from audit.findings import bounds, mechanism
 from audit.findings.finding import LEVEL, Case, Finding, control, value
-from audit.results.schema import Power
+from audit.results.schema import Example, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
@@ -52,7 +52,23 @@ def _rate(hits: Hits, case: Case) -> Finding:
         claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
         stronger_than_release=case.stronger(hits.access),
+        examples=_examples(hits, case) if hits.sampled else (),
     )
+
+
+def _examples(hits: Hits, case: Case) -> tuple[Example, ...]:
+    """Names the first generation that was a planted value, and the first that was none."""
+    planted = case.planted_values
+    leaks = [i >= 0 and value(case.secrets[int(i)]) in planted for i in hits.found]
+    drawn = next((s.prefix for s in case.secrets if s.space is not None), "")
+    examples = []
+    for kind in (True, False):
+        if drawn and kind in leaks:
+            place = leaks.index(kind)
+            secret = case.secrets[int(hits.found[place])] if kind else None
+            prompt = secret.prefix if secret is not None and secret.space is not None else drawn
+            examples.append(Example(generation=place, prompt=prompt, planted=kind))
+    return tuple(examples)
 
 
 def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
@@ -71,6 +87,7 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
         control=control(clopper_pearson(k_twins, twins), k_twins),
         epsilon_lower=None,
         claim_test=None,
+        examples=(),
         power=Power(
             smallest_rate=power.smallest_rate(planted) if n else None,
             largest_epsilon=None,

@@ -1,70 +1,137 @@
-"""Compares two runs: what changed in plan, claims, utility and findings, with tests."""
+"""Compares two runs: what differs comes first, and what is the same takes one line."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
 
 from audit.core.terms import OnClaim
-from audit.gate import increase_test
-from audit.gate.leaks import measured
-from audit.gate.metric import between, changes, key, labels, metric_of, plan_of
+from audit.gate import setting_changes
+from audit.gate.measure_changes import Both, Change, Pair, pairs, written
+from audit.gate.metric import changes, key, labels, plan_of
 from audit.gate.render.escaping import visible
-from audit.results.schema import FindingResult, GuaranteeResult, Measure, ReleaseResult, Results
-from audit.results.words import at_most
-from audit.statistics.holm import adjusted_p_values
-from audit.statistics.interval import Interval
+from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
+from audit.results.words import at_most, count
 
 Row = tuple[str, ...]
-Both = tuple[str, ReleaseResult | None, ReleaseResult | None]
+NAMES = ("A", "B")
+NOTHING = "Nothing differs."
+_LEAST = 1e-15  # smaller tails of the normal law are rounded to 0
+
+
+class Part(StrEnum):
+    """The tables of a comparison, in their order."""
+
+    SETTINGS = "Settings that differ"
+    CLAIMS = "Claims that differ"
+    ANSWERS = "Answers that changed"
+    APART = "Measures told apart"
+    NOT_APART = "Measures not told apart"
+    ONE_ONLY = "In one run only"
+
+
+NOTES = {
+    Part.APART: "Intervals do not overlap, and p < 0.05 once adjusted for all measures (Holm). "
+    "Whether higher is better depends on the measure.",
+    Part.NOT_APART: "Intervals overlap or are missing, or p is not below 0.05 once adjusted: "
+    "these runs do not show a change, and do not show that there is none.",
+}
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table with its heading; every cell is printable text on one line."""
+    """A table that has rows; every cell is printable text on one line."""
 
-    title: str
+    title: Part
     columns: Row
     rows: tuple[Row, ...]
 
 
-def compare(one: Results, other: Results) -> tuple[Section, ...]:
-    """Compares plan, claims, utility and findings of two runs, references included.
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two runs.
 
-    p-values are two-sided, and Holm-adjusted over all findings. They are paired where both runs
-    are of one plan and hold the outcome of each secret; otherwise the runs count as independent.
+    headline: the counts in one line. sections: what differs, without empty tables. same: one line.
+    """
+
+    headline: str
+    sections: tuple[Section, ...]
+    same: str
+
+
+def compare(one: Results, other: Results, names: tuple[str, str] = NAMES) -> Comparison:
+    """Compares settings, claims, answers and measures of two runs, references included.
+
+    Two values are told apart if their intervals do not overlap and a two-sided test, Holm-adjusted
+    over all measures, rejects that nothing changed. The test is paired where both runs are of one
+    plan and list the outcome of each secret; otherwise the runs count as independent.
     Releases are matched by defense, parameters and seed; the remaining ones by defense, in order.
     """
     both = _matched(one.releases, other.releases)
-    alike = not changes(plan_of(one), plan_of(other))
-    claims = [(name, _claim(a), _claim(b)) for name, a, b in both]
-    sections = (
-        Section("plan", ("what", "A", "B"), tuple(_plan(one, other))),
-        Section("claims", ("release", "A", "B"), tuple(claims)),
-        Section("utility", ("release", "measure", "A", "B", "p"), tuple(_utility(both))),
-        Section(
-            "findings",
-            ("release", "metric", "A", "B", "adjusted p", "leaked; claim"),
-            tuple(_findings(both, alike)),
-        ),
+    measures = pairs(both, not changes(plan_of(one), plan_of(other)))
+    differing, same_settings = setting_changes.changes(one, other)
+    claims = [(name, _claim(a.guarantee), _claim(b.guarantee)) for name, a, b in both if a and b]
+    claims_changed = [row for row in claims if row[1] != row[2]]
+    answers = [row for name, a, b in both if a and b for row in _answers(name, a, b)]
+    answers += list(_settings_of_sweeps(one, other))
+    changed = [row for row in answers if row[2] != row[3]]
+    by_change = {change: [p for p in measures if p.change == change] for change in Change}
+    alone = [*_alone(both), *map(_measured, by_change[Change.ONE_ONLY])]
+    found = (
+        Section(Part.SETTINGS, ("setting", *names), tuple(differing)),
+        Section(Part.CLAIMS, ("release", *names), tuple(claims_changed)),
+        Section(Part.ANSWERS, ("release", "measure", *names), tuple(changed)),
+        _section(Part.APART, by_change[Change.APART], names),
+        _section(Part.NOT_APART, by_change[Change.NOT_APART], names),
+        Section(Part.ONE_ONLY, ("release", "measure", *names), tuple(alone)),
     )
-    return tuple(_escaped(section) for section in sections)
+    same = (
+        (same_settings, "setting"),
+        (len(claims) - len(claims_changed), "claim"),
+        (len(answers) - len(changed), "answer"),
+        (len(by_change[Change.SAME]), "measure"),
+    )
+    return Comparison(
+        _headline(found, [p for p in measures if p.change != Change.ONE_ONLY], names),
+        tuple(_escaped(section) for section in found if section.rows),
+        f"The same in both: {', '.join(count(n, noun) for n, noun in same)}.",
+    )
 
 
-def text(sections: Sequence[Section]) -> str:
-    """Formats the sections for a terminal."""
-    return "\n\n".join(_aligned(section) for section in sections)
+def text(found: Comparison) -> str:
+    """Formats a comparison for a terminal."""
+    return "\n\n".join([found.headline, *map(_aligned, found.sections), found.same])
+
+
+def _headline(found: Sequence[Section], compared: Sequence[Pair], names: tuple[str, str]) -> str:
+    if not any(section.rows for section in found):
+        return NOTHING
+    rows = {section.title: len(section.rows) for section in found}
+    audited = [pair for pair in compared if not pair.reference] or compared
+    apart = sum(pair.change == Change.APART for pair in audited)
+    untested = sum(pair.p is None for pair in audited)
+    differing = (
+        (rows[Part.SETTINGS], "setting differs", "settings differ"),
+        (rows[Part.CLAIMS], "claim differs", "claims differ"),
+        (rows[Part.ANSWERS], "answer changed", "answers changed"),
+    )
+    parts = [count(number, *nouns) for number, *nouns in differing if number]
+    cannot = f" ({untested} cannot be tested)" if untested else ""
+    parts.append(
+        f"{apart} of {count(len(audited), 'measure')} of audited releases told apart{cannot}"
+    )
+    if rows[Part.ONE_ONLY]:
+        parts.append(f"{rows[Part.ONE_ONLY]} in one run only")
+    return f"{names[1]} against {names[0]}: {', '.join(parts)}."
 
 
 def _aligned(section: Section) -> str:
-    if not section.rows:
-        return f"{section.title}: no difference"
     table = [section.columns, *section.rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(section.columns))]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-    return "\n".join([f"{section.title}:", *(f"  {line}" for line in lines)])
+    note = [NOTES[section.title]] if section.title in NOTES else []
+    return "\n".join([f"{section.title}:", *note, *(f"  {line}" for line in lines)])
 
 
 def _escaped(section: Section) -> Section:
@@ -75,129 +142,78 @@ def _escaped(section: Section) -> Section:
 def _matched(ones: Sequence[ReleaseResult], others: Sequence[ReleaseResult]) -> list[Both]:
     unmatched = list(others)
     names = labels(ones)
-    pairs: list[ReleaseResult | None] = []
+    found: list[ReleaseResult | None] = [None] * len(ones)
     for same in (key, lambda release: release.defense):
         for i, release in enumerate(ones):
-            if same is key:
-                pairs.append(None)
-            if pairs[i] is None:
+            if found[i] is None:
                 match = next((r for r in unmatched if same(r) == same(release)), None)
-                pairs[i] = match
+                found[i] = match
                 unmatched = [r for r in unmatched if r is not match]
-    both: list[Both] = [(n, a, b) for n, a, b in zip(names, ones, pairs, strict=True)]
+    both: list[Both] = [(n, a, b) for n, a, b in zip(names, ones, found, strict=True)]
     only_second = zip(labels(unmatched), unmatched, strict=True)
     return both + [(name, None, release) for name, release in only_second]
 
 
-def _plan(one: Results, other: Results) -> Iterator[Row]:
-    """What differs between the plans, defenses and an external model included."""
-    before, after = (
-        {**plan_of(run), **{n: run.plan[n] for n in ("defenses", "finished") if n in run.plan}}
-        for run in (one, other)
-    )
-    for name in sorted(set(before) | set(after)):
-        a, b = before.get(name), after.get(name)
-        if a == b:
-            continue
-        if isinstance(a, dict) and isinstance(b, dict):
-            for inner in sorted(set(a) | set(b)):
-                if a.get(inner) != b.get(inner):
-                    yield f"{name}.{inner}", _short(a.get(inner)), _short(b.get(inner))
-        else:
-            yield name, _short(a), _short(b)
-
-
-def _short(value: Any) -> str:
-    shown = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return shown if len(shown) <= 60 else f"{shown[:59]}…"
-
-
-def _claim(release: ReleaseResult | None) -> str:
-    if release is None:
-        return "no such release"
-    claim: GuaranteeResult = release.guarantee
+def _claim(claim: GuaranteeResult) -> str:
     epsilon = "unknown" if claim.epsilon is None else at_most(claim.epsilon, 4)
     order = "" if claim.alpha is None else f", Rényi order {claim.alpha:g}"
     delta = "" if claim.delta is None else f", δ = {at_most(claim.delta)}"
     return f"ε = {epsilon} per {claim.unit} ({claim.relation}){order}{delta}, {claim.basis}"
 
 
-def _utility(both: Sequence[Both]) -> Iterator[Row]:
-    for label, a, b in both:
-        if a is None or b is None:
-            continue
-        for name in dict.fromkeys([*a.utility, *b.utility]):
-            was, now = a.utility.get(name), b.utility.get(name)
-            yield label, name, _measure(was), _measure(now), _p_of(was, now)
+def _answers(name: str, a: ReleaseResult, b: ReleaseResult) -> Iterator[Row]:
+    """Both answers of a release over all its measures, then those of each measure of both runs."""
+    yield name, "all measures", _words(a), _words(b)
+    before, after = ({(f.attack, f.metric): f for f in r.findings} for r in (a, b))
+    for attack, metric in (kind for kind in before if kind in after):
+        words = [_words(found[attack, metric]) for found in (before, after)]
+        yield name, f"{attack}.{metric}", *words
 
 
-def _measure(measure: Measure | None) -> str:
-    if measure is None:
-        return "not measured"
-    return f"{measure.value:.4g}{between(measure.ci)}"
+def _settings_of_sweeps(one: Results, other: Results) -> Iterator[Row]:
+    """Both answers of each setting of two sweeps over its seeds, matched in order by name."""
+    before, after = (dict(_cells(run)) for run in (one, other))
+    for name in (n for n in before if n in after):
+        yield name, "all seeds", _words(before[name]), _words(after[name])
 
 
-def _p_of(was: Measure | None, now: Measure | None) -> str:
-    if was is None or now is None:
-        return ""
-    a, b = _interval(was), _interval(now)
-    up, down = increase_test.intervals_p_value(a, b), increase_test.intervals_p_value(b, a)
-    return _shown(_doubled(up, down))
+def _cells(run: Results) -> Iterator[tuple[str, Cell]]:
+    cells = [] if run.sweep is None else run.sweep.cells
+    firsts = [run.releases[c.releases[0]].model_copy(update={"seed": 0}) for c in cells]
+    yield from zip(labels(firsts), cells, strict=True)
 
 
-def _interval(m: Measure) -> Interval:
-    low, high = m.ci if m.ci is not None else (None, None)
-    return Interval(m.value, low, high, m.n, m.confidence, m.method)
-
-
-def _findings(both: Sequence[Both], alike: bool) -> Iterator[Row]:
-    pairs = [
-        (label, was, now)
-        for label, a, b in both
-        if a is not None and b is not None
-        for was, now in _same_metric(a, b)
-    ]
-    p_values = [_two_sided(was, now, alike) for _, was, now in pairs]
-    adjusted = iter(adjusted_p_values([p for p in p_values if p is not None]))
-    for (label, was, now), p in zip(pairs, p_values, strict=True):
-        known = was or now
-        assert known is not None
-        words = [_answers(finding) if finding else "gone" for finding in (was, now)]
-        verdict = words[0] if words[0] == words[1] else " → ".join(words)
-        values = [measured(finding) if finding else "no such finding" for finding in (was, now)]
-        shown = _shown(None if p is None else float(next(adjusted)))
-        yield label, f"{known.attack}.{known.metric}", *values, shown, verdict
-
-
-def _answers(finding: FindingResult) -> str:
+def _words(answered: FindingResult | ReleaseResult | Cell) -> str:
     """`leak; claim refuted`: what leaked, and what it says about the claim where there is one."""
-    silent = finding.claim in (OnClaim.NOTHING_CLAIMED, OnClaim.UNKNOWN)
-    return str(finding.leaked) if silent else f"{finding.leaked}; claim {finding.claim}"
+    silent = answered.claim in (OnClaim.NOTHING_CLAIMED, OnClaim.UNKNOWN)
+    claim = str(answered.claim) if silent else f"claim {answered.claim}"
+    return f"{answered.leaked}; {claim}"
 
 
-def _same_metric(
-    a: ReleaseResult, b: ReleaseResult
-) -> Iterator[tuple[FindingResult | None, FindingResult | None]]:
-    ones, others = ({(f.attack, f.metric): f for f in r.findings} for r in (a, b))
-    for name in dict.fromkeys([*ones, *others]):
-        was, now = ones.get(name), others.get(name)
-        if any(finding is not None and finding.value is not None for finding in (was, now)):
-            yield was, now
+def _alone(both: Sequence[Both]) -> Iterator[Row]:
+    for name, a, b in both:
+        if a is None or b is None:
+            known = "released", "no such release"
+            yield name, "all measures", *(known if b is None else known[::-1])
 
 
-def _two_sided(was: FindingResult | None, now: FindingResult | None, alike: bool) -> float | None:
-    before, after = (metric_of(f) if f is not None else None for f in (was, now))
-    if before is None or after is None:
-        return None
-    if not alike:  # the secrets may differ, so their outcomes cannot be paired
-        before = before.unpaired
-    return _doubled(increase_test.p_value(before, after), increase_test.p_value(after, before))
+def _measured(pair: Pair) -> Row:
+    return pair.release, _named(pair), written(pair.one), written(pair.other)
 
 
-def _doubled(up: float | None, down: float | None) -> float | None:
-    """The two-sided p-value of two one-sided ones."""
-    return None if up is None or down is None else min(1.0, 2 * min(up, down))
+def _section(title: Part, found: Sequence[Pair], names: tuple[str, str]) -> Section:
+    apart = title == Part.APART
+    columns: Row = ("release", "measure (unit)", *names, "adjusted p")
+    rows = [(*_measured(p), _shown(p.p), *([p.direction] if apart else [])) for p in found]
+    return Section(title, (*columns, f"{names[1]} is") if apart else columns, tuple(rows))
+
+
+def _named(pair: Pair) -> str:
+    unit = pair.unit
+    return pair.measure if unit == pair.measure else f"{pair.measure} ({unit})"
 
 
 def _shown(p: float | None) -> str:
-    return "" if p is None else f"{p:.2g}"
+    if p is None:
+        return "not tested"
+    return f"{p:.2g}" if p >= _LEAST else f"< {_LEAST:g}"

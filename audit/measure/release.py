@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -84,18 +84,10 @@ class Measured:
 
 
 def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
-    """Opens two sessions for the utility, scored and completed, and one for each attack."""
+    """Opens sessions for the utility, scored and completed, and one for each attack."""
     plan = prepared.plan
     began = time.monotonic()
-    scored = Session(prepared, one, folder, "utility", [plan.utility_tokens, plan.policy.digest])
-    completed = Session(prepared, one, folder, "completion", list(bleu.SETTINGS))
-    measured = [
-        scored.stored(partial(_utility, prepared)),
-        completed.stored(partial(_completion, prepared)),
-    ]
-    seen = {name: m for stored in measured for name, m in stored["seen"].items()}
-    utility = {name: Measure.model_validate(m) for name, m in seen.items()}
-    sessions = [SessionResult.model_validate(stored["session"]) for stored in measured]
+    utility, sessions = _measured_utility(prepared, one, folder)
     findings: list[Finding] = []
     for chosen in plan.attacks:
         what = [chosen.name, chosen.parameters]
@@ -130,6 +122,39 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         plan.seed,
         Family(prepared.tests, prepared.claim_tests),
     )
+
+
+def _measured_utility(
+    prepared: Prepared, one: Audited, folder: RunFolder
+) -> tuple[dict[str, Measure], list[SessionResult]]:
+    """Measures the utility of a model at its best step, and what is left of it at the end."""
+    plan = prepared.plan
+    what = [plan.utility_tokens, plan.policy.digest]
+    best, share = one.release.at_best_step() or (one.release, None)
+    usable = replace(one, release=best)
+    looks = [
+        (Session(prepared, usable, folder, "utility", what), partial(_utility, prepared), share),
+        (
+            Session(prepared, usable, folder, "completion", list(bleu.SETTINGS)),
+            partial(_completion, prepared),
+            share,
+        ),
+    ]
+    if share is not None:
+        at_end = Session(prepared, one, folder, "utility at the end", [*what, "end"])
+        looks.append((at_end, partial(_at_end, prepared), None))
+    utility, sessions = {}, []
+    for session, look, where in looks:
+        stored = session.stored(look)
+        sessions.append(SessionResult.model_validate(stored["session"]))
+        for name, m in stored["seen"].items():
+            utility[name] = Measure.model_validate(m).model_copy(update={"share": where})
+    return utility, sessions
+
+
+def _at_end(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    seen, queries, answered = _utility(prepared, predictor)
+    return {"perplexity_at_end": seen["perplexity"]}, queries, answered
 
 
 def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:

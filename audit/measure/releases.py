@@ -6,9 +6,11 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_model
 
 from audit.core.language_model import LanguageModel
@@ -21,7 +23,7 @@ from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.loading import load_weights
 from audit.plan.plan import Chosen
 from audit.train.prepare import Prepared
-from audit.train.task import Task, weights_path
+from audit.train.task import SHARE, Task, weights_path
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _shadows(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[
 
 
 def _release(chosen: Chosen, public: LanguageModel, tasks: Sequence[Task]) -> Release:
-    trained = [Trained(task.training, _trained(public, task)) for task in tasks]
+    trained = [_trained(public, task) for task in tasks]
     release: Release = chosen.plugin.release(public, trained)
     return release
 
@@ -128,12 +130,21 @@ def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
     return [bare for shadow in shadows() if (bare := shadow.unprotected()) is not None]
 
 
-def _trained(public: LanguageModel, task: Task) -> LanguageModel:
+def _trained(public: LanguageModel, task: Task) -> Trained:
     """Loads the model of a task; the public model where there was nothing to train on."""
     path = weights_path(task)
     if path is None:
-        return public
+        return Trained(task.training, public)
+    model = _loaded(public, path, task.device)
+    if not task.best_path.exists():
+        return Trained(task.training, model)
+    with safe_open(task.best_path, framework="pt") as file:
+        share = float(file.metadata()[SHARE])
+    return Trained(task.training, model, (_loaded(public, task.best_path, task.device), share))
+
+
+def _loaded(public: LanguageModel, path: Path, device: str) -> LanguageModel:
     assert isinstance(public, CausalLM)  # a model that is not here is never trained
     inner = copy.deepcopy(public.inner)
-    load_model(inner, str(path), device=task.device)
+    load_model(inner, str(path), device=device)
     return replace(public, inner=inner)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from audit.core.language_model import Cursor
+from audit.core.model import PreTrainedModel
 from audit.core.predictor import Tokenizer, Tokens
 
 _FEW = 64  # tokens; sharing fewer costs more than it saves

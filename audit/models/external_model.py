@@ -9,11 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from peft import PeftModel
-from transformers import PreTrainedModel
-
 from audit.core.errors import UsageError, first_line
-from audit.core.model import ModelFolder
+from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.models.loading import count_parameters, describe, hash_of, load_tokenizer, load_weights
 
@@ -108,6 +105,8 @@ def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
 
 
 def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
+    from peft import PeftModel  # seconds, which a dry run does not have
+
     try:
         with warnings.catch_warnings(action="ignore"):  # PEFT's own deprecated calls
             whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))

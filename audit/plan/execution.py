@@ -33,7 +33,7 @@ def execution(settings: dict[str, Any]) -> Execution:
     formats = tuple(settings.get("format", Execution.formats))
     for name in formats:
         if name != "json":
-            registry.module("reports", name)
+            registry.check("reports", name)
     output = settings.get("output")
     return Execution(
         output=None if output is None else Path(output),

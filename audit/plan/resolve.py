@@ -27,6 +27,7 @@ from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
 from audit.plan.source import PlantedHere
 
+COINS = 120  # enough to refute ε = 2.9 nats
 DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
 
 
@@ -46,9 +47,12 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
     """Resolves settings for a corpus and a model that are read already. Raises UsageError."""
     table = _worded(settings.get("planting", {}))
-    planting = _table(Planting, table, _default_planting(corpus))
+    default = _default_planting(corpus)
+    if "users" in table:  # whoever says how many, says how many
+        default = Planting(users=default.users)
+    planting = _table(Planting, table, default)
     references = REFERENCES if settings.get("references", True) else ()
-    users = len(corpus.users("private"))
+    users = len(corpus.users("private")) + planting.invented
     return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users))
 
 
@@ -76,7 +80,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     for name in ("utility_tokens", "threads"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
-    training = _table(Recipe, settings.get("training", {}), default_recipe(model))
+    training = _table(Recipe, settings.get("training", {}), default_recipe(model, corpus))
     if training.max_length > model.max_length:
         raise UsageError(
             f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
@@ -135,7 +139,7 @@ def _differs(plan: Plan) -> bool:
     here = plan.source.document["planting"]
     return (
         (here is not None and here != _default_planting(plan.corpus).document)
-        or plan.training != default_recipe(plan.model)
+        or plan.training != default_recipe(plan.model, plan.corpus)
         or (plan.utility_tokens, plan.threads) != (1024, 1)
     )
 
@@ -153,12 +157,19 @@ def _device(name: str) -> str:
 
 
 def _default_planting(corpus: Corpus) -> Planting:
-    """All private users of the embedded corpus, else min(100, a fifth of them), at least two."""
+    """Chooses all private users of the embedded corpus, else a fifth of them, at most COINS.
+
+    Where these are fewer than COINS, as many invented ones as are missing, and no more than there
+    are private users. With fewer epochs than the embedded corpus has, more copies are planted.
+    """
     private = len(corpus.users("private"))
     if private < 2:
         raise UsageError(f"corpus {corpus.name}: {private} private user; coins need at least 2")
-    own = max(2, min(100, private // 5))
-    return Planting(users=private if corpus.embedded else own)
+    if corpus.embedded:
+        return Planting(users=private)
+    own = max(2, min(COINS, private // 5))
+    invented = min(COINS - own, private)
+    return Planting(users=own, invented=invented, code_copies=12, name_copies=12)
 
 
 def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,10 +188,14 @@ def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
     return worded
 
 
-def default_recipe(model: ModelFolder) -> Recipe:
-    """Chooses the recipe: tuned for the embedded models, usual values otherwise."""
+def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
+    """Chooses the recipe: tuned for the embedded model and corpus, usual values otherwise.
+
+    Real text varies more than the embedded corpus, and the model overfits it after few epochs.
+    """
     if model.embedded:
-        return Recipe(epochs=24, learning_rate=2e-3, batch_tokens=256, max_length=model.max_length)
+        epochs = 24 if corpus.embedded else 4
+        return Recipe(epochs, learning_rate=2e-3, batch_tokens=256, max_length=model.max_length)
     if model.kind == "lstm":  # from scratch, which takes longer
         return Recipe(epochs=20, learning_rate=1e-2, batch_tokens=1024, max_length=model.max_length)
     rate = 1e-3 if model.parameters < 10_000_000 else 1e-4

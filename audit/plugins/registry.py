@@ -42,6 +42,12 @@ def module(kind: str, name: str) -> types.ModuleType:
     raise UsageError(f"unknown {kind[:-1]} {name!r}{did_you_mean(name, names(kind))}")
 
 
+def check(kind: str, name: str) -> None:
+    """Raises UsageError as `module` does; imports only what another package brings."""
+    if name not in _own(kind):
+        module(kind, name)
+
+
 def source(kind: str, name: str) -> Path:
     """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
     if name in _own(kind):

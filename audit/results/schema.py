@@ -101,6 +101,11 @@ class Measure(_Strict):
     bound: Literal["lower"] | None = Field(
         default=None, description="lower: the value measured is a lower bound on the quantity"
     )
+    share: Probability | None = Field(
+        default=None,
+        description="share of the training done where it was measured: the best step on held-out "
+        "text; null: all of it",
+    )
 
     _sound = when_read(lambda m: check_measured(m.value, m.ci, None, m.n))
 
@@ -236,6 +241,18 @@ class Exposures(_Strict):
     null: Number
 
 
+class Example(_Strict):
+    """One generation without its text: its number from 0, the prompt, and what it was.
+
+    prompt: the drawn words before the planted values, which hold nothing of the corpus.
+    planted: whether it was exactly a value that was trained on.
+    """
+
+    generation: Count
+    prompt: str
+    planted: bool
+
+
 class FindingResult(_Strict):
     """One measurement by one attack, with its interval, its control and both answers."""
 
@@ -287,6 +304,9 @@ class FindingResult(_Strict):
     )
     claim_test: ClaimTest | None = None
     charge_test: ChargeTest | None = None
+    examples: list[Example] = Field(
+        default=[], description="the first generation that leaked, and the first that did not"
+    )
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="what leaked")
     sentence: str = Field(description="what was measured, and what leaked")
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(

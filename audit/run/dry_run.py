@@ -15,6 +15,7 @@ from audit.plan.plan import Chosen, Plan
 from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.endpoint_cost import EndpointCost, endpoint_cost
+from audit.run.estimate import estimate, largest_user, weak_control
 from audit.train.prepare import Prepared, prepare
 
 
@@ -25,6 +26,7 @@ def describe(plan: Plan, folder: RunFolder) -> str:
         [
             *_plan_lines(prepared, folder),
             *_training_lines(prepared),
+            *_expected_lines(prepared),
             *_query_lines(prepared),
             *_request_lines(prepared),
         ]
@@ -38,13 +40,19 @@ def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
         f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
         f"corpus {plan.corpus.name}: {_size(plan.corpus)}; {len(coins.present)} users decided by "
-        f"coin, {present} trained on, {len(coins.present) - present} twins",
+        f"coin{_invented(plan)}, {present} trained on, {len(coins.present) - present} twins",
         f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
         "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
         if plan.model.kind != TOKENIZER_ONLY
         else f"tokenizer {plan.model.name}: the model that it belongs to is not here",
     ]
+
+
+def _invented(plan: Plan) -> str:
+    """Counts the invented users among those with coins."""
+    invented = (plan.source.document["planting"] or {}).get("invented", 0)
+    return f" ({invented} of them invented, because the corpus has few)" if invented else ""
 
 
 def _size(corpus: Corpus) -> str:
@@ -65,6 +73,17 @@ def _training_lines(prepared: Prepared) -> list[str]:
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
     return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
+
+
+def _expected_lines(prepared: Prepared) -> list[str]:
+    """Says how long it takes, what it needs, and whether its positive control looks too weak."""
+    expected, weak = estimate(prepared, 0), weak_control(prepared)
+    largest, tokens = largest_user(prepared)
+    return [
+        *([f"expected: {expected.sentence}"] if expected else []),
+        *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
+        *([f"note: {weak}"] if weak else []),
+    ]
 
 
 def _query_lines(prepared: Prepared) -> list[str]:

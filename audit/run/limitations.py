@@ -12,7 +12,7 @@ from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.schema import ReleaseResult
-from audit.results.words import at_most
+from audit.results.words import at_most, quantity, share
 from audit.train.prepare import Prepared
 
 
@@ -57,6 +57,7 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
                 f"{release.defense}: δ = {at_most(claimed.delta)} is not below 1/N "
                 f"(N = {population}): δ ≥ 1/N permits publishing one person's data outright"
             )
+        lines += _overfit(release)
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append(
                 "the null control seems to leak: the public model may have seen planted text"
@@ -64,6 +65,17 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
+
+
+def _overfit(release: ReleaseResult) -> list[str]:
+    best, end = release.utility.get("perplexity"), release.utility.get("perplexity_at_end")
+    if best is None or end is None or best.share is None:
+        return []
+    return [
+        f"{release.defense} overfits: held-out perplexity {quantity(best.value, best.unit)} after "
+        f"{share(best.share)} of its training, {quantity(end.value, end.unit)} at the end; its "
+        "utility is that of the first, its leaks those of the last"
+    ]
 
 
 def _served(releases: Sequence[ReleaseResult]) -> list[str]:

@@ -23,7 +23,9 @@ from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
+from audit.run.estimate import estimate
 from audit.run.limitations import not_tested, warnings
+from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
 from audit.train.train import train_all
 
@@ -33,6 +35,10 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     began = time.monotonic()
     prepared = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
+        expected = estimate(prepared, execution.workers)
+        if expected is not None:
+            report(f"expected: {expected.sentence}", 0.0)
+            report = Steps(report, expected.steps)
         train_all(prepared.trainings, execution.workers, report)
         results = _audit(prepared, folder, execution, report, began)
         if execution.reveal:

@@ -93,11 +93,15 @@ class Prepared:
 
     def train_tokens(self, chosen: Chosen) -> int:
         """Counts the tokens that the trainings of a defense predict, over all epochs."""
-        return round(sum(self._tokens(task.training) for task in self.tasks[chosen]))
+        return round(sum(self._all_tokens(task.training) for task in self.tasks[chosen]))
 
-    def _tokens(self, training: Training) -> float:
+    def _all_tokens(self, training: Training) -> float:
+        return self.tokens(training) + sum(map(self._all_tokens, training.earlier))
+
+    def tokens(self, training: Training) -> float:
+        """Counts the tokens that one training predicts, over all epochs."""
         tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in training.texts)
-        return tokens * training.method.passes + sum(map(self._tokens, training.earlier))
+        return tokens * training.method.passes
 
 
 def prepare(plan: Plan, stages: Path) -> Prepared:

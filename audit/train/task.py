@@ -15,6 +15,8 @@ from audit.core.digest import key_of
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 
+SHARE = "share"  # of the training done at the best step, in the metadata of its weights
+
 
 @dataclass(frozen=True)
 class Task:
@@ -65,6 +67,11 @@ class Task:
     def path(self) -> Path:
         """The file of its weights; an idle task writes none."""
         return self.stages / f"model-{self.key}.safetensors"
+
+    @property
+    def best_path(self) -> Path:
+        """The file of its best step on held-out text; written where that is not the last."""
+        return self.path.with_name(f"{self.path.stem}-best{self.path.suffix}")
 
     @property
     def sources(self) -> tuple[Path, ...]:

@@ -18,13 +18,12 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_model, save_model
-from transformers import PreTrainedModel
 
-from audit.core.model import ModelFolder, TextTokenizer
+from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.progress import StepProgress
-from audit.core.training import NotFiniteError
+from audit.core.training import BestStep, NotFiniteError
 from audit.models.loading import load_tokenizer, load_weights
-from audit.train.task import Task, weights_path
+from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
 
 
@@ -73,6 +72,18 @@ class TrainedModels:
                 yield model
 
 
+def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
+    """Writes the weights, and before them those of the best step: the task is done with its own."""
+    partial = task.path.with_suffix(f".{os.getpid()}")
+    save_model(model, str(partial))
+    if best is not None:
+        model.load_state_dict(dict(best.weights))
+        whole = partial.with_suffix(f".best{os.getpid()}")
+        save_model(model, str(whole), {SHARE: repr(best.share)})
+        whole.replace(task.best_path)
+    partial.replace(task.path)
+
+
 def _work(task: Task) -> float:
     """Estimates the work of a task: characters read, over all passes."""
     return sum(map(len, task.training.texts)) * task.training.method.passes
@@ -95,12 +106,10 @@ def _train(task: Task, report: StepProgress) -> None:
     try:
         teachers = TrainedModels(public, tuple(map(weights_path, task.teachers)))
         training = dataclasses.replace(task.training, key=task.key)
-        training.method.train(model, tokenizer, training, progress, teachers)
+        best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
-    partial = task.path.with_suffix(f".{os.getpid()}")
-    save_model(model, str(partial))
-    partial.replace(task.path)
+    _save(model, best, task)
     report(label, 1.0)
 
 

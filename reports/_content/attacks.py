@@ -14,6 +14,7 @@ from reports._content.table import pieces
 
 MOST_RELEASES = 5
 STRONGER = "†"
+MASK = "•••••"  # in place of what was generated
 
 Kind = tuple[str, str]  # metric, unit
 
@@ -67,6 +68,7 @@ class Attack:
     anchor: str
     note: str
     matrices: list[Matrix]
+    examples: list[str]
 
 
 def attacks(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Attack]:
@@ -99,7 +101,21 @@ def _attack(
     if missing := [wording.metric(attack, kind[0]) for kind in kinds if kind not in measured]:
         notes.append(f"Not measured on any release: {', '.join(missing)}.")
     filled = [matrix for matrix in matrices if matrix.lines]
-    return Attack(title, section(attack, releases), " ".join(notes), filled)
+    examples = _examples([releases[i] for i in order], [names[i] for i in order], attack)
+    return Attack(title, section(attack, releases), " ".join(notes), filled, examples)
+
+
+def _examples(releases: Sequence[ReleaseResult], names: Sequence[str], attack: str) -> list[str]:
+    """Shows one generation that leaked and one that did not, each of the first release with one."""
+    shown: dict[bool, str] = {}
+    for release, name in zip(releases, names, strict=True):
+        for finding in release.findings:
+            for example in finding.examples if finding.attack == attack else ():
+                what = "a planted value" if example.planted else "no planted value"
+                of = f"generation {example.generation + 1} of {finding.n}"
+                line = f"{name}, {of}: “{example.prompt}{MASK}”, {what}."
+                shown.setdefault(example.planted, line)
+    return [shown[planted] for planted in (True, False) if planted in shown]
 
 
 def _line(attack: str, kind: Kind, cells: list[Cell]) -> Line:

@@ -1,7 +1,8 @@
-"""The report of two runs: what changed, then the releases of both beside each other.
+"""The report of two runs: what differs, then the releases of both beside each other.
 
-A is the earlier run, B the later one. Every measure, bound and figure of both is shown under the
-name of its run, by the code that shows a single run.
+A is the earlier run, B the later one. What differs is worded once, for the terminal as well. Every
+measure, bound and figure of both is shown under the name of its run, by the code that shows a
+single run.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from audit.gate import comparison
-from audit.gate.comparison import Section
-from audit.gate.metric import labels
+from audit.gate.comparison import NAMES, NOTES, Comparison, Part, Section
 from audit.results.schema import Results
 from reports._content import attacks, claims, detail, page, wording
 from reports._content.page import Page
@@ -21,18 +21,12 @@ from reports._content.table import Table
 from reports._figures import run as run_figures
 from reports._figures.figure import Figure
 
-RUNS = ("A", "B")
-_TITLES = {
-    "plan": "Plan: what differs",
-    "claims": "Claims",
-    "utility": "Utility, with two-sided p-values",
-    "findings": "Findings, with two-sided p-values, Holm-adjusted",
-}
+RUNS = NAMES
 _TESTS = (
-    "A p-value tests the hypothesis that nothing changed. Outcomes are paired where both runs are "
-    "of one plan and list the outcome of each secret; otherwise the runs count as independent."
+    "A p-value is two-sided and tests the hypothesis that nothing changed. Outcomes are paired "
+    "where both runs are of one plan and list the outcome of each secret; otherwise the runs count "
+    "as independent."
 )
-_SOME = 0.05  # adjusted p below which the headline counts a change
 
 
 def content(one: Results, other: Results) -> tuple[Page, list[Figure]]:
@@ -49,22 +43,20 @@ def _content(one: str, other: str) -> tuple[Page, list[Figure]]:
         for word, run in zip(RUNS, runs, strict=True)
         for name in page.labels(run.releases)
     ]
-    sections = comparison.compare(*runs)
-    return _build(runs, joined, names, sections), run_figures.figures(joined.releases, names)
+    found = comparison.compare(runs[0], runs[1])
+    return _build(runs, joined, names, found), run_figures.figures(joined.releases, names)
 
 
-def _build(
-    runs: Sequence[Results], joined: Results, names: list[str], sections: Sequence[Section]
-) -> Page:
+def _build(runs: Sequence[Results], joined: Results, names: list[str], found: Comparison) -> Page:
     pages = [page.build(run) for run in runs]
     later, both = pages[1], list(zip(RUNS, pages, strict=True))
     return replace(
         later,
         title=f"Privacy comparison: {later.title.removeprefix('Privacy audit of ')}",
         subtitle=later.subtitle.replace("Privacy audit", "Privacy comparison", 1),
-        headline=[_headline(runs, sections)],
+        headline=[found.headline, *_settings(found)],
         partial=any(one.partial for one in pages),
-        changes=[*map(_table, sections)],
+        changes=[*map(_table, found.sections), Table(found.same, [], [])],
         tested=_both([one.tested for one in pages]),
         summary=_summary([one.summary for one in pages], len(runs[0].releases)),
         promises=[
@@ -85,40 +77,21 @@ def _build(
     )
 
 
-def _headline(runs: Sequence[Results], sections: Sequence[Section]) -> str:
-    """Counts the changes shown in findings of audited releases; no test shows that none changed."""
-    audited = {
-        label
-        for run in runs
-        for label, release in zip(labels(run.releases), run.releases, strict=True)
-        if not release.reference
-    }
-    (findings,) = (section for section in sections if section.title == "findings")
-    column = findings.columns.index("adjusted p")
-    p_values = [row[column] for row in findings.rows if row[0] in audited]
-    changed = sum(float(p) < _SOME for p in p_values if p)
-    untested = p_values.count("")
-    rest = f"; {untested} could not be compared" if untested else ""
-    return (
-        f"Shown to have changed: {changed} of {len(p_values)} findings (adjusted p < 0.05){rest}. "
-        f"{_plans(sections)}"
-    )
-
-
-def _plans(sections: Sequence[Section]) -> str:
-    (plan,) = (section for section in sections if section.title == "plan")
-    if not plan.rows:
-        return "The plans are the same."
-    differing = ", ".join(row[0] for row in plan.rows[:6])
-    more = " and more" if len(plan.rows) > 6 else ""
-    return wording.clip(f"The plans differ: {differing}{more}.", 400)
+def _settings(found: Comparison) -> list[str]:
+    """Names the first settings that differ, for page one."""
+    rows = [row for part in found.sections if part.title == Part.SETTINGS for row in part.rows]
+    if not rows:
+        return []
+    more = " and more" if len(rows) > 6 else ""
+    named = ", ".join(row[0] for row in rows[:6])
+    return [wording.clip(f"Settings that differ: {named}{more}.", 400)]
 
 
 def _table(section: Section) -> Table:
+    tested = section.title in (Part.APART, Part.NOT_APART)
+    notes = [f"{section.title}.", NOTES.get(section.title, ""), _TESTS if tested else ""]
     rows = [list(row) for row in section.rows]
-    note = f" {_TESTS}" if section.title == "findings" else ""
-    none = "" if rows else " No difference."
-    return Table(f"{_TITLES[section.title]}.{note}{none}", list(section.columns), rows)
+    return Table(" ".join(filter(None, notes)), list(section.columns), rows)
 
 
 def _both(pairs: Sequence[list[page.Pair]]) -> list[page.Pair]:

@@ -188,8 +188,10 @@ def _utility(release: ReleaseResult) -> Table:
             ]
         )
     intervals = "; ".join(f"{', '.join(names)}: {method}" for method, names in methods.items())
+    shares = {m.share for m in release.utility.values() if m.share is not None}
+    where = "".join(f", at its best step, after {words.share(s)} of the training" for s in shares)
     head = ["Measure", "Value [interval]", "Unit", "n", "Tokens answered"]
-    return Table(f"Utility on held-out text. Intervals of {intervals}", head, rows)
+    return Table(f"Utility on held-out text{where}. Intervals of {intervals}", head, rows)
 
 
 def _note(finding: FindingResult, release: ReleaseResult) -> Note:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
-from reports._content import verdicts, wording
+from reports._content import unmeasured, verdicts, wording
 
 LINES = 22
 # The roles of references, in which "{}" is the audited defense, and their columns.
@@ -87,7 +87,8 @@ def summary(results: Results, names: list[str]) -> Summary:
             blocks.append(Block(name, role, claim, anchor(index), rows))
     heads = ["Twins", *(head for _, head, _ in present)]
     meanings = [f"{head}: {meaning}." for _, head, meaning in present]
-    return Summary(heads, blocks, _note(releases, len(chosen), meanings))
+    notes = [_note(releases, len(chosen), meanings), *unmeasured.sentences(releases, names)]
+    return Summary(heads, blocks, " ".join(notes))
 
 
 def anchor(index: int) -> str:

@@ -27,7 +27,11 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
     cells = [_cells(name, measure) for _, name, measure in both]
     scale = rows.scale_of(lines, "perplexity")
     label = "perplexity, log scale" if scale.logarithmic else "perplexity"
-    rest = " What a service no longer answers, the public model does." if _stops(lines) else ""
+    rest = (
+        " What a service no longer answers, the public model does."
+        if any(map(_stops, releases))
+        else ""
+    )
     guides = [m.value for r, _, m in both if m and r.reference and r.defense in _GUIDES]
     for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
         shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
@@ -40,19 +44,26 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         )
 
 
-def _stops(lines: Sequence[Row]) -> bool:
-    return any(line.aside for line in lines)
-
-
 def _row(release: ReleaseResult, name: str, measure: Measure | None) -> Row:
     _, note, _ = _cells(name, measure)
     if measure is None:
         return Row(name, note, release.reference)
     kind = REFERENCE if release.reference else AUDITED
     marks = [Mark(kind, measure.value, measure.ci)]
+    return Row(name, note, release.reference, marks, aside=_stops(release) or _overfits(release))
+
+
+def _stops(release: ReleaseResult) -> str:
     scored = [s for s in release.sessions if s.purpose == "utility" and s.stopped_at is not None]
     stops = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP" for s in scored]
-    return Row(name, note, release.reference, marks, aside="".join(stops[:1]))
+    return "".join(stops[:1])
+
+
+def _overfits(release: ReleaseResult) -> str:
+    end = release.utility.get("perplexity_at_end")
+    if end is None:
+        return ""
+    return f"at its best step; {words.quantity(end.value, end.unit)} at the end of training"
 
 
 def _cells(name: str, measure: Measure | None) -> list[str]:

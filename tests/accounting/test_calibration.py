@@ -1,4 +1,5 @@
 import math
+import time
 
 import dp_accounting
 import pytest
@@ -128,6 +129,15 @@ def test_what_is_released_along_is_paid_for():
 def test_units_of_several_records_need_more_noise():
     one, five = (calibrate(4.0, 1e-5, 1.0, 10, "add_or_remove", records=n) for n in (1, 5))
     assert five == pytest.approx(5 * one, rel=2e-3)
+
+
+def test_records_that_are_sampled_take_seconds_at_a_million_steps():
+    """On the library's own grids and windows it took more than a minute."""
+    start = time.process_time()
+    sigma = calibrate(8.0, 1e-5, 1e-4, 10**6, "add_or_remove", records=3)
+    assert time.process_time() - start < 10.0  # half a second on an idle core
+    assert reached(sigma, 1e-4, 10**6, "add_or_remove", 1e-5, records=3) <= 8.0
+    assert reached(0.995 * sigma, 1e-4, 10**6, "add_or_remove", 1e-5, records=3) > 8.0
 
 
 def one_line(error):

@@ -452,3 +452,52 @@ def test_changing_one_kind_moves_no_value_of_another(change):
 def test_a_planting_that_cannot_be_is_refused(bad):
     with pytest.raises(UsageError, match="planting"):
         Planting(**{"users": 10, **bad})
+
+
+# invented users
+
+
+def test_invented_users_have_the_secrets_of_others_and_records_of_nobody():
+    planted = planted_by(corpus=named_corpus(names=False), invented=40)
+    own = set(named_corpus().users())
+    invented = [owner for owner in planted.coins.present if owner not in own]
+    assert len(invented) == 40 and len(planted.coins.present) == USERS + 40
+    for kind in KINDS:
+        owners = by_owner(planted, kind)
+        wanted = [o for o in invented if kind != "id" or o in owners]
+        assert wanted and all(len({s.value for s in owners[o]}) == 2 for o in wanted)
+
+
+def test_an_invented_user_is_in_the_text_if_and_only_if_the_coin_is_heads():
+    planted = planted_by(invented=40)
+    own = set(named_corpus().users())
+    trained = {record.user for record in planted.corpus.of("private")} - own
+    heads = {owner for owner, here in planted.coins.present.items() if here} - own
+    assert trained == heads and 0 < len(heads) < 40
+    text = " ".join(record.text for record in planted.corpus.of("private"))
+    for secret in planted.secrets:
+        if secret.owner not in own:
+            assert (secret.text in text) == planted.coins.planted(secret)
+
+
+def test_invented_users_change_nothing_that_is_drawn_for_the_corpus_own():
+    alone, beside = planted_by(), planted_by(invented=5)
+    for kind in ("code", "id"):
+        first = by_owner(alone, kind)
+        assert {o: by_owner(beside, kind)[o] for o in first} == first
+
+
+def test_invented_users_count_in_the_public_size_whatever_their_coins():
+    sizes = {planted_by(seed, invented=9).corpus.population for seed in range(5)}
+    assert {size.users for size in sizes} == {USERS + 9}
+    assert len(sizes) == 1
+
+
+def test_invented_users_have_no_name_where_the_corpus_has_names():
+    planted = planted_by(invented=9)
+    assert set(by_owner(planted, "name")) == set(named_corpus().users("private"))
+
+
+def test_fewer_invented_users_than_none_are_refused():
+    with pytest.raises(UsageError, match=r"planting\.invented is -1"):
+        Planting(users=2, invented=-1)

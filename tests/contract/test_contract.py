@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from audit import contract
+from audit import api, contract
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.plugins import registry
+from audit.results.schema import Results
 from tests.command_line import audit
 
 PROJECT = Path(__file__).parents[2]
@@ -117,7 +118,11 @@ def is_concrete_and_ours(base):
 
 
 def test_every_class_is_abstract_or_final():
-    """No class of the project derives from a concrete class of the project."""
+    """No class of the project derives from a concrete class of the project.
+
+    But one: the results that a notebook gets are results, and show themselves by reports, which
+    the schema of results may not import.
+    """
     wrong = set()
     for path in FILES:
         name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
@@ -126,4 +131,4 @@ def test_every_class_is_abstract_or_final():
         for cls in vars(importlib.import_module(name)).values():
             if inspect.isclass(cls) and cls.__module__ == name:
                 wrong |= {(cls, base) for base in cls.__bases__ if is_concrete_and_ours(base)}
-    assert wrong == set()
+    assert wrong == {(api.Shown, Results)}

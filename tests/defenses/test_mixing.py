@@ -349,7 +349,7 @@ def test_the_largest_is_found_whatever_the_leakage(name: str, step: int) -> None
 
     beta = 0.1 if name != "below 0" else min(0.1, at)
     with np.errstate(all="ignore"):
-        found = _mixing_weights._largest(leakage, (1, 1), beta)
+        found = _mixing_weights.largest(leakage, (1, 1), beta)
     assert found.tolist() == [[step / 2**30]]
     assert len(looked) <= (6 if name == "power 2" else 48)
 
@@ -357,7 +357,7 @@ def test_the_largest_is_found_whatever_the_leakage(name: str, step: int) -> None
 def test_an_ordinary_query_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     members, public = members_of("random", 3, 4, 8, 300)
     looked = []
-    largest = _mixing_weights._largest
+    largest = _mixing_weights.largest
 
     def spied(leakage: Any, *rest: Any) -> Any:
         def counted(x: Any) -> Any:
@@ -366,7 +366,7 @@ def test_an_ordinary_query_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch
 
         return largest(counted, *rest)
 
-    monkeypatch.setattr(_mixing_weights, "_largest", spied)
+    monkeypatch.setattr(_mixing_weights, "largest", spied)
     mix(members, public, 2.0, 2 / 1024, 1.0)
     assert 1 < len(looked) <= 8
 

@@ -76,6 +76,21 @@ def test_hits_are_counted_by_hand() -> None:
     assert not rate.stronger_than_release
 
 
+def test_an_example_of_a_leak_and_of_none_are_named_without_their_text() -> None:
+    found = by_metric([said(4, -1, 3, 0)], FOUR, COINS)
+    leak, none = found["hit_rate"].examples
+    assert (leak.generation, leak.prompt, leak.planted) == (2, "#", True)
+    assert (none.generation, none.prompt, none.planted) == (0, "#", False)  # a twin's: no leak
+    assert found["recall"].examples == ()
+
+
+def test_there_is_no_example_after_words_of_the_corpus() -> None:
+    """The text around a secret that was not drawn here is somebody's own."""
+    own = [both(o, v, None) for o, v in (("ann", ("Ann", "Anna")), ("cat", ("Cat", "Cato")))]
+    found = by_metric([said(0, -1)], [s for one in own for s in one], COINS)
+    assert found["hit_rate"].examples == ()
+
+
 def test_the_p_value_is_that_of_codes_that_fall_on_what_was_said() -> None:
     """A code unknown to the release is what it said twice with probability 1/1000, what it said
     once with 8/1000. Three hits of two codes: 2 + 1, 1 + 2 or 2 + 2."""

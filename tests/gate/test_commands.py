@@ -322,13 +322,33 @@ def test_only_tighten_does_not_write_over_a_link_to_nothing(calm: Path, audit: A
 def test_two_runs_side_by_side(calm: Path, audit: Audit) -> None:
     done = audit("compare", "run", "leaky")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "plan: no difference" in done.stdout
-    row = next(line for line in done.stdout.splitlines() if "extraction.hit_rate" in line)
-    assert (
-        "0 of 200" in row
-        and "40 of 200" in row
-        and "no leak found; claim not refuted → leak;" in row
+    assert done.stdout.startswith("A: run\nB: leaky\n\nB against A: ")
+    assert "Settings that differ" not in done.stdout
+    values, answers = (
+        next(line for line in table.splitlines() if "extraction.hit_rate" in line)
+        for table in reversed(done.stdout.split("Measures told apart:"))
     )
+    assert "0 of 200" in values and "40 of 200" in values and values.endswith("higher")
+    assert "no leak found; claim not refuted" in answers and "leak;" in answers
+
+
+def test_more_runs_are_each_compared_with_the_first(calm: Path, audit: Audit) -> None:
+    done = audit("compare", "run", "leaky", "run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("A: run\nB: leaky\nC: run\n\nB against A: ")
+    assert done.stdout.count("Nothing differs.") == 1
+    many = audit("compare", "run", "leaky", "run", "--format", "html")
+    assert "--format: a report compares two runs" in refused(many)
+    assert "compare takes 2 to 26 run folders" in refused(audit("compare", "run"))
+    assert "compare takes 2 to 26 run folders" in refused(audit("compare", *["run"] * 27))
+    assert not list(calm.glob("comparison.*"))
+
+
+def test_an_unknown_schema_version_is_named(calm: Path, audit: Audit) -> None:
+    path = calm / "leaky" / "results.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, "schema_version": "9"}), encoding="utf-8")
+    assert "leaky/results.json: schema version '9'" in refused(audit("compare", "run", "leaky"))
 
 
 def test_the_commands_are_light(calm: Path) -> None:

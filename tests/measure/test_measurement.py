@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from audit.core.attack import Attack, Knowledge
 from audit.core.corpus import Corpus, Record
@@ -23,12 +24,15 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.release import ModelRelease
 from audit.core.secret import Secret
-from audit.measure.release import _attack
+from audit.measure.release import _attack, _measured_utility
+from audit.measure.releases import Audited
 from audit.measure.session import curve, spent
-from audit.models.loading import describe
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_weights
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.results.folder import RunFolder
+from audit.results.schema import Measure
 from audit.run import dry_run
 from audit.train.prepare import prepare
 
@@ -230,3 +234,39 @@ def test_samples_that_rest_on_unreleased_probabilities_are_marked(
     seen, queries, *_ = looked(attack, access)
     assert seen["tainted"] == (reads == "before" and access is Access.GENERATE)
     assert queries == 6 + 2 * bool(reads)
+
+
+# --- the best step
+
+
+def test_utility_is_that_of_the_best_step_and_what_is_left_at_the_end_stands_beside_it(
+    tmp_path: Path,
+) -> None:
+    """A model that overfits is compared at its best; its leaks are those of the end."""
+    folder = RunFolder(tmp_path / "run", "hash")
+    prepared = prepare(small_plan(), folder.stages)
+    base = prepared.plan.model
+    good = CausalLM(load_weights(base, "cpu"), prepared.tokenizer, base.max_length)
+    inner = load_weights(base, "cpu")
+    with torch.no_grad():
+        for weight in inner.parameters():
+            weight.mul_(1.5)  # no longer any good
+    bad = replace(good, inner=inner)
+
+    def measured(release: ModelRelease, key: str) -> dict[str, Measure]:
+        one: Any = Audited(
+            name="none", label="none", parameters={}, reference=True, role="positive control",
+            release=release, keys=(key,), train_tokens=0, public=good, shadows=list,
+        )  # fmt: skip
+        with folder.held({}):
+            return _measured_utility(prepared, one, folder)[0]
+
+    promise: Any = None
+    both = measured(ModelRelease(bad, promise, best=(good, 0.25)), "both")
+    end = measured(ModelRelease(bad, promise), "end")
+    best = measured(ModelRelease(good, promise), "best")
+    assert both["perplexity"].value == best["perplexity"].value < end["perplexity"].value
+    assert both["perplexity_at_end"].value == end["perplexity"].value
+    assert (both["perplexity"].share, both["perplexity_at_end"].share) == (0.25, None)
+    assert "perplexity_at_end" not in end and end["perplexity"].share is None
+    assert (both["bleu4_full"].share, best["bleu4_full"].share) == (0.25, None)

@@ -296,9 +296,36 @@ def test_the_command_can_be_pasted_and_shows_no_password():
     assert "secret" not in secret and "--corpus own" in secret
 
 
-@pytest.mark.parametrize(("private", "planted"), [(2, 2), (9, 2), (20, 4), (499, 99), (1000, 100)])
-def test_a_fifth_of_a_users_own_corpus_is_decided_by_coins_and_at_most_100(private, planted):
-    assert planned(of=corpus(private)).source.planting.users == planted
+@pytest.mark.parametrize(
+    ("private", "planted", "invented"),
+    [
+        (2, 2, 2),
+        (9, 2, 9),
+        (20, 4, 20),
+        (231, 46, 74),
+        (599, 119, 1),
+        (600, 120, 0),
+        (1000, 120, 0),
+    ],
+)
+def test_a_fifth_of_a_users_own_corpus_and_invented_users_make_120_coins(
+    private, planted, invented
+):
+    """There are never more invented users than private ones, of whom the model is to learn."""
+    plan = planned(of=corpus(private))
+    assert (plan.source.planting.users, plan.source.planting.invented) == (planted, invented)
+    assert plan.delta == default_delta(private + invented)
+
+
+def test_whoever_says_how_many_users_gets_no_invented_ones():
+    assert planned(of=corpus(20), planting={"users": 5}).source.planting == Planting(users=5)
+    both = planned(of=corpus(20), planting={"users": 5, "invented": 7}).source.planting
+    assert (both.users, both.invented) == (5, 7)
+
+
+def test_a_plan_without_invented_users_keeps_the_hash_it_had_before_there_were_any():
+    assert "invented" not in Planting(users=5).document
+    assert Planting(users=5, invented=1).document["invented"] == 1
 
 
 def test_all_private_users_of_the_embedded_corpus_are_decided_by_coins():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
-from audit.results.schema import Results
-from reports._content import attacks
+from audit.results.schema import Example, Results, SessionResult
+from reports._content import attacks, unmeasured
 
 
 def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> None:
@@ -79,3 +80,43 @@ def test_a_refuted_claim_stands_beside_the_leak(make: SimpleNamespace) -> None:
     (attack,) = attacks.attacks(releases, ["a", "b"])
     cells = attack.matrices[0].lines[0].cells
     assert [(c.leaked, c.claim) for c in cells] == [("leak", "claim refuted"), ("leak", "")]
+
+
+def test_examples_are_masked_one_of_a_leak_and_one_of_none(make: SimpleNamespace) -> None:
+    def finding(*planted: bool) -> Any:
+        shown = [Example(generation=7, prompt="My PIN is #", planted=p) for p in planted]
+        return make.finding(0.5, examples=shown)
+
+    releases = [
+        make.release("one", make.guarantee(1.0), finding(False)),
+        make.release("two", make.guarantee(1.0), finding(True, False)),
+    ]
+    (attack,) = attacks.attacks(releases, ["one", "two"])
+    assert attack.examples == [
+        "two, generation 8 of 100: “My PIN is #•••••”, a planted value.",
+        "one, generation 8 of 100: “My PIN is #•••••”, no planted value.",
+    ]
+
+
+def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do(
+    make: SimpleNamespace,
+) -> None:
+    open_session = SessionResult(
+        purpose="extraction", queries=9, answered=9, budget=1024, remaining=0, stopped_at=None,
+        epsilon_spent=[],
+    )  # fmt: skip
+    free = open_session.model_copy(update={"budget": None, "remaining": None})
+    stopped = open_session.model_copy(update={"stopped_at": 61, "answered": 61})
+    missing = [make.finding(None, leaked="not measured", metric=m) for m in ("a", "b")]
+
+    def sentences(session: SessionResult, **changes: Any) -> list[str]:
+        one = make.release("d", make.guarantee(1.0), *missing, sessions=[session], **changes)
+        return [*unmeasured.sentences([one], ["d"])]
+
+    (sentence,) = sentences(open_session)
+    assert sentence.startswith(
+        "d: 2 measures were not made, because a session answers at most 1,024 queries. A larger"
+    )
+    assert "queries, and its ε ended one after 61." in sentences(stopped)[0]
+    assert sentences(free) == []  # nothing limits it
+    assert sentences(open_session, reference=True) == []

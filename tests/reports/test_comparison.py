@@ -29,20 +29,25 @@ def two(make: SimpleNamespace, before: int, after: int) -> tuple[Results, Result
 
 @pytest.mark.parametrize(
     ("before", "after", "told"),
-    [(2, 2, ": 0 of 1 findings"), (2, 40, ": 1 of 1 findings"), (40, 2, ": 1 of 1 findings")],
+    [
+        (2, 2, "Nothing differs."),
+        (2, 3, " 0 of 2 measures of audited releases told apart"),
+        (2, 40, " 1 of 2 measures of audited releases told apart"),
+        (40, 2, " 1 of 2 measures of audited releases told apart"),
+    ],
 )
 def test_the_headline_counts_what_surely_changed(
     make: SimpleNamespace, before: int, after: int, told: str
 ) -> None:
     page, _ = comparison.content(*two(make, before, after))
     assert told in " ".join(page.headline)
-    assert " ".join(page.headline).endswith("The plans are the same.")
+    assert "Settings that differ" not in " ".join(page.headline)
 
 
 def test_plans_that_differ_are_named_in_the_headline(four: Results) -> None:
     other = four.model_copy(update={"plan": {**four.plan, "seed": 9, "policy": "names"}})
     page, _ = comparison.content(four, other)
-    assert re.search(r"The plans differ: .*policy.*seed", " ".join(page.headline))
+    assert re.search(r"Settings that differ: seed, policy\.", " ".join(page.headline))
 
 
 def test_every_release_of_both_stands_under_the_name_of_its_run(
@@ -127,8 +132,8 @@ def test_what_is_no_longer_measured_and_other_parameters_are_told(make: SimpleNa
         )
     ]
     page, _ = comparison.content(*runs)
-    assert "1 could not be compared" in " ".join(page.headline)
-    assert "The plans differ: defenses" in " ".join(page.headline)
+    assert "1 in one run only" in " ".join(page.headline)
+    assert "Settings that differ: defenses.dp_sgd.epsilon." in " ".join(page.headline)
 
 
 def test_references_are_not_counted(make: SimpleNamespace) -> None:
@@ -140,7 +145,7 @@ def test_references_are_not_counted(make: SimpleNamespace) -> None:
         for k in (2, 60)
     ]
     page, _ = comparison.content(*runs)
-    assert ": 0 of 1 findings" in " ".join(page.headline)
+    assert " 0 of 2 measures" in " ".join(page.headline)
 
 
 def test_other_secrets_are_never_paired(make: SimpleNamespace) -> None:
@@ -157,6 +162,6 @@ def test_other_secrets_are_never_paired(make: SimpleNamespace) -> None:
         for k, seed in ((30, 0), (38, 1))
     ]
     page, _ = comparison.content(*runs)
-    assert ": 0 of 1 findings" in " ".join(page.headline)
+    assert " 0 of 2 measures" in " ".join(page.headline)
     same = runs[1].model_copy(update={"plan": runs[0].plan})
-    assert ": 1 of 1 findings" in comparison.content(runs[0], same)[0].headline[0]
+    assert " 1 of 2 measures" in comparison.content(runs[0], same)[0].headline[0]

@@ -109,4 +109,7 @@ def test_the_gate_is_the_gate_and_takes_no_partial_run(
 
 def test_runs_are_compared_as_text(results: Results) -> None:
     one = results
-    assert "findings" in api.compare(one, one.model_copy(update={"releases": one.releases[:2]}))
+    fewer = one.model_copy(update={"releases": one.releases[:2]})
+    assert "Y against X: " in api.compare(one, fewer, ("X", "Y"))
+    assert "In one run only:" in api.compare(one, fewer)
+    assert api.compare(one, one).startswith("Nothing differs.")

@@ -27,6 +27,7 @@ OTHERS = {
 }
 BESIDE = [text for name, text in OTHERS.items() if name in registry.names("attacks")]
 UTILITY = ("utility", "completion")
+AT_END = "utility at the end"
 # Holm over more tests moves what is judged, and what could have been refuted
 MAY_MOVE = {"leaked", "sentence", "claim", "claim_sentence", "power"}
 
@@ -124,7 +125,9 @@ def test_every_session_keeps_to_its_budget_and_says_what_it_asked(
     ran: Callable[..., Results],
 ) -> None:
     for release in ran(EXTRACTION, *BESIDE).releases:
-        assert [s.purpose for s in release.sessions] == [*UTILITY, EXTRACTION, *BESIDE]
+        at_end = [AT_END] if "perplexity_at_end" in release.utility else []
+        assert not at_end or release.defense == "none"  # which alone looks for its best step
+        assert [s.purpose for s in release.sessions] == [*UTILITY, *at_end, EXTRACTION, *BESIDE]
         for session in release.sessions:
             assert session.answered <= session.queries
             if session.budget is not None:

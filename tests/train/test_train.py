@@ -14,8 +14,11 @@ import torch
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.model import ModelFolder
 from audit.core.training import Training
-from audit.models.loading import describe, load_weights
-from audit.models.training.fine_tuning import Recipe
+from audit.measure.releases import _trained
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.training.best_step import opening
+from audit.models.training.fine_tuning import Recipe, next_token_loss
 from audit.train import task as task_module
 from audit.train import train
 from audit.train.task import Task
@@ -211,3 +214,29 @@ def test_a_stage_lies_in_a_folder_of_its_owner_alone(base: ModelFolder, tmp_path
         train_all([one], 1, silent)
     assert os.stat(folder.stages).st_mode & 0o077 == 0
     assert one.path.exists()
+
+
+def test_the_best_step_is_written_before_the_weights_and_read_back(
+    base: ModelFolder, tmp_path: Path
+) -> None:
+    """A task is done with its own weights, so those of its best step are there by then."""
+    overfits = replace(RECIPE, epochs=60, learning_rate=1e-2)
+    one = with_training(task(base, tmp_path), method=overfits, heldout=("The parcel is late.",))
+    train_all([one], 1, silent)
+    assert one.best_path.stat().st_ctime_ns <= one.path.stat().st_ctime_ns  # of the renaming
+    tokenizer, inner = load_tokenizer(base), load_weights(base, "cpu")
+    found = _trained(CausalLM(inner, tokenizer, base.max_length), one)
+    assert found.best is not None
+    best, share = found.best
+    assert 0 < share < 1
+    rows = opening(one.training.heldout, tokenizer)
+    with torch.no_grad():
+        end, least = (float(next_token_loss(m.inner, rows)) for m in (found.model, best))  # type: ignore[attr-defined]
+    assert least < end
+    assert {*tmp_path.glob("*")} == {one.best_path, one.path}
+
+
+def test_without_held_out_text_there_is_no_best_step(base: ModelFolder, tmp_path: Path) -> None:
+    one = task(base, tmp_path)
+    train_all([one], 1, silent)
+    assert [path.name for path in tmp_path.glob("*")] == [one.path.name]

@@ -14,7 +14,6 @@ from typing import Any, final
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
-from transformers import GPT2LMHeadModel
 
 ACTIVATIONS = {"gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu": "none"}
 _LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
@@ -23,6 +22,8 @@ _ROOM = 32  # tokens of spare room whenever the cache of keys and values grows
 
 def is_known(model: Any) -> bool:
     """Tells whether a model is a GPT-2 all of whose parts are computed here."""
+    from transformers import GPT2LMHeadModel  # two seconds, which a dry run does not need
+
     if type(model) is not GPT2LMHeadModel or model.training:
         return False
     config: Any = model.config

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedModel
 
+from audit.core.model import PreTrainedModel
 from audit.models.seqpate.aggregation import Answers
 from audit.models.training.fine_tuning import IGNORED, pad
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformers import PreTrainedModel
-
 from audit.core.errors import UsageError
 from audit.core.language_model import draw
-from audit.core.model import TextTokenizer
+from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.randomness import stream
 from audit.core.training import FineTuning, Method, Teachers, Training

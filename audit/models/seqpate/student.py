@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from audit.core.model import TextTokenizer
+from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
 from audit.core.training import FineTuning, Method, Teachers, Training

@@ -10,17 +10,15 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from audit.accounting import Gaussians
 from audit.core.errors import UsageError
-from audit.core.model import TextTokenizer
+from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed, noise_stream
 from audit.core.training import Method, NotFiniteError, Teachers, Training
@@ -77,8 +75,11 @@ class PrivateRecipe(Method):
     optimizer: "adamw" or "sgd". max_length: input tokens per row; longer records are cut.
     layers: "all", or "top:N" for the last N blocks. lora: rank of adapters that are trained instead
         and then merged; 0: none.
-    physical_tokens: tokens in memory at once, padding included; a batch of DP-SGD may be larger.
+    physical_tokens: tokens in memory at once, padding included. A batch of DP-SGD may be larger,
+        and so may one owner's data; a single row is never divided.
     """
+
+    effort: ClassVar[float] = 1.8
 
     noise: Noise
     sampling_probability: float
@@ -160,7 +161,7 @@ class NoisySum:
         totals = [torch.zeros_like(parameter) for parameter in self._parameters]
         for batch in batches:
             if not self._checked:
-                self._check(batch.part(0, CHECKED))
+                self._check(batch.blocks[0] if batch.chunked else batch.part(0, CHECKED))
             clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
             if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):
                 raise NotFiniteError("a loss is not finite; lower learning_rate or clip")
@@ -199,6 +200,8 @@ def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
+    from peft import LoraConfig, get_peft_model  # seconds, which a dry run does not have
+
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PEFT warns of fan_in_fan_out, and corrects it

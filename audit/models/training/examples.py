@@ -122,9 +122,18 @@ def poisson(
 
 
 def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
-    """Yields all examples once, in batches of at most `tokens` tokens, padding included."""
+    """Yields all examples once, in batches of at most `tokens` tokens, padding included.
+
+    An example with more tokens is a batch by itself, of blocks of at most `tokens` tokens. Only a
+    single row may be longer: what it predicts depends on all of it.
+    """
     border = _border(examples)
-    return (collate(group, device, border) for group in physical_batches(examples, tokens, border))
+    fitting = [example for example in examples if example.padded(border) <= tokens]
+    for group in physical_batches(fitting, tokens, border):
+        yield collate(group, device, border)
+    for example in examples:
+        if example.padded(border) > tokens:
+            yield _chunked(example, tokens, device)
 
 
 def physical_batches(
@@ -160,6 +169,18 @@ def collate(examples: Sequence[Example], device: torch.device, border: int = 0) 
     parts = zip(*(example.apart(border) for example in examples), strict=True)
     *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
     return replace(batch, more=tuple(more))
+
+
+def _chunked(example: Example, tokens: int, device: torch.device) -> Batch:
+    """Makes a batch of one example, in blocks of at most `tokens` tokens, padding included."""
+    rows = [Example((row,)) for row in example.rows]
+    groups = physical_batches(rows, tokens)
+    blocks = [_block([_together(group)], device) for group in groups]
+    return replace(blocks[0], more=tuple(blocks[1:]), chunked=True)
+
+
+def _together(parts: Sequence[Example]) -> Example:
+    return Example(tuple(row for part in parts for row in part.rows))
 
 
 def _block(examples: Sequence[Example], device: torch.device) -> Batch:

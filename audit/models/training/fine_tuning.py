@@ -9,13 +9,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedModel
 
-from audit.core.model import TextTokenizer
+from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
-from audit.core.training import FineTuning, NotFiniteError, Teachers, Training
+from audit.core.training import BestStep, FineTuning, NotFiniteError, Teachers, Training
 from audit.models.layers import limited
+from audit.models.training.best_step import Watch, opening
 from audit.models.training.per_example_gradients import trainable
 
 R = TypeVar("R", bound=Sized)
@@ -33,9 +33,16 @@ class Recipe(FineTuning):
         training: Training,
         progress: ShareDone | None = None,
         teachers: Teachers = (),
-    ) -> None:
+    ) -> BestStep | None:
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
-        fine_tune(model, sequences, self, training.seed, progress)
+        heldout = opening(training.heldout, tokenizer)
+        if not heldout:
+            fine_tune(model, sequences, self, training.seed, progress)
+            return None
+        rows = [row for sequence in heldout for row in cut(sequence, self.max_length)]
+        watch = Watch(model, rows, next_token_loss, progress or (lambda _: None))
+        fine_tune(model, sequences, self, training.seed, watch.step)
+        return watch.best
 
     def idle(self, training: Training) -> bool:
         return not training.texts

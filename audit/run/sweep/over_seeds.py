@@ -82,6 +82,7 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
             if mean.ci
             else f"{_seeds(mean.n)}, no interval over seeds",
             "answered": min(answered, default=None),
+            "share": first.share if len({m.share for m in measures}) == 1 else None,
         }
     )
 
@@ -133,6 +134,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
         "outcomes": None,
         "claim_test": None,
         "charge_test": charge_test,
+        "examples": [],
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }

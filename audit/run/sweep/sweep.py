@@ -23,7 +23,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.files import write_atomically
 from audit.core.model import ModelFolder
-from audit.core.progress import StepProgress
+from audit.core.progress import WHOLE, StepProgress
 from audit.corpora import loading as corpora
 from audit.findings import stored
 from audit.models import loading
@@ -34,7 +34,9 @@ from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results, SeedResult, SweepResult
+from audit.results.words import count
 from audit.run import pipeline as running
+from audit.run.estimate import duration, estimate, size
 from audit.run.sweep import summary
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.over_seeds import cells
@@ -103,7 +105,10 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
         with folder.held(sweep.document):
             homes = [seed_folder(plan, folder) for plan in sweep.plans]
         pairs = zip(sweep.plans, homes, strict=True)
-        runs = [_seed(plan, execution, home, report) for plan, home in pairs]
+        runs = [
+            _seed(plan, execution, home, _of_seed(report, plan.seed, i, len(homes)))
+            for i, (plan, home) in enumerate(pairs)
+        ]
         results = together(sweep, runs, time.monotonic() - began)
         write_atomically(folder.path / PLAN_FILE, sweep.plan_file)
         running.write(results, execution.formats, folder.path, report)
@@ -122,14 +127,22 @@ def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
 def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
     finished = finished_results(folder)
     if finished is not None:
-        report(f"seed {plan.seed}: finished", 1.0)
+        report("finished", 1.0)
         return finished
+    running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, report)
+    return stored.load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
+
+
+def _of_seed(report: StepProgress, seed: int, place: int, seeds: int) -> StepProgress:
+    """Names the seed in every label; of the whole run each seed is an equal share."""
 
     def of_seed(label: str, share: float) -> None:
-        report(f"seed {plan.seed}: {label}", share)
+        if label == WHOLE:
+            report(WHOLE, (place + share) / seeds)
+        else:
+            report(f"seed {seed}: {label}", share)
 
-    running.run(plan, dataclasses.replace(execution, formats=("json",)), folder, of_seed)
-    return stored.load(folder.path / "results.json")  # as a resumed sweep meets it: rounded
+    return of_seed
 
 
 def finished_results(folder: RunFolder) -> Results | None:
@@ -193,7 +206,20 @@ def describe(sweep: Sweep, folder: RunFolder) -> str:
         tokens = sum(p.train_tokens(chosen) for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
-    return "\n".join([*lines, *_trainings(prepared)])
+    return "\n".join([*lines, *_trainings(prepared), *_expected(prepared)])
+
+
+def _expected(prepared: list[Prepared]) -> list[str]:
+    """Says how long the sweep takes, seed after seed, and what its stages need."""
+    each = [one for p in prepared if (one := estimate(p, 0)) is not None]
+    if not each:
+        return []
+    seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
+    processes = count(each[0].processes, "process", "processes")
+    return [
+        f"expected: about {duration(seconds)} on {processes}; "
+        f"{max(one.memory for one in each) / 1e9:.1f} GB of memory, {size(disk)} in stages/"
+    ]
 
 
 def _trainings(prepared: list[Prepared]) -> list[str]:

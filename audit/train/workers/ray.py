@@ -61,7 +61,8 @@ class Ray(Workers):
                 waiting[sent] = task
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
-                _keep(waiting[done].path, ray.get(done))
+                for name, weights_of in ray.get(done).items():  # its own weights last
+                    _keep(waiting[done].path.with_name(name), weights_of)
                 report(waiting.pop(done).training.label, 1.0)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
@@ -199,8 +200,11 @@ def _train_remotely(
     model: Sequence[Any],
     sources: Sequence[tuple[str, Any]],
     scratch: Path | None,
-) -> bytes:
-    """Trains a task on this worker and gives its weights; nothing is left on its disk."""
+) -> dict[str, bytes]:
+    """Trains a task on this worker and gives its weights; nothing is left on its disk.
+
+    By name of the file: those of its best step, if any, before its own.
+    """
     import ray
 
     with TemporaryDirectory(prefix="audit-", dir=scratch) as private:
@@ -217,4 +221,5 @@ def _train_remotely(
                 "a Ray worker has another version of audit, torch or transformers; install the same"
             )
         train(there, lambda label, share: None)
-        return there.path.read_bytes()
+        files = [path for path in (there.best_path, there.path) if path.exists()]
+        return {path.name: path.read_bytes() for path in files}

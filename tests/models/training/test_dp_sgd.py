@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import random
+import subprocess
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -239,6 +242,86 @@ def test_a_step_is_the_sum_of_clipped_gradients_over_the_expected_batch(
     model = tiny(tie_word_embeddings=form == "tied")
     assert error(model, drawn) < NEAR
     assert error(model, drawn, replace(SILENT, noise=Noise(0.0, 0.5))) < NEAR  # all clipped
+
+
+def clipped_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = per_example_gradients.clipped_gradients
+
+    def each(model: Any, batch: Batch, max_norm: float) -> Any:
+        parts = [real(model, block, max_norm) for block in batch.blocks]
+        together = zip(*(part.sums for part in parts), strict=True)
+        return replace(parts[0], sums=[torch.stack(sums).sum(dim=0) for sums in together])
+
+    monkeypatch.setattr(dp_sgd, "clipped_gradients", each)
+
+
+CHUNKED = replace(SILENT, physical_tokens=10)  # a row has up to 6 tokens, a user up to 29
+
+
+@pytest.mark.parametrize("max_norm", [12.5, 0.5])
+def test_a_user_larger_than_physical_tokens_is_clipped_as_one(
+    max_norm: float, drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(CHUNKED, noise=Noise(0.0, max_norm))
+    assert error(tiny(), drawn, recipe) < NEAR
+    kinds = [batch.chunked for batch in collated(drawn[0], recipe.physical_tokens, CPU)]
+    assert True in kinds and False in kinds
+    monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)
+    clipped_by_chunk(monkeypatch)  # put back
+    assert error(tiny(), drawn, recipe) > FAR
+
+
+@pytest.mark.parametrize("form", ["transformer", "LSTM"])
+def test_no_forward_pass_reads_more_than_physical_tokens(form: str) -> None:
+    model = tiny() if form == "transformer" else untrained(Architecture(12, embedding=8, hidden=8))
+    sizes = []
+    handle = model.register_forward_pre_hook(
+        lambda module, args, named: sizes.append(named["input_ids"].numel()), with_kwargs=True
+    )
+    longest = "abc" * 40  # 121 predictions in 21 rows
+    training = replace(people(), texts=(*people().texts, longest), owners=(*people().owners, "0"))
+    replace(CHUNKED, sampling_probability=1.0).train(model, Letters(), training)
+    handle.remove()
+    assert max(sizes) <= CHUNKED.physical_tokens
+
+
+STATUS = Path("/proc/self/status")
+PEAK = """
+import torch
+from pathlib import Path
+from transformers import GPT2Config, GPT2LMHeadModel
+from audit.core.training import Training
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
+
+class Letters:
+    start = stop = 0
+    def encode(self, text): return [ord(letter) for letter in text]
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+
+torch.set_num_threads(1)
+config = GPT2Config(vocab_size=2000, n_positions=64, n_embd=16, n_layer=2, n_head=2)
+model = GPT2LMHeadModel(config)
+recipe = PrivateRecipe(Noise(1.0, 0.5), 1.0, 1, 8, 0.1, max_length=64, physical_tokens=512)
+
+def train(texts):
+    owners = tuple(text[0] for text in texts)
+    recipe.train(model, Letters(), Training("t", tuple(texts), recipe, 0, owners))
+
+small = [letter * 60 for letter in "abcdefg"]
+train(small)
+before = peak()
+train([*small, *["h" * 60] * 100])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="reads the peak memory from Linux's /proc")
+def test_memory_follows_physical_tokens_and_not_the_largest_user() -> None:
+    done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 60.0  # MB
 
 
 @pytest.mark.parametrize("trap", TRAPS)
@@ -619,6 +702,11 @@ def test_a_part_that_no_hook_sees_stops_the_training(
     assert drawn[1] == [] and sum(map(bool, drawn[1:])) == 1
     monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)  # put back
     assert error(with_functional_head(), drawn) > FAR
+
+
+def test_the_check_is_made_where_every_user_is_larger_than_physical_tokens() -> None:
+    with pytest.raises(RuntimeError, match="nothing was trained"):
+        replace(RECIPE, physical_tokens=1).train(with_functional_head(), Letters(), people())
 
 
 def test_the_check_is_made_once_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

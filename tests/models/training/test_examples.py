@@ -18,6 +18,7 @@ from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.examples import (
     Example,
     Marked,
+    _border,
     collate,
     collated,
     examples_of,
@@ -268,6 +269,34 @@ def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
         for (a, b), w in zip(pairwise(row), weights, strict=True)
     ]
     assert sorted(seen) == sorted(told)
+
+
+@given(shapes, st.integers(1, 60))
+def test_no_block_is_larger_than_allowed_unless_it_is_one_row(
+    widths: list[list[int]], tokens: int
+) -> None:
+    for batch in collated(of_widths(widths), tokens, CPU):
+        assert batch.examples == 1 or not batch.chunked
+        apart = batch.blocks if batch.chunked else (batch,)
+        for part in apart:
+            size = sum(block.inputs.numel() for block in part.blocks)
+            assert size <= tokens or (batch.chunked and len(part.inputs) == 1)
+
+
+@given(shapes)
+def test_examples_that_fit_are_batched_as_if_none_were_larger(widths: list[list[int]]) -> None:
+    examples = of_widths(widths)
+    border = _border(examples)
+    tokens = max((example.padded(border) for example in examples), default=1)
+    batches = list(collated(examples, tokens, CPU))
+    groups = list(physical_batches(examples, tokens, border))
+    assert len(batches) == len(groups)
+    for batch, group in zip(batches, groups, strict=True):
+        expected = collate(group, CPU, border)
+        assert not batch.chunked
+        for block, other in zip(batch.blocks, expected.blocks, strict=True):
+            assert torch.equal(block.inputs, other.inputs) and block.rows == other.rows
+            assert torch.equal(block.weights, other.weights)
 
 
 def test_a_users_short_and_long_rows_are_padded_apart() -> None:

@@ -270,6 +270,18 @@ def test_rows_of_several_widths_are_one_example(form: str) -> None:
         torch.testing.assert_close(alone, expected.norms, rtol=EXACT, atol=EXACT)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_example_in_chunks_is_the_same_example(form: str) -> None:
+    model, rows = FORMS[form](), [EXAMPLES[0][0], SILENT, *EXAMPLES[2]]
+    first, *more = (batch_of([rows[i : i + 2]]) for i in (0, 2, 4))
+    batch = replace(first, more=tuple(more), chunked=True)
+    norm = float(literal(model, [rows])(1.0).norms)
+    for max_norm in (norm / 3, 3 * norm):
+        expected = literal(model, [rows])(max_norm)
+        assert distance(clipped_gradients(model, batch, max_norm), expected) < EXACT
+        assert distance(clipped_gradients(model, batch.part(0, 1), max_norm), expected) < EXACT
+
+
 @pytest.mark.parametrize("which", range(len(EXAMPLES)))
 def test_one_example_alone_is_what_it_is_in_company(which: int) -> None:
     model, alone = gpt2(), EXAMPLES[which : which + 1]

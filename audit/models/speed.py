@@ -1,0 +1,89 @@
+"""Measures how fast this machine computes, with a stand-in of a model's size.
+
+Loading a model takes seconds, and a large one more than a dry run should need; a block of the same
+size computes as fast.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_product_attention
+
+from audit.core.model import ModelFolder
+
+TOKENS = 256  # read at once
+LENGTH = 32  # tokens of a row
+LARGE = 50_000_000  # parameters of a model from which on fewer tokens are read
+REPEATS = 5
+_HEAD = 32  # width of an attention head
+
+
+def seconds_per_token(model: ModelFolder, device: str, threads: int) -> float:
+    """Measures one training pass over a token, forward and back, in seconds on one process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        tokens = TOKENS if model.parameters < LARGE else LENGTH
+        return min(_seconds(model, device, tokens) for _ in range(REPEATS)) / tokens
+    finally:
+        torch.set_num_threads(before)
+
+
+def _seconds(model: ModelFolder, device: str, tokens: int) -> float:
+    """Times one block, as often as the model has it, and the head."""
+    blocks = max(1, model.blocks)
+    width = _width(model.parameters, blocks, model.vocabulary)
+    block, head = _Block(width).to(device), nn.Linear(width, model.vocabulary, False, device)
+    x = torch.zeros(tokens // LENGTH, LENGTH, width, device=device)
+    with torch.random.fork_rng(devices=[]):
+        inside = _timed(lambda: block(x).sum(), device)
+        targets = torch.zeros(tokens, dtype=torch.long, device=device)
+        outside = _timed(lambda: cross_entropy(head(x).flatten(0, 1), targets), device)
+    return blocks * inside + outside
+
+
+def _timed(loss: Callable[[], Tensor], device: str) -> float:
+    _wait(device)
+    began = time.perf_counter()
+    loss().backward()  # type: ignore[no-untyped-call]
+    _wait(device)
+    return time.perf_counter() - began
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _width(parameters: int, blocks: int, vocabulary: int) -> int:
+    """Solves 12·blocks·w² + vocabulary·w = parameters, rounded to whole heads."""
+    a, b = 12 * blocks, vocabulary
+    width = (math.sqrt(b * b + 4 * a * parameters) - b) / (2 * a)
+    return max(1, round(width / _HEAD)) * _HEAD
+
+
+@final
+class _Block(nn.Module):
+    """A transformer block with the usual sizes."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.attention = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, length, width = x.shape
+        parts = self.attention(layer_norm(x, (width,))).chunk(3, dim=-1)
+        q, k, v = (p.view(rows, length, -1, _HEAD).transpose(1, 2) for p in parts)
+        seen = scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(rows, length, width))
+        y: Tensor = x + self.down(gelu(self.up(layer_norm(x, (width,)))))
+        return y

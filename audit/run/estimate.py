@@ -1,0 +1,166 @@
+"""Estimates what a run takes, from its plan and a short measurement of this machine."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from audit.core.predictor import record_tokens
+from audit.measure.perplexity import FULL_TOKENS
+from audit.models.external_model import TOKENIZER_ONLY
+from audit.models.speed import seconds_per_token
+from audit.plan.plan import Chosen
+from audit.results.words import count, percent
+from audit.train.prepare import Prepared
+from audit.train.task import Task
+
+# Measured with the embedded model on two idle cores; see docs/performance.md.
+START = 8.0  # seconds: imports, planting, starting the processes
+REPORTS = 3.0  # seconds: pages and figures
+PASS = 1.6  # time of a training pass over a token beside that of the stand-in
+QUERY = 0.6  # time of a query of one model beside a training pass over a token
+PROCESS, MAIN = 0.45e9, 0.7e9  # bytes of a process that trains, and of the one that attacks
+COPIES = 5  # of the weights in training: public, trained, gradients, two moments
+WEAK = 32  # passes over a planted code, below which the undefended model hardly learns it
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes. trainings, attacks: seconds on one process, by the label of their progress.
+
+    processes: that train at once. memory, disk: bytes.
+    """
+
+    trainings: Mapping[str, float]
+    attacks: Mapping[str, float]
+    processes: int
+    memory: float
+    disk: float
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """All steps with the time that each adds to the whole, in seconds."""
+        side_by_side = max(1, min(self.processes, len(self.trainings)))
+        trainings = {label: time / side_by_side for label, time in self.trainings.items()}
+        return {**trainings, **self.attacks}
+
+    @property
+    def seconds(self) -> float:
+        """The whole run, in seconds: no shorter than its longest training."""
+        longest = max(self.trainings.values(), default=0.0)
+        side_by_side = max(1, min(self.processes, len(self.trainings)))
+        trained = max(longest, sum(self.trainings.values()) / side_by_side)
+        return START + trained + sum(self.attacks.values()) + REPORTS
+
+    @property
+    def sentence(self) -> str:
+        """Says all of it in one line."""
+        steps = self.steps
+        most = max(steps, key=lambda label: steps[label], default="")
+        share = steps[most] / sum(steps.values()) if most else 0.0
+        whose = f", {percent(round(share, 2))} of it for {most}" if share > 0.25 else ""
+        return (
+            f"about {duration(self.seconds)} on {count(self.processes, 'process', 'processes')}"
+            f"{whose}; {self.memory / 1e9:.1f} GB of memory, {size(self.disk)} in stages/"
+        )
+
+
+def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
+    """Estimates a run on this machine; None where the model or the workers are elsewhere.
+
+    Trainings that are finished already cost nothing. workers: as `--workers`.
+    """
+    plan = prepared.plan
+    if isinstance(workers, str) or plan.model.kind == TOKENIZER_ONLY or plan.source.served:
+        return None
+    processes = workers or os.cpu_count() or 1
+    per_token = PASS * seconds_per_token(plan.model, plan.device, plan.threads)
+    missing = {task.path: task for task in _tasks(prepared) if not task.path.exists()}
+    to_train = [task.training for task in missing.values()]
+    trainings = {t.label: prepared.tokens(t) * t.method.effort * per_token for t in to_train}
+    weights = 4.0 * plan.model.parameters
+    batch = max((getattr(t.method, "batch_tokens", 0) for t in to_train), default=0)
+    rows = max(batch, plan.training.max_length)
+    worker = PROCESS + COPIES * weights + 6 * 4.0 * rows * plan.model.vocabulary
+    models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
+    together = max(1, min(processes, len(missing)))
+    return Estimate(
+        trainings=trainings,
+        attacks=dict(_attacks(prepared, per_token)),
+        processes=processes,
+        memory=MAIN + models * weights + (together * worker if len(missing) > 1 else 0.0),
+        disk=len(missing) * weights,
+    )
+
+
+def _tasks(prepared: Prepared) -> Iterator[Task]:
+    every = (t for task in prepared.trainings for t in (task, *task.all_earlier))
+    return (task for task in every if not task.idle)
+
+
+def _attacks(prepared: Prepared, per_token: float) -> Iterator[tuple[str, float]]:
+    """Estimates the seconds of each release; an ensemble is followed by its unprotected mixture."""
+    plan = prepared.plan
+    for chosen, tasks in prepared.tasks.items():
+        members = max(1, len(tasks))
+        budget = getattr(chosen.plugin, "budget", None) if members > 1 else None
+        cost = per_token * QUERY * members
+        yield f"attacking {chosen.label}", cost * _queries(prepared, budget)
+        if members > 1 and plan.references:
+            name = chosen.label.replace(chosen.name, f"{chosen.name}_unprotected", 1)
+            yield f"attacking {name}", cost * _queries(prepared, None)
+
+
+def _queries(prepared: Prepared, budget: int | None) -> float:
+    """Counts the queries of one release, within the budget of each session."""
+    plan, most = prepared.plan, math.inf if budget is None else budget
+    asked = [_planned(prepared, chosen) for chosen in plan.attacks]
+    utility = plan.utility_tokens if budget else min(prepared.heldout.tokens, FULL_TOKENS)
+    return sum(min(most, queries) for queries in [*asked, utility])
+
+
+def _planned(prepared: Prepared, chosen: Chosen) -> int:
+    secrets = prepared.secrets_for(chosen.plugin)
+    queries: int = chosen.plugin.queries(secrets, prepared.tokenizer)
+    return queries
+
+
+def largest_user(prepared: Prepared) -> tuple[int, int]:
+    """Counts the tokens of the user who wrote most, and those of all: (largest, all)."""
+    tokens: dict[str, int] = {}
+    for record in prepared.corpus.of("private"):
+        length = len(record_tokens(prepared.tokenizer, record.text)) - 1
+        tokens[record.user] = tokens.get(record.user, 0) + length
+    return max(tokens.values(), default=0), sum(tokens.values())
+
+
+def weak_control(prepared: Prepared) -> str:
+    """Warns where the undefended model reads a planted code too seldom to learn it; else ""."""
+    plan, planting = prepared.plan, prepared.plan.source.document.get("planting")
+    attacked = any("code" in chosen.plugin.kinds for chosen in plan.attacks)
+    if planting is None or not plan.references or not attacked or "code" not in planting["kinds"]:
+        return ""
+    passes = plan.training.epochs * planting["code_copies"]
+    if passes >= WEAK:
+        return ""
+    return (
+        f"the positive control looks too weak: it reads each planted code {passes} times, and "
+        f"below about {WEAK} it may not leak, so that finding no leak shows nothing; set epochs in "
+        "[training] or code_copies in [planting] higher"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Rounds a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{max(5, round(seconds / 5) * 5)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def size(stored: float) -> str:
+    """Writes bytes as megabytes or gigabytes."""
+    return f"{stored / 1e9:.1f} GB" if stored >= 1e9 else f"{stored / 1e6:.0f} MB"

@@ -1,0 +1,158 @@
+"""Capped SubMix: every part moves the public model's answer by at most a public, constant amount.
+
+After SubMix (arXiv 2201.00971), whose charges and STOP depend on the data. Here a part's weight
+depends on its own member and the public model alone, and has two caps that make the charge a
+constant (derived; see `_caps`). So all queries of the budget are answered, and STOP is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL, LAYERS
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.randomness import derived_seed
+from audit.core.release import Release
+from audit.core.rules import POSITIVE, SHARE, at_least, check_fields, one_of
+from audit.core.terms import Relation
+from audit.core.training import FineTuning, Trained, Training
+from defenses import _ensemble, _partition
+from defenses._caps import Caps
+from defenses._ensemble import ORDER
+from defenses._mixing import Aside
+
+_DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
+
+
+@dataclass(frozen=True)
+class CappedSubMix(Defense):
+    """Mixes models of k disjoint parts into the public model, each within a constant charge.
+
+    epsilon: ε of a session in nats of D_α, per part under emptied; above 0.
+    k: number of disjoint parts of the users, by a keyed hash, each training one model; at least 2.
+    alpha: order α of the Rényi divergence; only 2 has a claim per user; at least 1.01.
+    budget: number of queries B that a session answers before the public model takes over; at
+        least 1.
+    weight: largest weight w of a part's model against the public model; fixed before private data
+        is seen; above 0 and at most 1.
+    train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
+        blocks.
+    source: source of the sampled tokens: "seed" (reproducible) or "system" (the operating system's
+        entropy).
+    """
+
+    epsilon: Annotated[float, POSITIVE] = 2.0
+    k: Annotated[int, at_least(2)] = 16
+    alpha: Annotated[float, ORDER] = 2.0
+    budget: Annotated[int, at_least(1)] = 1024
+    weight: Annotated[float, SHARE] = 0.2
+    train: Annotated[str, LAYERS] = ALL
+    source: Annotated[str, one_of("seed", "system")] = "seed"
+
+    def __post_init__(self) -> None:
+        check_fields("capped_submix", self)
+
+    @property
+    def mechanism(self) -> CappedMixture:
+        """Gives the mixture whose queries cost every part an equal share of ε."""
+        charge = _ensemble.share(self.epsilon, self.budget)
+        return CappedMixture(Caps(self.weight, self.k, self.alpha, charge))
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
+    ) -> Sequence[Training]:
+        """Gives one training a part. A user's part is independent of all other users."""
+        records = corpus.of("private")
+        key = derived_seed(seed, "capped_submix", "parts")
+        parts: list[list[str]] = [[] for _ in range(self.k)]
+        for record, part in zip(
+            records, _partition.partition(records, self.k, 1, key), strict=True
+        ):
+            parts[part].append(record.text)
+        return _ensemble.one_model_a_part("capped_submix", self, parts, model, recipe, seed)
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        caps = self.mechanism.caps
+        return _ensemble.EnsembleRelease(
+            self,
+            self.mechanism,
+            public,
+            tuple(each.model for each in trained),
+            relation=Relation.EMPTIED,
+            theorem="capped SubMix (after arXiv 2201.00971), derived: with f = 1 − w(k−1)/k the "
+            "answers with part i and with its model emptied are f·T + (1−f)·R and f·public + "
+            "(1−f)·R, so by joint convexity D_α of a query is at most log(1 + f·(e^((α−1)γ) − "
+            "1))/(α−1), which caps on weight and divergence keep constant; B queries composed",
+            conditions=(
+                "a part is emptied where all its users are gone, its model is the public model, "
+                "and the other parts stay: another relation than removed, where k − 1 parts are "
+                "left; the two are never ranked",
+                self._per_user,
+                f"a part's model has at most the weight w = {self.weight:g}, so f = "
+                f"{caps.floor:.6g}; its weight depends on its own model and the public one alone",
+                "each query releases one sampled token; perplexity is measured by the auditor, "
+                "outside the guarantee",
+            ),
+        )
+
+    @property
+    def user_epsilon(self) -> float | None:
+        """Bounds D_2 of a session, nats, per user added, removed or replaced; None without a claim.
+
+        The user's part is replaced by any other part: 4ε/(1 − w/(kf)) (derived).
+        """
+        if self.alpha != 2.0 or self.weight == 1.0:
+            return None
+        return 4 * self.epsilon / (1 - self.mechanism.caps.step)
+
+    @property
+    def _per_user(self) -> str:
+        """States the claim per user, and what it rests on."""
+        loss = self.user_epsilon
+        if loss is None:
+            return "no claim per user: that one needs alpha=2 and weight below 1"
+        approximate = loss + math.log(0.5) - math.log(_DELTA) - math.log(2)
+        return (
+            f"per user (added, removed or replaced): D_2 of a session is at most {loss:.4g} nats, "
+            f"or ({approximate:.4g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); derived "
+            "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
+            "members trained apart, alpha=2 and weight below 1"
+        )
+
+
+@dataclass(frozen=True)
+class CappedMixture:
+    """Mixes members into the public model, each with the largest weight within the caps."""
+
+    caps: Caps
+    access = Access.GENERATE
+    reads_public = True
+
+    @property
+    def divergence(self) -> float:
+        """Bounds D_α of one query, nats, per part under emptied."""
+        return self.caps.charge
+
+    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
+        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V); the last member is public."""
+        pmfs = log_pmfs.softmax(dim=-1)
+        weights = self.caps.weights(pmfs[:, :-1], pmfs[:, -1])
+        shares = weights / weights.shape[1]
+        rest = (1 - shares.sum(dim=-1, keepdim=True)).clamp_(min=0)
+        return (torch.cat([shares, rest], dim=-1)[:, None] @ pmfs)[:, 0].log_()
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """Computes what each query costs each part by its own member: at most the charge."""
+        pmfs = log_pmfs.softmax(dim=-1)
+        members, public = pmfs[:, :-1], pmfs[:, -1]
+        weights = self.caps.weights(members, public)
+        return Aside(local=self.caps.costs(members, public, weights))

@@ -1,0 +1,154 @@
+"""What a run is expected to take, and how its progress is numbered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.core.progress import WHOLE
+from audit.models import speed
+from audit.plan.resolve import resolve
+from audit.run import estimate as module
+from audit.run.estimate import Estimate, duration, estimate, largest_user, size, weak_control
+from audit.run.steps import Steps
+from audit.train.prepare import Prepared, prepare
+
+ONE = Estimate({"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, processes=2, memory=2e9, disk=3e6)
+
+
+def prepared(tmp_path: Path, **settings: Any) -> Prepared:
+    given = {"defense": ("submix:k=2",), "attack": ("extraction",), **settings}
+    return prepare(resolve(given), tmp_path)
+
+
+def test_trainings_share_the_processes_and_attacks_do_not() -> None:
+    fixed = module.START + module.REPORTS
+    assert ONE.seconds == fixed + 30.0 + 5.0  # the longest training is longer than half of both
+    assert replace(ONE, processes=1).seconds == fixed + 40.0 + 5.0
+    even = replace(ONE, trainings={"a": 20.0, "b": 20.0})
+    assert even.seconds == fixed + 20.0 + 5.0
+    assert even.steps == {"a": 10.0, "b": 10.0, "attacking a": 5.0}
+
+
+def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
+    assert ONE.sentence == (
+        "about 45 s on 2 processes, 60 % of it for a; 2.0 GB of memory, 3 MB in stages/"
+    )
+    many = replace(ONE, trainings={str(i): 1.0 for i in range(16)})
+    assert " of it for " not in replace(many, attacks={}).sentence
+
+
+def test_twice_the_epochs_take_twice_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-4)
+    one = estimate(prepared(tmp_path, training={"epochs": 3}), 1)
+    two = estimate(prepared(tmp_path, training={"epochs": 6}), 1)
+    assert one is not None and two is not None
+    assert sum(two.trainings.values()) == pytest.approx(2 * sum(one.trainings.values()))
+    assert two.attacks == one.attacks
+    assert set(one.trainings) > {"none"} and len(one.trainings) == 5  # two parts of two halves
+
+
+def test_the_steps_are_those_that_a_run_reports(tmp_path: Path) -> None:
+    """Each attacked release, the unprotected mixture included, as the pipeline names it."""
+    made = estimate(prepared(tmp_path), 2)
+    assert made is not None
+    assert list(made.attacks) == [
+        "attacking submix:k=2", "attacking submix_unprotected:k=2", "attacking none",
+        "attacking public",
+    ]  # fmt: skip
+
+
+def test_what_is_trained_already_costs_nothing(tmp_path: Path) -> None:
+    plan = prepared(tmp_path)
+    before = estimate(plan, 1)
+    for task in plan.tasks[plan.plan.defenses[0]]:
+        task.path.touch()
+    after = estimate(plan, 1)
+    assert before is not None and after is not None
+    assert list(after.trainings) == ["none"] and after.disk < before.disk
+
+
+def test_an_estimate_is_of_this_machine_only(tmp_path: Path) -> None:
+    assert estimate(prepared(tmp_path), "ray") is None
+
+
+def test_the_largest_user_is_counted_in_tokens(tmp_path: Path) -> None:
+    plan = prepared(tmp_path)
+    largest, every = largest_user(plan)
+    users = {r.user for r in plan.corpus.of("private")}
+    assert every / len(users) < largest < every
+
+
+@pytest.mark.parametrize(("epochs", "weak"), [(6, True), (8, False), (24, False)])
+def test_a_control_that_reads_its_codes_too_seldom_is_called_weak(
+    epochs: int, weak: bool, tmp_path: Path
+) -> None:
+    said = weak_control(prepared(tmp_path, training={"epochs": epochs}))
+    assert bool(said) == weak
+    if weak:
+        assert f"{4 * epochs} times" in said
+
+
+def test_without_references_or_codes_nothing_is_called_weak(tmp_path: Path) -> None:
+    few = {"training": {"epochs": 1}}
+    assert not weak_control(prepared(tmp_path, references=False, **few))
+    assert not weak_control(prepared(tmp_path, attack=("exposure",), **few))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(1, "5 s"), (47, "45 s"), (100, "2 min"), (5000, "83 min"), (9000, "2.5 h")],
+)
+def test_a_time_is_rounded_to_what_is_known(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_sizes_are_written_in_the_unit_that_fits() -> None:
+    assert (size(38e6), size(2.5e9)) == ("38 MB", "2.5 GB")
+
+
+def test_a_larger_model_is_expected_to_be_slower(tmp_path: Path) -> None:
+    small = prepared(tmp_path).plan.model
+    large = replace(small, parameters=40 * small.parameters, blocks=8)
+    slow, fast = (speed.seconds_per_token(model, "cpu", 1) for model in (large, small))
+    assert 5 * fast < slow
+
+
+def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
+    small = prepared(tmp_path).plan.model
+    assert speed._width(small.parameters, small.blocks, small.vocabulary) == 128  # n_embd
+    assert speed._width(124_439_808, 12, 50_257) == 768  # GPT-2
+
+
+# steps
+
+
+def reported(*calls: tuple[str, float], expected: dict[str, float]) -> list[tuple[str, float]]:
+    seen: list[tuple[str, float]] = []
+    steps = Steps(lambda label, share: seen.append((label, share)), expected)
+    for label, share in calls:
+        steps(label, share)
+    return seen
+
+
+def test_steps_are_numbered_in_the_order_they_begin() -> None:
+    seen = reported(("b", 0.5), ("a", 0.1), ("b", 1.0), expected={"a": 1.0, "b": 1.0})
+    labels = [label for label, _ in seen if label != WHOLE]
+    assert labels == ["1 of 2: b", "2 of 2: a", "1 of 2: b"]
+
+
+def test_the_whole_is_weighed_by_time_and_reaches_its_end() -> None:
+    calls = [("a", 0.5), ("a", 1.0), ("attacking", 0.0), ("c", 0.0), ("c", 1.0)]
+    seen = reported(*calls, expected={"a": 6.0, "attacking": 3.0, "c": 1.0})
+    assert [share for label, share in seen if label == WHOLE] == pytest.approx(
+        [0.3, 0.6, 0.6, 0.9, 1.0]  # a step without a length is done when the next begins
+    )
+
+
+def test_what_is_no_step_passes_unnumbered() -> None:
+    assert reported(("writing html", 0.0), expected={"a": 1.0}) == [("writing html", 0.0)]
