@@ -1,6 +1,7 @@
 """Times whole audits: the README's first command, and every attack on two defenses.
 
     python benchmarks/default_run.py [--times 5] [--audit .venv/bin/audit] [--audit OTHER/bin/audit]
+        [--beside "memaudit demo"] [--beside "python benchmarks/plain_loops.py"]
 
 Each run is a process of its own in a new folder. Several versions take turns, so that a machine
 which slows down slows all of them. Shown are the medians of wall and CPU time, in seconds, with the
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -29,7 +31,14 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--audit", action="append", help="an audit command; default the one here")
     parser.add_argument("--run", choices=RUNS, action="append", help="which; default all")
+    parser.add_argument("--beside", action="append", default=[], help="other commands to time")
     given = parser.parse_args()
+    for other in given.beside:
+        program, *words = shlex.split(other)
+        words = [str(Path(word).resolve()) if Path(word).exists() else word for word in words]
+        figures = [timed([shutil.which(program) or program, *words]) for _ in range(given.times)]
+        wall, cpu = zip(*figures, strict=True)
+        print(f"{other}: wall {shown(wall)}, CPU {shown(cpu)}", flush=True)
     commands = given.audit or [shutil.which("audit") or ".venv/bin/audit"]
     for name in given.run or RUNS:
         seen: dict[str, list[tuple[float, float]]] = {command: [] for command in commands}

@@ -18,11 +18,12 @@ from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
+from audit.core.ledger import round_up
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.randomness import derived_seed
 from audit.core.release import Release
-from audit.core.rules import POSITIVE, SHARE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, SHARE, Rule, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
 from defenses import _ensemble, _partition
@@ -31,6 +32,9 @@ from defenses._ensemble import ORDER
 from defenses._mixing import Aside
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
+_USERS = 10_000  # most users N for which that δ is at most 1/(10·N)
+# between them 1 − w cancels in floating point, and with it what the public model keeps
+_NOT_BESIDE_1 = Rule("at most 0.999999, or 1", lambda weight: weight <= 1 - 1e-6 or weight == 1)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class CappedSubMix(Defense):
     budget: number of queries B that a session answers before the public model takes over; at
         least 1.
     weight: largest weight w of a part's model against the public model; fixed before private data
-        is seen; above 0 and at most 1.
+        is seen; above 0, and at most 0.999999 or exactly 1.
     train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
         blocks.
     source: source of the sampled tokens: "seed" (reproducible) or "system" (the operating system's
@@ -54,7 +58,7 @@ class CappedSubMix(Defense):
     k: Annotated[int, at_least(2)] = 16
     alpha: Annotated[float, ORDER] = 2.0
     budget: Annotated[int, at_least(1)] = 1024
-    weight: Annotated[float, SHARE] = 0.2
+    weight: Annotated[float, SHARE, _NOT_BESIDE_1] = 0.2
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
@@ -88,17 +92,22 @@ class CappedSubMix(Defense):
             public,
             tuple(each.model for each in trained),
             relation=Relation.EMPTIED,
-            theorem="capped SubMix (after arXiv 2201.00971), derived: with f = 1 − w(k−1)/k the "
-            "answers with part i and with its model emptied are f·T + (1−f)·R and f·public + "
-            "(1−f)·R, so by joint convexity D_α of a query is at most log(1 + f·(e^((α−1)γ) − "
-            "1))/(α−1), which caps on weight and divergence keep constant; B queries composed",
+            theorem="capped SubMix (after arXiv 2201.00971), derived: with part i emptied, at "
+            "least the share f = 1 − w(k−1)/k of the answer is the public model's pmf u, so the "
+            "answers with part i and with it emptied are f·T + (1−f)·R and f·u + (1−f)·R; R is the "
+            "same pmf in both, and T is u moved towards the part's own model; by joint convexity "
+            "D_α of a query is at most log(1 + f·(e^((α−1)γ) − 1))/(α−1), where γ is the larger of "
+            "D_α(T‖u) and D_α(u‖T); the part's weight keeps that within a constant; B queries "
+            "composed",
             conditions=(
                 "a part is emptied where all its users are gone, its model is the public model, "
                 "and the other parts stay: another relation than removed, where k − 1 parts are "
                 "left; the two are never ranked",
-                self._per_user,
+                *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
                 f"{caps.floor:.6g}; its weight depends on its own model and the public one alone",
+                "taken for granted: the numbers of the other models do not depend on who is read "
+                "with them; in float32 they may differ by 1e-5 nats, which is not in ε",
                 "each query releases one sampled token; perplexity is measured by the auditor, "
                 "outside the guarantee",
             ),
@@ -106,26 +115,33 @@ class CappedSubMix(Defense):
 
     @property
     def user_epsilon(self) -> float | None:
-        """Bounds D_2 of a session, nats, per user added, removed or replaced; None without a claim.
+        """Bounds D_2 of a session, nats, per user; None without a claim.
 
-        The user's part is replaced by any other part: 4ε/(1 − w/(kf)) (derived).
+        The user is added, removed, or has other records under the same id. Then one part is
+        replaced by any other part: 4ε/(1 − w/(kf)) (derived). A user replaced by one with another
+        id is two changes, which this does not bound.
         """
         if self.alpha != 2.0 or self.weight == 1.0:
             return None
         return 4 * self.epsilon / (1 - self.mechanism.caps.step)
 
     @property
-    def _per_user(self) -> str:
-        """States the claim per user, and what it rests on."""
+    def _per_user(self) -> tuple[str, ...]:
+        """States the claim per user, its upper bounds rounded up, and what it rests on."""
         loss = self.user_epsilon
         if loss is None:
-            return "no claim per user: that one needs alpha=2 and weight below 1"
+            return ("no claim per user: that one needs alpha=2 and weight below 1",)
         approximate = loss + math.log(0.5) - math.log(_DELTA) - math.log(2)
         return (
-            f"per user (added, removed or replaced): D_2 of a session is at most {loss:.4g} nats, "
-            f"or ({approximate:.4g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); derived "
+            "per user (added, removed, or with other records under the same id; a user replaced by "
+            "one with another id is two changes, which this does not bound): D_2 of a session is "
+            f"at most {round_up(loss):.6g} nats, or ({round_up(approximate):.6g}, {_DELTA:g})-DP "
+            f"at a δ that suits up to {_USERS:,} users (arXiv 2004.00010, Proposition 12); derived "
             "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
-            "members trained apart, alpha=2 and weight below 1"
+            "members trained apart, alpha=2 and weight below 1",
+            "which users are private is fixed beforehand: where a corpus names no splits and the "
+            "loader holds users out, one user more can move another between private and held out, "
+            "which changes two parts, and the claim per user does not hold",
         )
 
 

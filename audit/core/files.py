@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         return
     text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
     with _private(path, "ab+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # other processes of a run may append, too
         if stream.seek(0, os.SEEK_END):
             stream.seek(-1, os.SEEK_END)
             if stream.read() != b"\n":

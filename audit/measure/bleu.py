@@ -46,14 +46,16 @@ def unfinished(
 
 
 def measure(
-    predictor: Predictor, texts: Sequence[str], stream: np.random.Generator
+    predictor: Predictor, texts: Sequence[str], stream: np.random.Generator, whole: bool = True
 ) -> tuple[dict[str, Measure], int, int]:
     """Returns (BLEU by name, queries, queries answered before STOP).
 
+    whole: whether a release without a budget completes FULL_RECORDS texts.
     One call asks for all completions, as long as the longest rest, so that a model reads them
     together; each is then cut to its own rest's length, and at a stop token.
     """
-    most = RECORDS if predictor.remaining is not None else FULL_RECORDS
+    whole = whole and predictor.remaining is None
+    most = FULL_RECORDS if whole else RECORDS
     longest = min(LONGEST, predictor.max_length)
     begun = unfinished(texts, predictor.tokenizer, most, longest)
     if not begun:
@@ -66,7 +68,7 @@ def measure(
     first = segments[:RECORDS]
     read = sum(min(a, len(o.rest)) for a, o in zip(answered, begun[:RECORDS], strict=False))
     utility = {f"bleu{order}": _measure(first, order, stream, read) for order in (3, 4)}
-    if predictor.remaining is None:
+    if whole:
         utility["bleu4_full"] = _measure(segments, 4, stream, None)
     return utility, sum(map(len, tokens)), sum(answered)
 

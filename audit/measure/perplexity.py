@@ -26,18 +26,26 @@ FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full fi
 
 
 def measure(
-    predictor: Predictor, text: Heldout, tokens: int, stream: np.random.Generator
+    predictor: Predictor,
+    text: Heldout,
+    tokens: int,
+    stream: np.random.Generator,
+    whole: bool = True,
 ) -> tuple[dict[str, Measure], int, int]:
-    """Returns (utility by name, queries, queries answered before STOP)."""
+    """Returns (utility by name, queries, queries answered before STOP).
+
+    whole: whether a release without a budget reads FULL_TOKENS.
+    """
+    whole = whole and predictor.remaining is None
     first = text.first(tokens)
-    whole = text.first(FULL_TOKENS) if predictor.remaining is None else first
-    answers = predictor.score([b[:1] for b in whole.blocks], [b[1:] for b in whole.blocks])
+    read = text.first(FULL_TOKENS) if whole else first
+    answers = predictor.score([b[:1] for b in read.blocks], [b[1:] for b in read.blocks])
     answered = sum(answer.answered for answer in answers)
     if not answers:
         return {}, 0, 0
     head = _cut(answers, first)
     utility = _measures(head, first, predictor.tokenizer, stream)
-    if predictor.remaining is None:
+    if whole:
         utility["perplexity_full"] = _perplexity(answers, stream, None)
     return utility, sum(len(answer.tokens) for answer in answers), answered
 

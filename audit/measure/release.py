@@ -127,16 +127,24 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
 def _measured_utility(
     prepared: Prepared, one: Audited, folder: RunFolder
 ) -> tuple[dict[str, Measure], list[SessionResult]]:
-    """Measures the utility of a model at its best step, and what is left of it at the end."""
-    plan = prepared.plan
+    """Measures the utility of a model at its best step, and what is left of it at the end.
+
+    An unprotected mixture is compared on the first texts only, and asked no more.
+    """
+    plan, whole = prepared.plan, not one.bare
+    short = [] if whole else ["first texts"]
     what = [plan.utility_tokens, plan.policy.digest]
     best, share = one.release.at_best_step() or (one.release, None)
     usable = replace(one, release=best)
     looks = [
-        (Session(prepared, usable, folder, "utility", what), partial(_utility, prepared), share),
         (
-            Session(prepared, usable, folder, "completion", list(bleu.SETTINGS)),
-            partial(_completion, prepared),
+            Session(prepared, usable, folder, "utility", [*what, *short]),
+            partial(_utility, prepared, whole),
+            share,
+        ),
+        (
+            Session(prepared, usable, folder, "completion", [*bleu.SETTINGS, *short]),
+            partial(_completion, prepared, whole),
             share,
         ),
     ]
@@ -153,26 +161,31 @@ def _measured_utility(
 
 
 def _at_end(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
-    seen, queries, answered = _utility(prepared, predictor)
+    seen, queries, answered = _utility(prepared, False, predictor)
     return {"perplexity_at_end": seen["perplexity"]}, queries, answered
 
 
-def _utility(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+def _utility(
+    prepared: Prepared, whole: bool, predictor: Predictor
+) -> tuple[dict[str, Any], int, int]:
     plan = prepared.plan
     utility, queries, answered = measure(
         predictor,
         prepared.heldout,
         plan.utility_tokens,
         stream(plan.seed, "utility", "bootstrap"),
+        whole,
     )
     return _dumped(utility), queries, answered
 
 
-def _completion(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+def _completion(
+    prepared: Prepared, whole: bool, predictor: Predictor
+) -> tuple[dict[str, Any], int, int]:
     plan = prepared.plan
     texts = [record.text for record in plan.corpus.of("heldout")]
     draws = stream(plan.seed, "completion", "bootstrap")
-    utility, queries, answered = bleu.measure(predictor, texts, draws)
+    utility, queries, answered = bleu.measure(predictor, texts, draws, whole)
     return _dumped(utility), queries, answered
 
 

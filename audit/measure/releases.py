@@ -59,49 +59,51 @@ class Audited:
 
 def releases(prepared: Prepared, report: StepProgress) -> list[Audited]:
     """Builds every release of the plan, each ensemble followed by its unprotected mixture."""
-    plan = prepared.plan
-    torch.set_num_threads(plan.threads)
-    public = _public(prepared)
+    public = public_model(prepared)
     audited = []
-    for chosen, tasks in prepared.tasks.items():
+    for chosen in prepared.tasks:
         report(f"loading {chosen.label}", 0.0)
-        release = _release(chosen, public, tasks)
-        role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
-        one = Audited(
-            name=chosen.name,
-            label=chosen.label,
-            parameters={**chosen.shown, **_served(release)},
-            reference=chosen.reference,
-            role=role if chosen.reference else "audited",
-            release=release,
-            keys=(*(task.key for task in tasks), *([release.origin.url] if release.origin else [])),
-            train_tokens=prepared.train_tokens(chosen),
-            public=public,
-            shadows=partial(_shadows, prepared, chosen, public),
-            external=chosen.plugin.external,
-        )
-        audited.append(one)
-        bare = release.unprotected()
-        if bare is not None and plan.references:
-            name = f"{chosen.name}_unprotected"
-            label = chosen.label.replace(chosen.name, name, 1)
-            role = f"positive control of {chosen.name}"
-            audited.append(
-                replace(
-                    one,
-                    name=name,
-                    label=label,
-                    reference=True,
-                    role=role,
-                    release=bare,
-                    shadows=partial(_unprotected, one.shadows),
-                    bare=True,
-                )
-            )
+        audited += audited_of(prepared, chosen, public)
     return audited
 
 
-def _public(prepared: Prepared) -> LanguageModel:
+def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Audited]:
+    """Builds the release of one defense; of an ensemble also its unprotected mixture."""
+    plan, tasks = prepared.plan, prepared.tasks[chosen]
+    torch.set_num_threads(plan.threads)
+    release = _release(chosen, public, tasks)
+    role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
+    one = Audited(
+        name=chosen.name,
+        label=chosen.label,
+        parameters={**chosen.shown, **_served(release)},
+        reference=chosen.reference,
+        role=role if chosen.reference else "audited",
+        release=release,
+        keys=(*(task.key for task in tasks), *([release.origin.url] if release.origin else [])),
+        train_tokens=prepared.train_tokens(chosen),
+        public=public,
+        shadows=partial(_shadows, prepared, chosen, public),
+        external=chosen.plugin.external,
+    )
+    bare = release.unprotected()
+    if bare is None or not plan.references:
+        return [one]
+    name = f"{chosen.name}_unprotected"
+    mixture = replace(
+        one,
+        name=name,
+        label=chosen.label.replace(chosen.name, name, 1),
+        reference=True,
+        role=f"positive control of {chosen.name}",
+        release=bare,
+        shadows=partial(_unprotected, one.shadows),
+        bare=True,
+    )
+    return [one, mixture]
+
+
+def public_model(prepared: Prepared) -> LanguageModel:
     """Loads the public model; only the tokenizer where the model is unknown."""
     plan = prepared.plan
     if plan.model.kind == TOKENIZER_ONLY:

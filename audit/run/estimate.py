@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from audit.core.predictor import record_tokens
+from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.speed import seconds_per_token
@@ -20,6 +21,7 @@ from audit.train.task import Task
 START = 8.0  # seconds: imports, planting, starting the processes
 REPORTS = 3.0  # seconds: pages and figures
 PASS = 1.6  # time of a training pass over a token beside that of the stand-in
+MIXTURE = 8_000  # queries of an attack on an unprotected mixture, which gives no distributions
 QUERY = 0.6  # time of a query of one model beside a training pass over a token
 PROCESS, MAIN = 0.45e9, 0.7e9  # bytes of a process that trains, and of the one that attacks
 COPIES = 5  # of the weights in training: public, trained, gradients, two moments
@@ -30,29 +32,28 @@ WEAK = 32  # passes over a planted code, below which the undefended model hardly
 class Estimate:
     """What a run takes. trainings, attacks: seconds on one process, by the label of their progress.
 
-    processes: that train at once. memory, disk: bytes.
+    processes: that train at once. attackers: that attack at once. memory, disk: bytes.
     """
 
     trainings: Mapping[str, float]
     attacks: Mapping[str, float]
     processes: int
+    attackers: int
     memory: float
     disk: float
 
     @property
     def steps(self) -> dict[str, float]:
         """All steps with the time that each adds to the whole, in seconds."""
-        side_by_side = max(1, min(self.processes, len(self.trainings)))
-        trainings = {label: time / side_by_side for label, time in self.trainings.items()}
-        return {**trainings, **self.attacks}
+        return {
+            **_shares(self.trainings, self.processes),
+            **_shares(self.attacks, self.attackers),
+        }
 
     @property
     def seconds(self) -> float:
-        """The whole run, in seconds: no shorter than its longest training."""
-        longest = max(self.trainings.values(), default=0.0)
-        side_by_side = max(1, min(self.processes, len(self.trainings)))
-        trained = max(longest, sum(self.trainings.values()) / side_by_side)
-        return START + trained + sum(self.attacks.values()) + REPORTS
+        """The whole run, in seconds."""
+        return START + sum(self.steps.values()) + REPORTS
 
     @property
     def sentence(self) -> str:
@@ -65,6 +66,18 @@ class Estimate:
             f"about {duration(self.seconds)} on {count(self.processes, 'process', 'processes')}"
             f"{whose}; {self.memory / 1e9:.1f} GB of memory, {size(self.disk)} in stages/"
         )
+
+
+def _shares(times: Mapping[str, float], processes: int) -> dict[str, float]:
+    """Spreads tasks over processes: what each adds to the whole, in seconds.
+
+    The whole is no shorter than the longest task.
+    """
+    every = sum(times.values())
+    if not every:
+        return dict(times)
+    whole = max(max(times.values()), every / processes)
+    return {label: time * whole / every for label, time in times.items()}
 
 
 def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
@@ -90,6 +103,7 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
         trainings=trainings,
         attacks=dict(_attacks(prepared, per_token)),
         processes=processes,
+        attackers=processes if possible(prepared) else 1,
         memory=MAIN + models * weights + (together * worker if len(missing) > 1 else 0.0),
         disk=len(missing) * weights,
     )
@@ -110,14 +124,15 @@ def _attacks(prepared: Prepared, per_token: float) -> Iterator[tuple[str, float]
         yield f"attacking {chosen.label}", cost * _queries(prepared, budget)
         if members > 1 and plan.references:
             name = chosen.label.replace(chosen.name, f"{chosen.name}_unprotected", 1)
-            yield f"attacking {name}", cost * _queries(prepared, None)
+            yield f"attacking {name}", cost * _queries(prepared, MIXTURE, whole=False)
 
 
-def _queries(prepared: Prepared, budget: int | None) -> float:
+def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> float:
     """Counts the queries of one release, within the budget of each session."""
     plan, most = prepared.plan, math.inf if budget is None else budget
     asked = [_planned(prepared, chosen) for chosen in plan.attacks]
-    utility = plan.utility_tokens if budget else min(prepared.heldout.tokens, FULL_TOKENS)
+    read = FULL_TOKENS if whole and not budget else plan.utility_tokens
+    utility = min(prepared.heldout.tokens, read)
     return sum(min(most, queries) for queries in [*asked, utility])
 
 

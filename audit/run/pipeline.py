@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from audit.core.progress import StepProgress
 from audit.core.terms import Leaked
 from audit.findings.headline import headline
 from audit.measure import samples
+from audit.measure.ahead import attack_ahead
 from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
 from audit.plan.execution import Execution
@@ -27,7 +29,7 @@ from audit.run.estimate import estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
-from audit.train.train import train_all
+from audit.train.train import train_on, workers_for
 
 
 def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
@@ -39,8 +41,10 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
         if expected is not None:
             report(f"expected: {expected.sentence}", 0.0)
             report = Steps(report, expected.steps)
-        train_all(prepared.trainings, execution.workers, report)
-        results = _audit(prepared, folder, execution, report, began)
+        with workers_for(prepared.trainings, execution.workers) as place:
+            train_on(place, prepared.trainings, report)
+            ahead = attack_ahead(prepared, folder, execution.reveal, place, report)
+        results = _audit(prepared, folder, execution, report, began, ahead)
         if execution.reveal:
             samples.reveal(folder.path, prepared.planted)
         write(results, execution.formats, folder.path, report)
@@ -57,13 +61,23 @@ def write(results: Results, formats: Sequence[str], folder: Path, report: StepPr
 
 
 def _audit(
-    prepared: Prepared, folder: RunFolder, execution: Execution, report: StepProgress, began: float
+    prepared: Prepared,
+    folder: RunFolder,
+    execution: Execution,
+    report: StepProgress,
+    began: float,
+    ahead: Mapping[str, float],
 ) -> Results:
+    """Measures every release and judges it. ahead: seconds of those that are attacked already."""
     plan = prepared.plan
     measured = []
     for one in releases(prepared, report):
-        report(f"attacking {one.label}", 0.0)
-        measured.append(measure_release(prepared, one, folder, execution.reveal))
+        if one.label not in ahead:
+            report(f"attacking {one.label}", 0.0)
+        seen = measure_release(prepared, one, folder, execution.reveal)
+        measured.append(replace(seen, seconds=seen.seconds + ahead.get(one.label, 0.0)))
+        if one.label not in ahead:
+            report(f"attacking {one.label}", 1.0)
     sensitive = _sensitivity(measured)
     audited = [m.result(sensitive if plan.references else None) for m in measured]
     return Results(

@@ -13,25 +13,16 @@ class Steps:
     """A StepProgress that reports `3 of 17: LABEL`, and after it the share of the whole run."""
 
     def __init__(self, report: StepProgress, expected: Mapping[str, float]) -> None:
-        """expected: seconds that each step adds to the run; steps that are not in it go unnumbered.
-
-        A step without a length reports 0 and is done when the next begins.
-        """
+        """expected: seconds that each step adds to the run; a step not in it goes unnumbered."""
         self._report, self._expected = report, expected
         self._numbers: dict[str, int] = {}
         self._shares: dict[str, float] = {}
-        self._open = ""
 
     def __call__(self, label: str, share: float) -> None:
         if label not in self._expected:
             self._report(label, share)
             return
         number = self._numbers.setdefault(label, len(self._numbers) + 1)
-        if self._open and self._open != label:
-            self._shares[self._open] = 1.0
-            self._open = ""
-        if share == 0.0:
-            self._open = label
         self._shares[label] = max(share, self._shares.get(label, 0.0))
         self._report(f"{number} of {len(self._expected)}: {label}", share)
         self._report(WHOLE, self._whole())

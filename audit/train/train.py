@@ -5,6 +5,7 @@ The plan fixes the number of threads, so the choice of workers does not change a
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import os
@@ -12,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from audit.core.training import BestStep, NotFiniteError
 from audit.models.loading import load_tokenizer, load_weights
 from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
+from audit.train.workers.place import Workers
 
 
 def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
@@ -32,13 +33,24 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -
 
     workers: a number of processes (0: one per core), "ray" or "ray://HOST:PORT".
     """
-    rounds = _missing(tasks)
-    first = next(rounds, None)
-    if first is None:  # no worker is started
-        return
-    with open_workers(workers) as place:
-        for independent in chain([first], rounds):
-            place.train(_train, independent, report)
+    if next(_missing(tasks), None) is not None:
+        with workers_for(tasks, workers) as place:
+            train_on(place, tasks, report)
+
+
+def workers_for(
+    tasks: Sequence[Task], workers: int | str
+) -> contextlib.AbstractContextManager[Workers]:
+    """Opens workers; only processes, which start when they are used, if no weights are missing."""
+    if isinstance(workers, str) and next(_missing(tasks), None) is None:
+        return open_workers(1)
+    return open_workers(workers)
+
+
+def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
+    """Trains every task whose weights are not there yet on these workers, as `train_all` does."""
+    for independent in _missing(tasks):
+        place.train(_train, independent, report)
 
 
 def _missing(tasks: Sequence[Task]) -> Iterator[list[Task]]:

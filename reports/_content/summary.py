@@ -10,7 +10,8 @@ from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import unmeasured, verdicts, wording
 
-LINES = 22
+LINES = 22  # of the table, beside a picture of at most ROWS rows; each further one takes two
+ROWS, MOST_ROWS = 5, 12
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
     ("positive control of {}", "Unprotected", "its own models without the protection"),
@@ -146,6 +147,7 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
     The worst finding of each release comes first, then refutations, leaks, and the rest.
     """
     alone = all(release.reference for release in releases)
+    lines = LINES - 2 * (max(ROWS, min(MOST_ROWS, len(releases))) - ROWS)
     ranked = []
     for i, release in enumerate(releases):
         quotes = [(*mildness(release.findings[j]), place, j)
@@ -155,7 +157,7 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
                 ranked.append((later > 0, mild, milder, place, i, j))
     chosen: set[tuple[int, int]] = set()
     for *_, i, j in sorted(ranked):
-        if 3 * (1 + len(chosen)) + len({i, *(block for block, _ in chosen)}) <= LINES:
+        if 3 * (1 + len(chosen)) + len({i, *(block for block, _ in chosen)}) <= lines:
             chosen.add((i, j))
     return chosen
 

@@ -15,6 +15,7 @@ from audit.results.schema import Cell, Cost, ReleaseResult, Results, SweepResult
 from reports._content import page, wording
 from reports._content.detail import Detail
 from reports._content.page import Page
+from reports._figures import run as run_figures
 from reports._figures import sweep as sweep_figures
 from reports._figures.figure import Figure
 
@@ -38,7 +39,8 @@ def _content(document: str) -> tuple[Page, list[Figure]]:
         raise TypeError("these are not the results of a sweep")
     views = settings(clean, clean.sweep)
     shown = clean.model_copy(update={"releases": views})
-    return _page_of(shown, clean.sweep), sweep_figures.figures(views)
+    first = run_figures.of_settings(views, page.labels(views))
+    return _page_of(shown, clean.sweep), [*first, *sweep_figures.figures(views)]
 
 
 def settings(results: Results, sweep: SweepResult) -> list[ReleaseResult]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from audit.core.terms import Leaked, OnClaim
 from audit.results.schema import ReleaseResult
 from reports._figures import budget, epsilon, exposure, leaks, perplexity, roc
 from reports._figures.figure import Figure
+from reports._figures.rows import MOST_ROWS
 
 _FIRST = {
     "What leaked, by {}": leaks,
@@ -17,20 +20,41 @@ _FIRST = {
 _LATER = (exposure, roc, budget)
 
 
-def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Figure]:
+def of_settings(settings: Sequence[ReleaseResult], names: Sequence[str]) -> list[Figure]:
+    """Draws page one of a sweep: as many settings as fit, leaks first, and both references."""
+    beside = [i for i, s in enumerate(settings) if s.reference and s.defense in ("none", "public")]
+    audited = [i for i, s in enumerate(settings) if not s.reference]
+    worst = sorted(audited, key=lambda i: _rank(settings[i]))[: MOST_ROWS - len(beside)]
+    places = [*sorted(worst), *beside]
+    left = len(audited) - len(worst)
+    note = f" {len(worst)} of {len(audited)} settings, leaks first." if left else ""
+    drawn = figures([settings[i] for i in places], [names[i] for i in places], later=())
+    return [replace(f, caption=f"{f.caption}{note}") for f in drawn if f.first]
+
+
+def _rank(release: ReleaseResult) -> int:
+    if release.claim == OnClaim.REFUTED:
+        return 0
+    return 1 if release.leaked == Leaked.LEAK else 2
+
+
+def figures(
+    releases: Sequence[ReleaseResult], names: Sequence[str], later: Sequence[Any] = _LATER
+) -> list[Figure]:
     """Draws every figure that the releases have data for, those of page one first.
 
     Their rows are the same releases in the same order: the audited ones, then the references.
+    later: the kinds of figures that stand behind page one.
     """
     order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
     rows = [releases[i] for i in order]
     labels = [_spoken(releases[i], names[i]) for i in order]
-    first, later = [], []
+    first, rest = [], []
     for title, kind in _FIRST.items():
         for i, figure in enumerate(kind.figures(rows, labels)):
             on_page_one = replace(figure, title=title.format(figure.title), first=True)
-            first.append(on_page_one) if i == 0 else later.append(figure)
-    return [*first, *later, *(f for kind in _LATER for f in kind.figures(releases, names))]
+            first.append(on_page_one) if i == 0 else rest.append(figure)
+    return [*first, *rest, *(f for kind in later for f in kind.figures(releases, names))]
 
 
 def _spoken(release: ReleaseResult, name: str) -> str:

@@ -246,11 +246,47 @@ def test_stop_is_for_good_even_across_a_replay_that_differs():
     assert ledger.stopped and ledger.spent == [0.5]
 
 
-def test_other_details_are_another_query():
+def test_what_only_the_auditor_may_know_does_not_make_another_query():
+    """It depends on the data and may move in its last digit: the budget must not shrink by it."""
+    journal = Memory()
+    for attempt in range(2):
+        ledger = opened(epsilon=2.0, budget=10, journal=journal)
+        lambdas, local = np.full((10, 1), 0.5), np.full((10, 1), 0.04)
+        if attempt:
+            local[3] *= 1 + 1e-5
+        marks = [f"query {i}" for i in range(10)]
+        assert ledger.admit(np.full((10, 1), 0.1), lambdas, marks, local) == 10
+        ledger.flush()
+        assert ledger.spent == pytest.approx([1.0]) and ledger.remaining == 0
+        assert len(journal.rows) == 10
+
+
+def test_another_law_is_another_query():
+    """Its answer may differ, so both are paid for."""
     journal = killed_after(1)
     ledger = opened(journal=journal)
     ledger.admit(np.array([[0.1]]), np.array([[0.75]]), ["query 0"])
     assert ledger.spent == pytest.approx([0.2])
+
+
+@pytest.mark.parametrize(
+    "changed", [{"query": 5}, {"asked": "another"}, {"charge": [0.100001]}, {"charge": [0.05]}]
+)
+def test_a_row_that_differs_in_anything_else_is_another_query(changed):
+    journal = killed_after(1)
+    (row,) = journal.rows
+    row |= changed
+    ledger = opened(journal=journal)
+    assert admit(ledger, 0.1) == 1
+    assert ledger.spent == pytest.approx([row["charge"][0] + 0.1])
+
+
+def test_a_row_that_stopped_is_no_replay_of_one_that_did_not():
+    journal = killed_after(1)
+    journal.rows[0]["stopped"] = True
+    ledger = opened(journal=journal)
+    assert admit(ledger, 0.1) == 0
+    assert ledger.stopped
 
 
 # rounding

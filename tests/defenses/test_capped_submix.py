@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus, Record
 from audit.core.ensemble import Selected
 from audit.core.errors import UsageError
+from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
@@ -267,6 +270,27 @@ def test_what_underflows_and_what_is_no_number_costs_nothing() -> None:
     assert weights.tolist() == [[0.0]]
 
 
+def test_members_equal_to_the_public_model_at_weight_1_leave_its_answer() -> None:
+    """Their shares of 1/49 may not sum to 1; a token that all exclude is 0/0 in the ratios."""
+    public = np.array([[0.7, 0.3, 0.0]])
+    members = np.repeat(public[:, None], 49, axis=1)
+    mechanism = mixture_of(B, 1.0, 49)
+    assert (mechanism.caps.weights(tensor(members), tensor(public)) == 1).all()
+    released = answers(mechanism, members, public)
+    assert not np.isnan(released).any()
+    np.testing.assert_allclose(released, public, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("k", range(2, 100))
+def test_no_share_of_the_public_model_is_below_0(k: int) -> None:
+    """At weight 1 the members' shares may sum to more than 1, where they say next to nothing."""
+    public, member = np.array([[1.0, 1e-30]]), np.array([1.0, 1.2e-46])
+    mechanism = mixture_of(B, 1.0, k)
+    members = np.array([[member] * k])
+    assert (mechanism.caps.weights(tensor(members), tensor(public)) == 1).all()
+    assert (answers(mechanism, members, public) > 0).all()
+
+
 # the bound is reached
 
 
@@ -302,6 +326,33 @@ def test_one_user_of_a_part_costs_more_than_the_part_emptied() -> None:
     defense = CappedSubMix(k=8)
     assert defense.user_epsilon == pytest.approx(8.25, abs=0.005)
     assert divergences(one, two, 2.0)[0] <= defense.user_epsilon / 1024
+
+
+def test_at_a_small_charge_one_user_of_a_part_nearly_costs_the_claim() -> None:
+    """At k = 8 the claim is 4.125 charges a query, and 3.96 are reached."""
+    public = np.array([[0.007, 0.007, 0.986]])
+    one, other, rest = np.array([[0.014, 0, 0.986], [0, 0.014, 0.986], [0, 0, 1]])
+    mechanism = mixture_of(1e-5, 0.2, 8)
+    pair = [
+        answers(mechanism, np.array([[member, *[rest] * 7]]), public) for member in (one, other)
+    ]
+    assert 4 / (1 - mechanism.caps.step) == pytest.approx(4.125)
+    assert divergences(pair[0], pair[1], 2.0)[0] / 1e-5 == pytest.approx(3.96, abs=0.005)
+
+
+def test_the_claim_per_user_is_for_one_part_replaced_and_not_for_two() -> None:
+    """A user replaced by one with another id changes two parts, and costs 1.48 times the claim."""
+    defense = CappedSubMix()
+    assert defense.user_epsilon is not None
+    public, sure = np.array([[0.01, 0.01, 0.98]]), np.eye(3)
+
+    def replaced(parts: int) -> np.ndarray:
+        changed = [sure[1]] * parts + [sure[0]] * (2 - parts)
+        return answers(defense.mechanism, np.array([[*changed, *[sure[2]] * 14]]), public)
+
+    claim = defense.user_epsilon / defense.budget
+    assert both(replaced(0), replaced(1), 2.0)[0] / claim == pytest.approx(0.372, abs=1e-3)
+    assert both(replaced(0), replaced(2), 2.0)[0] / claim == pytest.approx(1.481, abs=1e-3)
 
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
@@ -529,6 +580,19 @@ def test_a_killed_session_replays_to_the_same_answers(service: Any, kept: int) -
     assert torn.rows == whole.rows
 
 
+def test_a_replay_whose_private_figures_moved_answers_the_whole_budget(service: Any) -> None:
+    """How many queries are answered after a kill depends on no member."""
+    made, journal = service(budget=20), Memory()
+    session(made, journal).generate([[0]] * 10, 1)
+    journal.rows[3] = {
+        **journal.rows[3],
+        "local": [c * (1 + 1e-5) for c in journal.rows[3]["local"]],
+    }
+    again = session(made, journal).generate([[0]] * 22, 1)
+    assert [a.answered for a in again] == [1] * 20 + [0, 0]
+    assert [row["query"] for row in journal.rows] == list(range(21))
+
+
 @pytest.mark.parametrize("size", [1, 3])
 def test_batching_changes_no_answer(service: Any, monkeypatch: Any, size: int) -> None:
     made = service(budget=31)
@@ -598,6 +662,30 @@ def test_a_user_comes_and_goes_without_moving_another() -> None:
         assert list(rest[changed[0]].texts) == expected
 
 
+def test_the_part_of_a_user_is_the_same_alone_and_among_many() -> None:
+    """It depends on the user's id and on nothing else: a hash of the number of users is refuted."""
+    users = [f"u{i}" for i in range(30)]
+    whole = trainings(users)
+    place = {text: i for i, t in enumerate(whole) for text in t.texts}
+    for user in users:
+        alone = trainings([user])
+        assert [i for i in range(4) if alone[i].texts] == [place[f"text {user} a"]]
+
+
+def test_a_user_with_another_id_changes_two_parts_and_with_other_records_one() -> None:
+    users = [f"u{i}" for i in range(30)]
+    whole = trainings(users)
+
+    def changed(other: Corpus) -> int:
+        made = CappedSubMix(k=4).trainings(other, MODEL, RECIPE, 4)
+        return sum(one.digest != two.digest for one, two in zip(whole, made, strict=True))
+
+    ids = (changed(corpus([*users[:-1], f"v{i}"])) for i in range(20))
+    assert max(ids) == 2
+    (*records, last) = corpus(users).records
+    assert changed(Corpus("toy", (*records, replace(last, text="other")))) == 1
+
+
 def test_the_seed_decides_the_parts() -> None:
     users = [f"u{i}" for i in range(30)]
     one, two = ([t.texts for t in trainings(users, seed=seed)] for seed in (0, 1))
@@ -624,12 +712,46 @@ def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
     assert (promise.unit, promise.relation, promise.basis) == ("part", "emptied", "worst case")
     assert (promise.epsilon, promise.alpha, promise.delta) == (2.0, 2.0, None)
     (per_user,) = (c for c in promise.conditions if c.startswith("per user"))
-    assert "at most 8.25 nats" in per_user and "(18.38, 1e-05)-DP" in per_user
+    assert "at most 8.25 nats" in per_user and "(18.3767, 1e-05)-DP" in per_user
     assert "keyed hash" in per_user and "trained apart" in per_user
+    assert "added, removed, or with other records under the same id" in per_user
+    assert "one with another id is two changes, which this does not bound" in per_user
     assert CappedSubMix().user_epsilon == pytest.approx(8 / (1 - 0.2 / 13))
+    rest = " ".join(c for c in promise.conditions if c != per_user)
+    assert all(f"{name} is" in promise.theorem for name in ("R", "T", "γ"))
+    assert "which users are private is fixed beforehand" in rest
+    assert "do not depend on who is read with them; in float32 they may differ by 1e-5" in rest
 
 
-@pytest.mark.parametrize("changed", [{"alpha": 3.0}, {"weight": 1.0}])
+def test_the_delta_of_the_claim_per_user_suits_the_number_of_users_that_it_names(
+    service: Any,
+) -> None:
+    (per_user,) = (c for c in service().guarantee.conditions if c.startswith("per user"))
+    (users,) = re.findall(r"suits up to ([\d,]+) users", per_user)
+    most = int(users.replace(",", ""))
+    assert default_delta(most) == 1e-5 > default_delta(most + 1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 16, 49])
+@pytest.mark.parametrize("weight", [0.05, 0.2, 0.3, 0.7, 0.999999])
+def test_the_figures_per_user_are_never_printed_below_what_is_proved(
+    service: Any, k: int, weight: float
+) -> None:
+    for epsilon in (0.1, 0.7, 1.0, 2.0, 8.0, 31.4):
+        made = service(k=k, epsilon=epsilon, weight=weight)
+        (per_user,) = (c for c in made.guarantee.conditions if c.startswith("per user"))
+        loss, approximate = map(
+            Fraction,
+            re.search(r"at most (\S+) nats, or \((\S+), ", per_user).groups(),  # type: ignore[union-attr]
+        )
+        w = Fraction(str(weight))
+        exact = 4 * Fraction(str(epsilon)) / (1 - w / (k - w * (k - 1)))
+        assert exact <= loss <= exact * (1 + Fraction(2, 10**5))
+        derived = exact + Fraction(math.log(1e5 / 4))
+        assert derived <= approximate <= derived * (1 + Fraction(2, 10**5))
+
+
+@pytest.mark.parametrize("changed", [{"alpha": 3.0}, {"alpha": 1.5}, {"weight": 1.0}])
 def test_another_order_or_no_floor_has_no_claim_per_user(
     service: Any, changed: dict[str, Any]
 ) -> None:
@@ -648,6 +770,8 @@ def test_another_order_or_no_floor_has_no_claim_per_user(
         {"epsilon": math.inf},
         {"weight": 0.0},
         {"weight": 1.1},
+        {"weight": math.nextafter(1, 0)},
+        {"weight": math.nextafter(1 - 1e-6, 1)},
         {"weight": math.nan},
         {"train": "top"},
         {"source": "dice"},
@@ -656,6 +780,27 @@ def test_another_order_or_no_floor_has_no_claim_per_user(
 def test_impossible_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"capped_submix: {next(iter(parameters))} is"):
         CappedSubMix(**parameters)
+
+
+def test_a_weight_beside_1_is_refused_since_its_charge_cancels() -> None:
+    """In floating point: one part emptied would cost ∞, where at 1 and at 0.999999 it costs b."""
+    public, members = np.array([[1 - 5.6e-20, 5.6e-20]]), np.array([[[1.0, 0.0]] * 3])
+
+    def cost(weight: float) -> float:
+        mechanism = mixture_of(B, weight, 3)
+        without = answers(mechanism, emptied(members, public, 0), public)
+        return float(both(answers(mechanism, members, public), without, 2.0)[0])
+
+    beside = math.nextafter(1, 0)
+    assert cost(beside) == math.inf
+    with pytest.raises(UsageError) as caught:
+        CappedSubMix(weight=beside)
+    assert str(caught.value) == (
+        "capped_submix: weight is 0.9999999999999999; it must be at most 0.999999, or 1"
+    )
+    for weight in (1.0, 0.999999):
+        assert CappedSubMix(weight=weight).weight == weight
+        assert cost(weight) <= B
 
 
 def test_a_weight_next_to_1_keeps_the_floor_above_the_share_of_one_part() -> None:

@@ -29,6 +29,7 @@ from audit.run.sweep.over_seeds import cells
 from reports import csv, html, pdf
 from reports._content import sweep as sweeps
 from reports._figures import lines as drawings
+from reports._figures import run as run_figures
 from reports._figures.figure import Figure
 from reports._figures.lines import Level, Plot, Point, Series, scale
 from reports._figures.sweep_axes import epsilon_axes, kind, labels, parameter_axes
@@ -103,7 +104,30 @@ def sweep(make: SimpleNamespace) -> Results:
 
 
 def drawn(results: Results) -> list[Figure]:
-    return sweeps.content(results)[1]
+    """The curves, which stand behind page one."""
+    return [figure for figure in sweeps.content(results)[1] if not figure.first]
+
+
+def test_page_one_shows_the_settings_in_the_same_rows_leaks_before_the_rest(
+    sweep: Results,
+) -> None:
+    first = [figure for figure in sweeps.content(sweep)[1] if figure.first]
+    rows = [[row[0] for row in figure.table.rows] for figure in first]
+    assert len(first) == 3
+    assert rows[0] == rows[1]
+    assert rows[0][-2:] == ["undefended (none)", "public"]
+    assert not any("unprotected" in name for name in rows[0])
+
+
+def test_of_many_settings_page_one_shows_those_that_leak(make: SimpleNamespace) -> None:
+    settings = [
+        make.release("submix", make.guarantee(2.0), make.finding(0.1), parameters={"k": k})
+        for k in range(30)
+    ]
+    settings[29] = settings[29].model_copy(update={"leaked": "leak"})
+    figure = run_figures.of_settings(settings, [f"k={k}" for k in range(30)])[0]
+    assert [row[0] for row in figure.table.rows] == [*(f"k={k}" for k in range(11)), "k=29"]
+    assert figure.caption.endswith(" 12 of 30 settings, leaks first.")
 
 
 def test_every_curve_of_the_brief_is_there_one_kind_of_guarantee_an_axis(sweep: Results) -> None:

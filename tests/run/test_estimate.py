@@ -16,7 +16,7 @@ from audit.run.estimate import Estimate, duration, estimate, largest_user, size,
 from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
 
-ONE = Estimate({"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, processes=2, memory=2e9, disk=3e6)
+ONE = Estimate({"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, 2, 2, memory=2e9, disk=3e6)
 
 
 def prepared(tmp_path: Path, **settings: Any) -> Prepared:
@@ -24,18 +24,20 @@ def prepared(tmp_path: Path, **settings: Any) -> Prepared:
     return prepare(resolve(given), tmp_path)
 
 
-def test_trainings_share_the_processes_and_attacks_do_not() -> None:
+def test_tasks_share_the_processes_and_none_is_divided() -> None:
     fixed = module.START + module.REPORTS
     assert ONE.seconds == fixed + 30.0 + 5.0  # the longest training is longer than half of both
     assert replace(ONE, processes=1).seconds == fixed + 40.0 + 5.0
     even = replace(ONE, trainings={"a": 20.0, "b": 20.0})
     assert even.seconds == fixed + 20.0 + 5.0
     assert even.steps == {"a": 10.0, "b": 10.0, "attacking a": 5.0}
+    more = replace(ONE, attacks={"attacking a": 5.0, "attacking b": 5.0})
+    assert (more.seconds, replace(more, attackers=1).seconds) == (fixed + 35.0, fixed + 40.0)
 
 
 def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
     assert ONE.sentence == (
-        "about 45 s on 2 processes, 60 % of it for a; 2.0 GB of memory, 3 MB in stages/"
+        "about 45 s on 2 processes, 64 % of it for a; 2.0 GB of memory, 3 MB in stages/"
     )
     many = replace(ONE, trainings={str(i): 1.0 for i in range(16)})
     assert " of it for " not in replace(many, attacks={}).sentence
@@ -143,10 +145,10 @@ def test_steps_are_numbered_in_the_order_they_begin() -> None:
 
 
 def test_the_whole_is_weighed_by_time_and_reaches_its_end() -> None:
-    calls = [("a", 0.5), ("a", 1.0), ("attacking", 0.0), ("c", 0.0), ("c", 1.0)]
+    calls = [("a", 0.5), ("a", 1.0), ("attacking", 0.0), ("attacking", 1.0), ("c", 1.0)]
     seen = reported(*calls, expected={"a": 6.0, "attacking": 3.0, "c": 1.0})
     assert [share for label, share in seen if label == WHOLE] == pytest.approx(
-        [0.3, 0.6, 0.6, 0.9, 1.0]  # a step without a length is done when the next begins
+        [0.3, 0.6, 0.6, 0.9, 1.0]
     )
 
 

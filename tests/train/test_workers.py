@@ -176,7 +176,7 @@ def test_no_more_are_in_flight_than_the_gpu_holds(
 
     tasks = on_a_gpu(base, tmp_path, 7)
     with ThreadPoolExecutor(8) as executor:
-        pool.Pool(executor, SimpleQueue()).train(train, tasks, silent)  # type: ignore[arg-type]
+        pool.Pool(executor, SimpleQueue(), 8).train(train, tasks, silent)  # type: ignore[arg-type]
     assert highest == [2]
     assert sorted(t.training.seed for t in trained) == list(range(7))
 

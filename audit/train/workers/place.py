@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from audit.core.progress import StepProgress
 from audit.train.task import Task
 
+T = TypeVar("T")
+R = TypeVar("R")
 Train = Callable[[Task, StepProgress], None]  # trains one task and writes task.path
 
 
@@ -20,3 +23,14 @@ class Workers(ABC):
 
         The weights of each are written as soon as it ends: a killed run loses only tasks in flight.
         """
+
+    @property
+    def at_once(self) -> int:
+        """How many items `each` works on at once, on this machine."""
+        return 1
+
+    def each(
+        self, do: Callable[[T, StepProgress], R], items: Sequence[T], report: StepProgress
+    ) -> list[R]:
+        """Does something with every item, started in this order, and gives what it returned."""
+        return [do(item, report) for item in items]

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +22,7 @@ import torch
 
 from audit.core.progress import StepProgress
 from audit.train.task import Task
-from audit.train.workers.place import Train, Workers
+from audit.train.workers.place import R, T, Train, Workers
 
 _ALL = 1 << 30
 _CONTEXT = 1 << 30  # bytes, an upper estimate of what CUDA uses per process
@@ -34,6 +34,7 @@ class Pool(Workers):
 
     executor: ProcessPoolExecutor
     reports: SimpleQueue[tuple[str, float]]
+    count: int
 
     def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
         at_once = min(len(tasks), fitting_on_the_gpu(tasks) if tasks[0].device == "cuda" else _ALL)
@@ -41,12 +42,33 @@ class Pool(Workers):
             for task in tasks:
                 train(task, report)
             return
-        left, waiting = iter(tasks), set[Future[None]]()
+        self._in_workers(train, tasks, report, at_once)
+
+    @property
+    def at_once(self) -> int:
+        return self.count
+
+    def each(
+        self, do: Callable[[T, StepProgress], R], items: Sequence[T], report: StepProgress
+    ) -> list[R]:
+        return self._in_workers(do, items, report, self.count)
+
+    def _in_workers(
+        self,
+        do: Callable[[T, StepProgress], R],
+        items: Sequence[T],
+        report: StepProgress,
+        at_once: int,
+    ) -> list[R]:
+        """Hands out the items, at most so many at once; an error ends the others, too."""
+        left, waiting = iter(items), set[Future[R]]()
+        every: list[Future[R]] = []
         while True:
-            for task in islice(left, at_once - len(waiting)):
-                waiting.add(self.executor.submit(_train_in_worker, train, task))
+            for item in islice(left, at_once - len(waiting)):
+                every.append(self.executor.submit(_done_in_worker, do, item))
+                waiting.add(every[-1])
             if not waiting:
-                return
+                return [future.result() for future in every]
             done, waiting = wait(waiting, timeout=0.3, return_when=FIRST_COMPLETED)
             while not self.reports.empty():
                 report(*self.reports.get())
@@ -74,7 +96,7 @@ def pool(count: int) -> Iterator[Pool]:
     queue: Any = context.SimpleQueue()
     executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
     try:
-        yield Pool(executor, queue)
+        yield Pool(executor, queue, count)
         executor.shutdown()
     except BaseException:
         for process in list((executor._processes or {}).values()):
@@ -101,7 +123,7 @@ def _die_with(parent: int) -> None:
     os._exit(1)
 
 
-def _train_in_worker(train: Train, task: Task) -> None:
+def _done_in_worker(do: Callable[[T, StepProgress], R], item: T) -> R:
     assert _reports is not None
     reports = _reports
-    train(task, lambda label, share: reports.put((label, share)))
+    return do(item, lambda label, share: reports.put((label, share)))
