@@ -10,6 +10,7 @@ from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.results.schema import ChargeTest, FindingResult
 from audit.results.words import at_least, percent_at_most
 
+NOTICED = 0.5  # a rate of hits; where only higher ones would be noticed, silence shows nothing
 Sensitive = Mapping[tuple[str, str], bool]
 
 
@@ -85,6 +86,9 @@ def _unsure(finding: FindingResult, rejections: Rejections, sensitive: Sensitive
         return "Without references no leak could be told from none."
     if finding.p_value is None or least is None or least * rejections.family.tests >= LEVEL:
         return finding.untested or "Too little was measured for any test."
+    rate = finding.power.detectable_rate
+    if rate is not None and rate > NOTICED:
+        return f"So few tries would notice a leak only from a rate of {percent_at_most(rate)} on."
     if suspicious(finding):
         return "More than chance, but not beyond doubt once adjusted for all tests."
     if not sensitive.get((finding.attack, finding.metric), False):

@@ -174,13 +174,14 @@ def _known(finding: FindingResult) -> bool:
     return finding.value is not None or answered
 
 
-def mildness(finding: FindingResult) -> tuple[bool, bool]:
+def mildness(finding: FindingResult) -> tuple[bool, int]:
     """Orders findings, worst first.
 
-    (False, False) refutes a claim, (True, False) leaks, (True, True) does neither.
+    First whether it refutes no claim, then 0 for a leak, 1 for a leak to those who read more than
+    the release gives, 2 for neither.
     """
-    leaks = finding.leaked == Leaked.LEAK and not finding.stronger_than_release
-    return finding.claim != OnClaim.REFUTED, not leaks
+    leaks = 1 if finding.stronger_than_release else 0
+    return finding.claim != OnClaim.REFUTED, leaks if finding.leaked == Leaked.LEAK else 2
 
 
 def _row(

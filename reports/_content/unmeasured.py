@@ -34,4 +34,4 @@ def _cut_short(release: ReleaseResult) -> int:
 def _stopped(release: ReleaseResult) -> str:
     """Says how early its budget of ε ended a session, if it did."""
     stops = [s.answered for s in release.sessions if s.stopped_at is not None]
-    return f", and its ε ended one after {words.integer(min(stops))}" if stops else ""
+    return f", and its ε ended the shortest after {words.integer(min(stops))}" if stops else ""

@@ -57,7 +57,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
 
 def _tells_less(finding: FindingResult) -> tuple[bool, bool, bool]:
     """Orders findings: leaks, then what the release itself gives, then what was measured."""
-    return mildness(finding)[1], finding.stronger_than_release, finding.value is None
+    return mildness(finding)[1] > 0, finding.stronger_than_release, finding.value is None
 
 
 def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
@@ -68,7 +68,7 @@ def _of(release: ReleaseResult, *kind: str) -> FindingResult | None:
 def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Row:
     if finding is None or finding.value is None:
         note = "not measured" if finding is None else verdicts.measured(finding)
-        return Row(name, note, release.reference)
+        return Row(name, note, release.reference, aside=_elsewhere(release, finding))
     sides = [(PLANTED[finding.leaked], finding), (TWINS, finding.control), (BLIND, finding.blind)]
     return Row(
         label=name,
@@ -76,7 +76,23 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
         reference=release.reference,
         marks=[Mark(kind, side.value or 0.0, side.ci) for kind, side in sides if side],
         chance=finding.chance,
+        aside=_elsewhere(release, finding),
     )
+
+
+def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
+    """Names the attacks by which an audited release leaks, where the measure shown is no leak."""
+    if release.reference or (shown is not None and shown.leaked == Leaked.LEAK):
+        return ""
+    leaks = [f for f in release.findings if f.leaked == Leaked.LEAK]
+    own = dict.fromkeys(f.attack for f in leaks if not f.stronger_than_release)
+    insiders = dict.fromkeys(f.attack for f in leaks)
+    if own:
+        return wording.clip(f"a leak by {', '.join(map(wording.spelled, own))}", 48)
+    if insiders:
+        by = ", ".join(map(wording.spelled, insiders))
+        return wording.clip(f"a leak to insiders by {by}", 48)
+    return ""
 
 
 def _cells(name: str, finding: FindingResult | None) -> list[str]:

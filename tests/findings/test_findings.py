@@ -13,9 +13,13 @@ import pytest
 from scipy.stats import binom
 
 from audit.core.evidence import Evidence, Hits, Likelihoods
+from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space, digits
+from audit.core.terms import Leaked
 from audit.findings import Case, Finding, bounds, findings_of, hits, likelihoods
+from audit.findings.rejections import Family
+from audit.findings.verdict import judge
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
 from tests.findings.closeness import median_bound
@@ -543,3 +547,14 @@ def test_randomised_response_is_bounded_from_below_and_closely(epsilon: float, r
         found.append(one_run(given, case(secrets, coins, delta=1e-6, seed=run)))
     assert np.mean(np.array(found) > epsilon) <= binom.ppf(0.999, runs, 0.05) / runs
     assert np.median(found) == pytest.approx(median_bound(m, epsilon), abs=0.08)
+
+
+def test_few_tries_that_would_notice_only_a_high_rate_are_no_all_clear() -> None:
+    """Three generations with no hit: what leaks in half of all cases would often look the same."""
+    few, many = (by_metric([said(*[-1] * n)], FOUR, COINS)["hit_rate"] for n in (3, 60))
+    assert few.power.detectable_rate > 0.5 > many.power.detectable_rate
+    for found, leaked in ((few, Leaked.INCONCLUSIVE), (many, Leaked.NONE_FOUND)):
+        claim = no_guarantee("nothing")
+        sensitive = {(found.attack, found.metric): True}
+        (judged,) = judge([found.unjudged()], claim, sensitive, Family(1, 1))
+        assert judged.leaked == leaked, judged.sentence

@@ -117,6 +117,6 @@ def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do(
     assert sentence.startswith(
         "d: 2 measures were not made, because a session answers at most 1,024 queries. A larger"
     )
-    assert "queries, and its ε ended one after 61." in sentences(stopped)[0]
+    assert "queries, and its ε ended the shortest after 61." in sentences(stopped)[0]
     assert sentences(free) == []  # nothing limits it
     assert sentences(open_session, reference=True) == []

@@ -9,7 +9,8 @@ import pytest
 
 from audit.results.schema import Results
 from reports._content import page
-from reports._figures import rows, svg
+from reports._content.summary import mildness
+from reports._figures import leaks, rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
 
@@ -158,3 +159,25 @@ def test_a_legend_shows_labels_that_matplotlib_would_drop() -> None:
 def test_texts_in_scripts_that_matplotlib_lacks_are_kept_without_a_warning() -> None:
     line = Row("中文 $x^2$", "", False, [Mark(ANY, 1.0)])
     assert ">中文 $x^2$<" in rows.draw([line], rows.scale_of([line], "bits"), "bits", "x")
+
+
+def test_a_leak_by_another_attack_stands_in_the_row_of_its_release(make: SimpleNamespace) -> None:
+    """The picture shows one measure; what it does not show must not look like silence."""
+    quiet = make.finding(0.0)
+    loud = make.finding(0.9, attack="membership", metric="record_ratio_auc", leaked="leak")
+    inside = loud.model_copy(update={"stronger_than_release": True})
+    own = make.release("own", make.guarantee(1.0), quiet, loud)
+    insider = make.release("insider", make.guarantee(1.0), quiet, inside)
+    silent = make.release("silent", make.guarantee(1.0), quiet)
+    shown = {
+        figure.title: figure.svg for figure in leaks.figures([own, insider, silent], list("abc"))
+    }
+    svg = shown["extraction: hit rate"]
+    assert svg.count("a leak by membership") == 1
+    assert svg.count("a leak to insiders by membership") == 1
+
+
+def test_a_leak_to_insiders_goes_before_silence_in_the_table(make: SimpleNamespace) -> None:
+    loud = make.finding(0.9, metric="recall", leaked="leak", stronger_than_release=True)
+    assert mildness(loud) < mildness(make.finding(0.0))
+    assert mildness(loud.model_copy(update={"stronger_than_release": False})) < mildness(loud)

@@ -35,20 +35,22 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
 
 
 def _found(cells: Sequence[Cell]) -> str:
-    """`these attacks find a leak in 3, no leak in 2 and nothing conclusive in 22.`"""
+    """`these attacks find a leak in 3, no leak in 2 and nothing conclusive in 22.`
+
+    A count of none is left out.
+    """
     searched = [cell for cell in cells if not _searches_nothing(cell)]
     if not searched:
         return "these attacks look for no planted secret."
     counts = Counter(cell.leaked for cell in searched)
     unsure = counts[Leaked.INCONCLUSIVE] + counts[Leaked.NOT_MEASURED]
-    parts = [f"these attacks find a leak in {counts[Leaked.LEAK] or 'none'}"]
-    if counts[Leaked.NONE_FOUND]:
-        parts.append(f"no leak in {counts[Leaked.NONE_FOUND]}")
-    if unsure:
-        parts.append(f"nothing conclusive in {unsure}")
+    answers = {"a leak": counts[Leaked.LEAK], "no leak": counts[Leaked.NONE_FOUND],
+               "nothing conclusive": unsure}  # fmt: skip
+    parts = [f"{answer} in {number}" for answer, number in answers.items() if number]
     if len(searched) < len(cells):
         parts.append(f"look for no planted secret in {len(cells) - len(searched)}")
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) + "."
+    found = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    return f"these attacks find {found}."
 
 
 def _control(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:

@@ -405,7 +405,8 @@ def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -
     said = headline_of(of("submix", "no leak found"), of("dp_sgd", "inconclusive"), undefended)
     assert NOTHING_SHOWN not in said
     assert "no leak in 1 and nothing conclusive in 1." in said
-    assert f"these attacks find a leak in {'none' if reference else 1}, no leak in 1" in said
+    leaks = "" if reference else "a leak in 1, "
+    assert f"these attacks find {leaks}no leak in 1" in said
 
 
 @pytest.mark.parametrize(
@@ -413,9 +414,9 @@ def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -
     [
         (["leak"], "these attacks find a leak in 1."),
         (["leak", "leak"], "these attacks find a leak in 2."),
-        (["no leak found"], "these attacks find a leak in none and no leak in 1."),
-        (["inconclusive"], "these attacks find a leak in none and nothing conclusive in 1."),
-        (["not measured"], "these attacks find a leak in none and nothing conclusive in 1."),
+        (["no leak found"], "these attacks find no leak in 1."),
+        (["inconclusive"], "these attacks find nothing conclusive in 1."),
+        (["not measured"], "these attacks find nothing conclusive in 1."),
         (["leak", "no leak found", "inconclusive", "not measured"],
          "these attacks find a leak in 1, no leak in 1 and nothing conclusive in 2."),
     ],
