@@ -54,7 +54,7 @@ def timed(command: list[str]) -> tuple[float, float]:
     """Runs a command in a new folder: (wall, CPU of it and its children), seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(Path(command[0]).resolve()), *command[1:]]
+        command = [str(Path(command[0]).absolute()), *command[1:]]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -69,8 +69,13 @@ def _by(
     silent = words.count(Leaked.NONE_FOUND)
     if silent == len(words) > 0:
         return _NONE, attack, seen
-    part = f"no leak found in {silent} of {len(words)} measures; " if silent else ""
-    return _UNSURE, attack, f"{part}{seen}"
+    if not silent:
+        return _UNSURE, attack, seen
+    unsure = [f for f in measured if f.leaked == Leaked.INCONCLUSIVE and f.value is not None]
+    if unsure:
+        beside = _beside(unsure[0], releases, release.defense)
+        seen = f"open: {_spaced(unsure[0].metric)} {_amount(unsure[0])}{beside}"
+    return _UNSURE, attack, f"no leak found in {silent} of {len(words)} measures; {seen}"
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
@@ -131,7 +136,9 @@ def _beside(finding: FindingResult, releases: Sequence[ReleaseResult], defense: 
     """
     controls = {
         "undefended": [r for r in releases if r.reference and r.defense == "none"],
-        "unprotected": [r for r in releases if r.role == f"positive control of {defense}"],
+        "its models unprotected": [
+            r for r in releases if r.role == f"positive control of {defense}"
+        ],
     }
     alike = {
         word: f

@@ -54,9 +54,12 @@ def _row(release: ReleaseResult, name: str, measure: Measure | None) -> Row:
 
 
 def _stops(release: ReleaseResult) -> str:
-    scored = [s for s in release.sessions if s.purpose == "utility" and s.stopped_at is not None]
-    stops = [f"{s.answered:,} of {s.queries:,} tokens answered, then STOP" for s in scored]
-    return "".join(stops[:1])
+    scored = [s for s in release.sessions if s.purpose.split(",")[0] == "utility"]  # of each seed
+    if all(s.stopped_at is None for s in scored):
+        return ""
+    answered = sorted({s.answered for s in scored})
+    span = " to ".join(f"{number:,}" for number in dict.fromkeys([answered[0], answered[-1]]))
+    return f"{span} of {scored[0].queries:,} tokens answered, then STOP"
 
 
 def _overfits(release: ReleaseResult) -> str:

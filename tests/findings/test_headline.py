@@ -158,7 +158,7 @@ def test_no_leak_found_is_said_where_all_measures_say_so() -> None:
     given = [finding(NONE, HALF), finding(NONE, MOST, metric="other"), finding(0.03, metric="b")]
     released_ = released("mine", promise(math.inf), given, 20.0)
     assert released_.leaked == "inconclusive"
-    words = "mine: inconclusive: extraction (no leak found in 1 of 3 measures; hit rate 30 of 100)"
+    words = "mine: inconclusive: extraction (no leak found in 1 of 3 measures; open: other 30 of 100)"
     assert words in headline([released_])
 
 
@@ -172,7 +172,7 @@ def test_a_service_whose_own_models_do_not_leak_either_gets_no_credit() -> None:
             released("none", promise(math.inf), [finding()], 3.0, reference=True),
         ]
     )  # fmt: skip
-    assert "(hit rate 0 of 100, undefended 30 of 100, unprotected 0 of 100)" in said
+    assert "(hit rate 0 of 100, undefended 30 of 100, its models unprotected 0 of 100)" in said
 
 
 def test_only_the_first_attack_of_an_answer_shows_its_figure() -> None:

@@ -85,27 +85,42 @@ def _claims(cells: Sequence[Cell]) -> str:
 
 
 def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
-    """`submix: perplexity 8.1 (ε = 1) to 6.2 (ε = 8)`, ε in nats of the kind the report names."""
-    mine = [c for c in cells if releases[c.releases[0]].defense == name]
+    """`submix: perplexity 8.1 (ε = 1, k = 4) to 6.2 (ε = 8, k = 8)`, with all that differs.
+
+    ε in nats of the kind that the report names.
+    """
+    mine = [(c, releases[c.releases[0]]) for c in cells]
+    mine = [(c, release) for c, release in mine if release.defense == name]
+    differing = _differing([release for _, release in mine])
     measured = [
-        (c.utility["perplexity"].value, releases[c.releases[0]].guarantee.epsilon)
-        for c in mine
+        (c.utility["perplexity"].value, _at(release, differing))
+        for c, release in mine
         if "perplexity" in c.utility
     ]
     if not measured:
         return f"{name}: no perplexity."
     worst, best = max(measured, key=_first), min(measured, key=_first)
     ends = [worst] if worst == best else [worst, best]
-    return f"{name}: perplexity {' to '.join(f'{_number(v)}{_at(e)}' for v, e in ends)}."
+    return f"{name}: perplexity {' to '.join(f'{_number(v)}{at}' for v, at in ends)}."
 
 
-def _first(pair: tuple[float, float | None]) -> float:
+def _first(pair: tuple[float, str]) -> float:
     return pair[0]
 
 
-def _at(epsilon: float | None) -> str:
+def _differing(settings: Sequence[ReleaseResult]) -> list[str]:
+    """Lists the parameters, ε aside, that differ between settings."""
+    names = dict.fromkeys(key for release in settings for key in release.parameters)
+    values = {key: {repr(release.parameters.get(key)) for release in settings} for key in names}
+    return [key for key, several in values.items() if len(several) > 1 and key != "epsilon"]
+
+
+def _at(release: ReleaseResult, differing: Sequence[str]) -> str:
+    epsilon = release.guarantee.epsilon
     known = epsilon is not None and math.isfinite(epsilon)
-    return f" (ε = {at_most(epsilon)})" if epsilon is not None and known else ""
+    parts = [f"ε = {at_most(epsilon)}"] if epsilon is not None and known else []
+    parts += [f"{key} = {release.parameters.get(key)}" for key in differing[:2]]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _references(
