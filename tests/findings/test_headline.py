@@ -158,7 +158,8 @@ def test_no_leak_found_is_said_where_all_measures_say_so() -> None:
     given = [finding(NONE, HALF), finding(NONE, MOST, metric="other"), finding(0.03, metric="b")]
     released_ = released("mine", promise(math.inf), given, 20.0)
     assert released_.leaked == "inconclusive"
-    words = "mine: inconclusive: extraction (no leak found in 1 of 3 measures; open: other 30 of 100)"
+    found = "no leak found in 1 of 3 measures; open: other 30 of 100"
+    words = f"mine: inconclusive: extraction ({found})"
     assert words in headline([released_])
 
 
