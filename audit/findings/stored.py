@@ -35,6 +35,7 @@ from audit.results.schema import (
 
 _ROUNDED = 1 + 1e-4  # six digits are stored; machines differ by less
 _NATS = 3e-5  # of a bound near 0, likewise
+_AGAIN = "; run its plan again, which trains nothing that is there"
 
 
 def load(path: Path) -> Results:
@@ -62,11 +63,11 @@ def load(path: Path) -> Results:
         why = _of_accounting(release.guarantee)
         why = why or _of_release(release, sensitive[release.seed], old)
         if why:
-            raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}")
+            raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
         why = _of_cell(cell, results.releases, old)
         if why:
-            raise UsageError(f"{path}: sweep.cells.{place}: {why}")
+            raise UsageError(f"{path}: sweep.cells.{place}: {why}{_AGAIN}")
     return results
 
 
