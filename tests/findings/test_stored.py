@@ -115,7 +115,7 @@ def refusal(folder: Path, results: Results, edit: Edit = lambda _: None) -> str:
         load(folder, results, edit)
     said, path = str(raised.value), f"{folder / 'results.json'}: "
     assert said.startswith(path) and "\n" not in said
-    return said.removeprefix(path)
+    return said.removeprefix(path).removesuffix(stored._AGAIN)
 
 
 def of_first(**edits: Any) -> Edit:
@@ -311,6 +311,15 @@ def test_what_contradicts_itself_is_refused(edit: Edit, said: str, tmp_path: Pat
 
 
 # a leak that is called anything else
+
+
+def test_what_contradicts_itself_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    document = json.loads(to_json(made(finding())))
+    of_first(leaked="inconclusive")(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(UsageError, match="rejected; run its plan again"):
+        stored.load(path)
 
 
 @pytest.mark.parametrize("word", sorted(set(Leaked) - {Leaked.LEAK}))
