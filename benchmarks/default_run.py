@@ -37,8 +37,7 @@ def main() -> None:
         program, *words = shlex.split(other)
         words = [str(Path(word).resolve()) if Path(word).exists() else word for word in words]
         figures = [timed([shutil.which(program) or program, *words]) for _ in range(given.times)]
-        wall, cpu = zip(*figures, strict=True)
-        print(f"{other}: wall {shown(wall)}, CPU {shown(cpu)}", flush=True)
+        tell(other, figures)
     commands = given.audit or [shutil.which("audit") or ".venv/bin/audit"]
     for name in given.run or RUNS:
         seen: dict[str, list[tuple[float, float]]] = {command: [] for command in commands}
@@ -46,8 +45,7 @@ def main() -> None:
             for command in commands:
                 seen[command].append(timed([command, "run", *RUNS[name]]))
         for command, figures in seen.items():
-            wall, cpu = zip(*figures, strict=True)
-            print(f"{name}, {command}: wall {shown(wall)}, CPU {shown(cpu)}", flush=True)
+            tell(f"{name}, {command}", figures)
 
 
 def timed(command: list[str]) -> tuple[float, float]:
@@ -58,6 +56,12 @@ def timed(command: list[str]) -> tuple[float, float]:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def tell(what: str, figures: list[tuple[float, float]]) -> None:
+    """Prints the medians of what was timed."""
+    wall, cpu = zip(*figures, strict=True)
+    print(f"{what}: wall {shown(wall)}, CPU {shown(cpu)}", flush=True)
 
 
 def shown(values: tuple[float, ...]) -> str:

@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 
 from audit.results.schema import Results
 from reports._content import glance, page, wording
-from reports._figures import leaks, rows
+from reports._content.worst import MOST_ROWS, worst
+from reports._figures import leaks
 from reports._figures.figure import Figure
 from reports._figures.svg import SVG
 
@@ -60,7 +61,7 @@ def _picture(results: Results) -> str:
 def _first(results: Results) -> Figure | None:
     """Draws the first picture of page one, of as many releases as one drawing holds."""
     views = glance.views(results)
-    places = glance.shown(views, rows.MOST_ROWS)
+    places = worst(views, MOST_ROWS)
     chosen = page.inert(results.model_copy(update={"releases": [views[i] for i in places],
                                                    "sweep": None})).releases  # fmt: skip
     order = sorted(chosen, key=lambda release: release.reference)

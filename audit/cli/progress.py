@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from audit.core.progress import WHOLE
+from audit.results.words import duration
 
 _KNOWN = 0.05  # share of the whole run from which on the rest is estimated
 
@@ -72,11 +73,7 @@ class Progress:
         if not _KNOWN < self._whole < 1:
             return ""
         left = (now - self._began) * (1 - self._whole) / self._whole
-        return (
-            f" (about {max(5, round(left / 5) * 5)} s left)"
-            if left < 90
-            else (f" (about {round(left / 60)} min left)")
-        )
+        return f" (about {duration(left)} left)"
 
     def _show(self, label: str, share: float) -> None:
         if label not in self._tasks:

@@ -8,3 +8,8 @@ WHOLE = "the whole run"  # the label of the share of all steps together
 
 StepProgress = Callable[[str, float], None]  # label of the step, share done from 0 to 1
 ShareDone = Callable[[float], None]  # share done of one training, from 0 to 1
+
+
+def attacking(label: str) -> str:
+    """Names the step in which a release is attacked. label: of the release."""
+    return f"attacking {label}"

@@ -53,7 +53,7 @@ def _by(
     measured = [f for f in own if f.value is not None or leaks(f)]
     if not own:
         inside = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
-        shown = "" if inside is None else f"{_spaced(inside.metric)} {_amount(inside)}"
+        shown = "" if inside is None else _shown(inside)
         return (_BEYOND if inside is None else _INSIDE), attack, shown
     if not measured:
         return _UNMEASURED, attack, ""
@@ -61,8 +61,7 @@ def _by(
     if len(tests) == len(measured):
         return _CHARGES, " and ".join(_charged(*pair) for pair in tests), ""
     first = _quoted(measured)
-    beside = _beside(first, releases, release.defense)
-    seen = f"{_spaced(first.metric)} {_amount(first)}{beside}"
+    seen = _shown(first) + _beside(first, releases, release.defense)
     if leaks(first):
         return _LEAK, attack, seen
     words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
@@ -74,7 +73,7 @@ def _by(
     unsure = [f for f in measured if f.leaked == Leaked.INCONCLUSIVE and f.value is not None]
     if unsure:
         beside = _beside(unsure[0], releases, release.defense)
-        seen = f"open: {_spaced(unsure[0].metric)} {_amount(unsure[0])}{beside}"
+        seen = f"open: {_shown(unsure[0])}{beside}"
     return _UNSURE, attack, f"no leak found in {silent} of {len(words)} measures; {seen}"
 
 
@@ -117,6 +116,10 @@ def _quoted(findings: Sequence[FindingResult]) -> FindingResult:
     """Picks the finding that stands for an attack: a leak, else no leak found, else the first."""
     silent = next((f for f in findings if f.leaked == Leaked.NONE_FOUND), findings[0])
     return next((f for f in findings if leaks(f)), silent)
+
+
+def _shown(finding: FindingResult) -> str:
+    return f"{_spaced(finding.metric)} {_amount(finding)}"
 
 
 def _amount(finding: FindingResult) -> str:

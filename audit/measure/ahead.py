@@ -6,18 +6,16 @@ A process stores what it measured as stages, where the run then finds it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.core.progress import StepProgress
-from audit.measure.release import measure_release
+from audit.core.progress import StepProgress, attacking
+from audit.measure.release import hold_sessions
 from audit.measure.releases import audited_of, public_model
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
 from audit.train.prepare import Prepared
 from audit.train.workers.place import Workers
 
-UTILITY = ("utility", "completion")  # sessions of every release, beside one an attack
 LARGEST = 1e9  # bytes of weights of a release that two processes may each have in memory
 
 
@@ -38,10 +36,11 @@ def attack_ahead(
     """Attacks the releases side by side where that helps; gives the seconds of each by label."""
     items = [
         _Attacked(prepared, folder, reveal, chosen, bare)
-        for chosen, tasks in prepared.tasks.items()
-        for bare in ((True, False) if len(tasks) > 1 and prepared.plan.references else (False,))
+        for chosen in prepared.tasks
+        for bare in ((True, False) if prepared.mixes(chosen) else (False,))
     ]
-    if place.at_once == 1 or not possible(prepared) or _stored(items):
+    finished = (folder.path / "results.json").exists()
+    if place.at_once == 1 or not possible(prepared) or finished:
         return {}
     assert folder.key  # made once, before several processes need it
     longest_first = sorted(items, key=lambda one: (-len(prepared.tasks[one.chosen]), not one.bare))
@@ -57,20 +56,14 @@ def possible(prepared: Prepared) -> bool:
     return plan.device == "cpu" and not external and not large
 
 
-def _stored(items: Sequence[_Attacked]) -> bool:
-    """Whether there are as many stored sessions as these releases have: then none is waited for."""
-    each = len(UTILITY) + len(items[0].prepared.plan.attacks)
-    return len([*items[0].folder.stages.glob("session-*.json")]) >= each * len(items)
-
-
 def _attack(item: _Attacked, report: StepProgress) -> list[tuple[str, float]]:
     """Holds the sessions of one release; an ensemble may have no unprotected mixture."""
     taken = []
     for one in audited_of(item.prepared, item.chosen, public_model(item.prepared)):
         if one.bare == item.bare:
-            report(f"attacking {one.label}", 0.0)
+            report(attacking(one.label), 0.0)
             began = time.monotonic()
-            measure_release(item.prepared, one, item.folder, item.reveal)
+            hold_sessions(item.prepared, one, item.folder, item.reveal)
             taken.append((one.label, time.monotonic() - began))
-            report(f"attacking {one.label}", 1.0)
+            report(attacking(one.label), 1.0)
     return taken

@@ -84,19 +84,13 @@ class Measured:
 
 
 def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
-    """Opens sessions for the utility, scored and completed, and one for each attack."""
+    """Holds the sessions of a release and computes what every attack found in them."""
     plan = prepared.plan
     began = time.monotonic()
-    utility, sessions = _measured_utility(prepared, one, folder)
+    utility, sessions, attacked = hold_sessions(prepared, one, folder, reveal)
     findings: list[Finding] = []
-    for chosen in plan.attacks:
-        what = [chosen.name, chosen.parameters]
-        charged = chosen.plugin.neighbours
-        session = Session(prepared, one, folder, chosen.label, what, charged)
-        secrets = prepared.secrets_for(chosen.plugin)
-        looked = partial(_attack, prepared, one, chosen, folder, reveal)
-        stored = session.stored(looked)
-        sessions.append(SessionResult.model_validate(stored["session"]))
+    for chosen, stored in attacked.items():
+        charged, secrets = chosen.plugin.neighbours, prepared.secrets_for(chosen.plugin)
         case = Case(
             attack=chosen.label,
             secrets=secrets,
@@ -122,6 +116,25 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         plan.seed,
         Family(prepared.tests, prepared.claim_tests),
     )
+
+
+Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]]]
+
+
+def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Held:
+    """Holds a release's sessions for its utility and one for each attack; stored ones are loaded.
+
+    Returns the utility, all sessions, and by attack what is stored of its session.
+    """
+    utility, sessions = _measured_utility(prepared, one, folder)
+    attacked = {}
+    for chosen in prepared.plan.attacks:
+        what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours
+        session = Session(prepared, one, folder, chosen.label, what, charged)
+        stored = session.stored(partial(_attack, prepared, one, chosen, folder, reveal))
+        attacked[chosen] = stored
+        sessions.append(SessionResult.model_validate(stored["session"]))
+    return utility, sessions, attacked
 
 
 def _measured_utility(

@@ -89,11 +89,10 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
     bare = release.unprotected()
     if bare is None or not plan.references:
         return [one]
-    name = f"{chosen.name}_unprotected"
     mixture = replace(
         one,
-        name=name,
-        label=chosen.label.replace(chosen.name, name, 1),
+        name=chosen.unprotected,
+        label=chosen.unprotected_label,
         reference=True,
         role=f"positive control of {chosen.name}",
         release=bare,

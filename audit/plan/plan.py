@@ -42,9 +42,22 @@ class Chosen:
     @property
     def label(self) -> str:
         """`submix:k=4`: the name with what differs from the defaults."""
+        return self._with_changes(self.name)
+
+    @property
+    def unprotected(self) -> str:
+        """The name of its unprotected mixture."""
+        return f"{self.name}_unprotected"
+
+    @property
+    def unprotected_label(self) -> str:
+        """`submix_unprotected:k=4`: the label of its unprotected mixture."""
+        return self._with_changes(self.unprotected)
+
+    def _with_changes(self, name: str) -> str:
         default, values = self._given, self.parameters
         changed = [f"{k}={_word(by_name(values[k]))}" for k in default if values[k] != default[k]]
-        return self.name + (":" + ",".join(changed) if changed else "")
+        return name + (":" + ",".join(changed) if changed else "")
 
 
 @dataclass(frozen=True)

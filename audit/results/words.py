@@ -16,6 +16,20 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """Rounds a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
+    if seconds < 90:
+        return f"{max(5, round(seconds / 5) * 5)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def storage(size: float) -> str:
+    """Writes bytes as megabytes or gigabytes."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
 def percent(share: float) -> str:
     """A share as a percentage with two or three significant digits, 100 % only if it is all."""
     if share == 0:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from audit.core.predictor import record_tokens
+from audit.core.progress import attacking
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.speed import seconds_per_token
 from audit.plan.plan import Chosen
-from audit.results.words import count, percent
+from audit.results.words import count, duration, percent, storage
 from audit.train.prepare import Prepared
-from audit.train.task import Task
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
 START = 8.0  # seconds: imports, planting, starting the processes
@@ -62,10 +62,15 @@ class Estimate:
         most = max(steps, key=lambda label: steps[label], default="")
         share = steps[most] / sum(steps.values()) if most else 0.0
         whose = f", {percent(round(share, 2))} of it for {most}" if share > 0.25 else ""
-        return (
-            f"about {duration(self.seconds)} on {count(self.processes, 'process', 'processes')}"
-            f"{whose}; {self.memory / 1e9:.1f} GB of memory, {size(self.disk)} in stages/"
-        )
+        return says(self.seconds, self.processes, self.memory, self.disk, whose)
+
+
+def says(seconds: float, processes: int, memory: float, disk: float, whose: str = "") -> str:
+    """Says in one line what something takes. whose: what most of the time is for."""
+    return (
+        f"about {duration(seconds)} on {count(processes, 'process', 'processes')}{whose}; "
+        f"{memory / 1e9:.1f} GB of memory, {storage(disk)} in stages/"
+    )
 
 
 def _shares(times: Mapping[str, float], processes: int) -> dict[str, float]:
@@ -90,7 +95,7 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
         return None
     processes = workers or os.cpu_count() or 1
     per_token = PASS * seconds_per_token(plan.model, plan.device, plan.threads)
-    missing = {task.path: task for task in _tasks(prepared) if not task.path.exists()}
+    missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
     to_train = [task.training for task in missing.values()]
     trainings = {t.label: prepared.tokens(t) * t.method.effort * per_token for t in to_train}
     weights = 4.0 * plan.model.parameters
@@ -109,22 +114,16 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     )
 
 
-def _tasks(prepared: Prepared) -> Iterator[Task]:
-    every = (t for task in prepared.trainings for t in (task, *task.all_earlier))
-    return (task for task in every if not task.idle)
-
-
 def _attacks(prepared: Prepared, per_token: float) -> Iterator[tuple[str, float]]:
     """Estimates the seconds of each release; an ensemble is followed by its unprotected mixture."""
-    plan = prepared.plan
     for chosen, tasks in prepared.tasks.items():
         members = max(1, len(tasks))
         budget = getattr(chosen.plugin, "budget", None) if members > 1 else None
         cost = per_token * QUERY * members
-        yield f"attacking {chosen.label}", cost * _queries(prepared, budget)
-        if members > 1 and plan.references:
-            name = chosen.label.replace(chosen.name, f"{chosen.name}_unprotected", 1)
-            yield f"attacking {name}", cost * _queries(prepared, MIXTURE, whole=False)
+        yield attacking(chosen.label), cost * _queries(prepared, budget)
+        if prepared.mixes(chosen):
+            asked = _queries(prepared, MIXTURE, whole=False)
+            yield attacking(chosen.unprotected_label), cost * asked
 
 
 def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> float:
@@ -165,17 +164,3 @@ def weak_control(prepared: Prepared) -> str:
         f"below about {WEAK} it may not leak, so that finding no leak shows nothing; set epochs in "
         "[training] or code_copies in [planting] higher"
     )
-
-
-def duration(seconds: float) -> str:
-    """Rounds a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
-    if seconds < 90:
-        return f"{max(5, round(seconds / 5) * 5)} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def size(stored: float) -> str:
-    """Writes bytes as megabytes or gigabytes."""
-    return f"{stored / 1e9:.1f} GB" if stored >= 1e9 else f"{stored / 1e6:.0f} MB"

@@ -13,7 +13,7 @@ from typing import Any
 
 import audit
 from audit.core.files import write_atomically
-from audit.core.progress import StepProgress
+from audit.core.progress import StepProgress, attacking
 from audit.core.terms import Leaked
 from audit.findings.headline import headline
 from audit.measure import samples
@@ -73,11 +73,11 @@ def _audit(
     measured = []
     for one in releases(prepared, report):
         if one.label not in ahead:
-            report(f"attacking {one.label}", 0.0)
+            report(attacking(one.label), 0.0)
         seen = measure_release(prepared, one, folder, execution.reveal)
         measured.append(replace(seen, seconds=seen.seconds + ahead.get(one.label, 0.0)))
         if one.label not in ahead:
-            report(f"attacking {one.label}", 1.0)
+            report(attacking(one.label), 1.0)
     sensitive = _sensitivity(measured)
     audited = [m.result(sensitive if plan.references else None) for m in measured]
     return Results(

@@ -87,6 +87,19 @@ class Prepared:
         own = [task for tasks in self.tasks.values() for task in tasks]
         return own + [t for sets in self.shadow_tasks.values() for tasks in sets for t in tasks]
 
+    @property
+    def wanted(self) -> list[Task]:
+        """Every training and all that it builds on; one that several want comes several times."""
+        every = (t for task in self.trainings for t in (task, *task.all_earlier))
+        return [task for task in every if not task.idle]
+
+    def mixes(self, chosen: Chosen) -> bool:
+        """Whether the unprotected mixture of a defense's models is to be attacked beside it.
+
+        Some defenses of several models have none; that shows when they are assembled.
+        """
+        return len(self.tasks[chosen]) > 1 and self.plan.references
+
     def secrets_for(self, attack: Attack) -> tuple[Secret, ...]:
         """Selects the secrets of the kinds that the attack targets."""
         return tuple(s for s in self.planted.secrets if s.kind in attack.kinds)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Measure, ReleaseResult, Results
 from reports._content import claims, page, sweep, wording
+from reports._content.worst import rank, worst
 
 MOST_LINES = 10
 _HEADLINE, _CELL = 700, 60  # characters
@@ -48,7 +48,7 @@ class Glance:
 def glance(results: Results) -> Glance:
     """Builds the lines of a run, or of a sweep's settings. Every string is visible text."""
     releases = views(results)
-    names, places = page.labels(releases), shown(releases)
+    names, places = page.labels(releases), worst(releases, MOST_LINES)
     lines = [_line(releases[i], names[i]) for i in places]
     left = [release for i, release in enumerate(releases) if i not in places]
     return Glance(_headline(results), lines, _rest(left))
@@ -59,12 +59,6 @@ def views(results: Results) -> list[ReleaseResult]:
     if results.sweep is None:
         return results.releases
     return sweep.settings(results, results.sweep)
-
-
-def shown(releases: Sequence[ReleaseResult], most: int = MOST_LINES) -> list[int]:
-    """Chooses the places of at most `most` releases, the worst of the audited; in their order."""
-    ranked = sorted(range(len(releases)), key=lambda i: (releases[i].reference, _rank(releases[i])))
-    return sorted(ranked[:most])
 
 
 def text(results: Results) -> str:
@@ -85,17 +79,10 @@ def _headline(results: Results) -> str:
     return start + wording.sentences(wording.visible(results.headline), _HEADLINE)
 
 
-def _rank(release: ReleaseResult) -> int:
-    """Orders releases, the worst first: a refuted claim, then a leak, then the rest."""
-    if release.claim == OnClaim.REFUTED:
-        return 0
-    return 1 if release.leaked == Leaked.LEAK else 2
-
-
 def _rest(left: Sequence[ReleaseResult]) -> str:
     if not left:
         return ""
-    bad = sum(_rank(release) < 2 for release in left)
+    bad = sum(rank(release) < 2 for release in left)
     of_them = f", {bad} of them with a leak or a refuted claim" if bad else ""
     return f"… and {len(left)} more{of_them}"
 

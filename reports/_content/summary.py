@@ -9,9 +9,10 @@ from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
 from reports._content import unmeasured, verdicts, wording
+from reports._content.worst import MOST_ROWS
 
 LINES = 22  # of the table, beside a picture of at most ROWS rows; each further one takes two
-ROWS, MOST_ROWS = 5, 12
+ROWS = 5
 # The roles of references, in which "{}" is the audited defense, and their columns.
 _CONTROLS = (
     ("positive control of {}", "Unprotected", "its own models without the protection"),

@@ -10,6 +10,7 @@ from audit.results import words
 from audit.results.schema import EpsilonLower, FindingResult, GuaranteeResult, ReleaseResult
 from reports._content import claims, wording
 from reports._content.table import Table, pieces
+from reports._content.worst import MOST_ROWS
 from reports._figures import canvas, rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
@@ -36,7 +37,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
     epsilons = [*bounds, *(release.guarantee.epsilon for release in releases)]
     finite = [value for value in epsilons if value is not None and math.isfinite(value)]
     scale = canvas.linear(0, max(finite, default=0.0) or 1.0)
-    for suffix, piece in pieces(len(releases), rows.MOST_ROWS):
+    for suffix, piece in pieces(len(releases), MOST_ROWS):
         chosen = list(zip(releases[piece], names[piece], strict=True))
         title = f"Empirical ε beside claimed ε{suffix}"
         cells = [[name, wording.claim(r.guarantee), _listed(r)] for r, name in chosen]

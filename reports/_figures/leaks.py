@@ -10,6 +10,7 @@ from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
 from reports._content.summary import mildness, quoted
 from reports._content.table import Table, pieces
+from reports._content.worst import MOST_ROWS
 from reports._figures import rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
@@ -42,7 +43,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         lines = [_row(release, name, finding) for release, name, finding in both]
         cells = [_cells(name, finding) for _, name, finding in both]
         scale = rows.scale_of(lines, unit)
-        for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
+        for suffix, piece in pieces(len(lines), MOST_ROWS):
             shown = [f"{c[0]} {c[1]}, twins {c[2]}, blind {c[3]}" for c in cells[piece]]
             label = f"{unit}, log scale" if scale.logarithmic else unit
             yield Figure(

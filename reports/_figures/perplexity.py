@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from audit.results import words
 from audit.results.schema import Measure, ReleaseResult
 from reports._content.table import Table, pieces
+from reports._content.worst import MOST_ROWS
 from reports._figures import rows
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
@@ -33,7 +34,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
         else ""
     )
     guides = [m.value for r, _, m in both if m and r.reference and r.defense in _GUIDES]
-    for suffix, piece in pieces(len(lines), rows.MOST_ROWS):
+    for suffix, piece in pieces(len(lines), MOST_ROWS):
         shown = "; ".join(f"{row[0]} {row[1]}, {row[2]}" for row in cells[piece])
         yield Figure(
             title=_TITLE + suffix,

@@ -18,7 +18,6 @@ from reports._content import wording
 from reports._figures import canvas, svg
 from reports._figures.canvas import CHANCE, GUIDE, Scale
 
-MOST_ROWS = 12  # of one drawing
 _HEIGHT = 46.0  # points of a row
 _AUC = "AUC"
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from audit.core.terms import Leaked, OnClaim
 from audit.results.schema import ReleaseResult
+from reports._content.worst import MOST_ROWS, worst
 from reports._figures import budget, epsilon, exposure, leaks, perplexity, roc
 from reports._figures.figure import Figure
-from reports._figures.rows import MOST_ROWS
 
 _FIRST = {
     "What leaked, by {}": leaks,
@@ -24,18 +23,12 @@ def of_settings(settings: Sequence[ReleaseResult], names: Sequence[str]) -> list
     """Draws page one of a sweep: as many settings as fit, leaks first, and both references."""
     beside = [i for i, s in enumerate(settings) if s.reference and s.defense in ("none", "public")]
     audited = [i for i, s in enumerate(settings) if not s.reference]
-    worst = sorted(audited, key=lambda i: _rank(settings[i]))[: MOST_ROWS - len(beside)]
-    places = [*sorted(worst), *beside]
-    left = len(audited) - len(worst)
-    note = f" {len(worst)} of {len(audited)} settings, leaks first." if left else ""
+    chosen = worst([settings[i] for i in audited], MOST_ROWS - len(beside))
+    places = [*(audited[i] for i in chosen), *beside]
+    left = len(audited) - len(chosen)
+    note = f" {len(chosen)} of {len(audited)} settings, leaks first." if left else ""
     drawn = figures([settings[i] for i in places], [names[i] for i in places], later=())
     return [replace(f, caption=f"{f.caption}{note}") for f in drawn if f.first]
-
-
-def _rank(release: ReleaseResult) -> int:
-    if release.claim == OnClaim.REFUTED:
-        return 0
-    return 1 if release.leaked == Leaked.LEAK else 2
 
 
 def figures(

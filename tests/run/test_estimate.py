@@ -11,8 +11,9 @@ import pytest
 from audit.core.progress import WHOLE
 from audit.models import speed
 from audit.plan.resolve import resolve
+from audit.results.words import duration, storage
 from audit.run import estimate as module
-from audit.run.estimate import Estimate, duration, estimate, largest_user, size, weak_control
+from audit.run.estimate import Estimate, estimate, largest_user, weak_control
 from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
 
@@ -111,7 +112,7 @@ def test_a_time_is_rounded_to_what_is_known(seconds: float, words: str) -> None:
 
 
 def test_sizes_are_written_in_the_unit_that_fits() -> None:
-    assert (size(38e6), size(2.5e9)) == ("38 MB", "2.5 GB")
+    assert (storage(38e6), storage(2.5e9)) == ("38 MB", "2.5 GB")
 
 
 def test_a_larger_model_is_expected_to_be_slower(tmp_path: Path) -> None:

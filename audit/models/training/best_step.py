@@ -20,7 +20,8 @@ LOOKS = 8  # evenly spaced over the training, the last at its end
 TOKENS = 1024  # of held-out text at each look, and the rest of the record that holds the last one
 BATCH = 2048  # tokens scored at once, padding included
 
-Loss = Callable[[PreTrainedModel, list[Sequence[int]]], torch.Tensor]
+Batch = list[Sequence[int]]  # rows of token ids
+Loss = Callable[[PreTrainedModel, Batch], torch.Tensor]
 
 
 @final
@@ -28,10 +29,11 @@ class Watch:
     """Looks at the held-out loss of a model as its training goes on."""
 
     def __init__(
-        self, model: PreTrainedModel, rows: Sequence[Sequence[int]], loss: Loss, after: ShareDone
+        self, model: PreTrainedModel, batches: Sequence[Batch], loss: Loss, after: ShareDone
     ) -> None:
-        """rows: token ids to predict. loss: mean of them in nats. after: is told the share, too."""
-        self._model, self._rows, self._loss, self._after = model, rows, loss, after
+        """batches: rows of token ids to predict. loss: the mean of a batch in nats. after: is
+        called with the share, too."""
+        self._model, self._batches, self._loss, self._after = model, batches, loss, after
         self._looks, self._least = 0, float("inf")
         self._best: BestStep | None = None
 
@@ -59,7 +61,7 @@ class Watch:
         total, count = 0.0, 0
         self._model.eval()  # type: ignore[no-untyped-call]
         with torch.no_grad():
-            for batch in _batches(self._rows):
+            for batch in self._batches:
                 tokens = sum(len(row) - 1 for row in batch)
                 total += float(self._loss(self._model, batch)) * tokens
                 count += tokens
@@ -77,13 +79,3 @@ def opening(texts: Sequence[str], tokenizer: TextTokenizer) -> list[list[int]]:
         rows.append(record_tokens(tokenizer, text))
         count += len(rows[-1]) - 1
     return rows
-
-
-def _batches(rows: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
-    """Groups rows of similar length."""
-    groups: list[list[Sequence[int]]] = [[]]
-    for row in sorted(rows, key=len):
-        if groups[-1] and (len(groups[-1]) + 1) * len(row) > BATCH:
-            groups.append([])
-        groups[-1].append(row)
-    return groups

@@ -15,7 +15,7 @@ from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
 from audit.core.training import BestStep, FineTuning, NotFiniteError, Teachers, Training
 from audit.models.layers import limited
-from audit.models.training.best_step import Watch, opening
+from audit.models.training.best_step import BATCH, Watch, opening
 from audit.models.training.per_example_gradients import trainable
 
 R = TypeVar("R", bound=Sized)
@@ -40,7 +40,9 @@ class Recipe(FineTuning):
             fine_tune(model, sequences, self, training.seed, progress)
             return None
         rows = [row for sequence in heldout for row in cut(sequence, self.max_length)]
-        watch = Watch(model, rows, next_token_loss, progress or (lambda _: None))
+        order = torch.Generator().manual_seed(training.seed)
+        groups = list(batches(rows, BATCH, order))
+        watch = Watch(model, groups, next_token_loss, progress or (lambda _: None))
         fine_tune(model, sequences, self, training.seed, watch.step)
         return watch.best
 

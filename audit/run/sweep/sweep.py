@@ -34,9 +34,8 @@ from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results, SeedResult, SweepResult
-from audit.results.words import count
 from audit.run import pipeline as running
-from audit.run.estimate import duration, estimate, size
+from audit.run.estimate import estimate, says
 from audit.run.sweep import summary
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.over_seeds import cells
@@ -215,18 +214,14 @@ def _expected(prepared: list[Prepared]) -> list[str]:
     if not each:
         return []
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
-    processes = count(each[0].processes, "process", "processes")
-    return [
-        f"expected: about {duration(seconds)} on {processes}; "
-        f"{max(one.memory for one in each) / 1e9:.1f} GB of memory, {size(disk)} in stages/"
-    ]
+    memory = max(one.memory for one in each)
+    return [f"expected: {says(seconds, each[0].processes, memory, disk)}"]
 
 
 def _trainings(prepared: list[Prepared]) -> list[str]:
-    wanted = [task for p in prepared for task in p.trainings for task in (task, *task.all_earlier)]
-    distinct = {task.path for task in wanted if not task.idle}
-    there = sum(path.exists() for path in distinct)
-    repeated = len([task for task in wanted if not task.idle]) - len(distinct)
+    wanted = [task.path for p in prepared for task in p.wanted]
+    distinct = set(wanted)
+    there, repeated = sum(path.exists() for path in distinct), len(wanted) - len(distinct)
     return [
         f"trainings: {len(distinct)} in all; {repeated} more are wanted and shared; "
         f"{there} are finished already"

@@ -65,7 +65,7 @@ def test_the_last_step_is_the_best_where_held_out_text_is_trained_on() -> None:
 def test_the_least_loss_decides_and_of_equals_the_later(losses: list[float], best: float) -> None:
     seen, given = [], iter(losses)
     model = torch.nn.Linear(1, 1)
-    watch = Watch(model, [[0, 1]], lambda *_: torch.tensor(next(given)), seen.append)  # type: ignore[arg-type]
+    watch = Watch(model, [[[0, 1]]], lambda *_: torch.tensor(next(given)), seen.append)  # type: ignore[arg-type]
     for share in (0.25, 0.5, 0.75, 1.0):  # each is due: there are fewer steps than looks
         watch.step(share)
     assert (watch.best.share if watch.best else None) == best
@@ -75,7 +75,7 @@ def test_the_least_loss_decides_and_of_equals_the_later(losses: list[float], bes
 def test_there_are_eight_looks_however_many_steps() -> None:
     looks: list[int] = []
     watch = Watch(
-        torch.nn.Linear(1, 1), [[0, 1]],  # type: ignore[arg-type]
+        torch.nn.Linear(1, 1), [[[0, 1]]],  # type: ignore[arg-type]
         lambda *_: torch.tensor(float(looks.append(1) or 1.0)), lambda _: None,
     )  # fmt: skip
     for step in range(1000):
