@@ -135,7 +135,7 @@ def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Pla
     return Planned(
         folder.path,
         how.formats,
-        partial(dry_run.describe, made, folder),
+        partial(dry_run.describe, made, folder, how.workers),
         _showing(partial(pipeline.run, made, how, folder)),
     )
 
@@ -152,7 +152,7 @@ def planned_sweep(plan: str | Path, **settings: Unpack[Settings]) -> Planned:
     return Planned(
         folder.path,
         how.formats,
-        partial(sweeping.describe, made, folder),
+        partial(sweeping.describe, made, folder, how.workers),
         _showing(partial(sweeping.run, made, how, folder)),
     )
 

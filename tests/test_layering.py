@@ -149,7 +149,11 @@ def test_imports_stand_at_the_top():
     light = {*of("audit.cli"), "audit.api"}
     extras = {"audit.train.workers.ray", "audit.corpora.hub", "audit.models.loading"}
     slow = {
+        "audit.accounting.composition",
+        "audit.accounting.moments",
+        "audit.accounting.trade_off",
         "audit.core.model",
+        "audit.models.endpoint.http",
         "audit.models.ensembles.stacked_gpt2",
         "audit.models.external_model",
         "audit.models.training.dp_sgd",

@@ -6,7 +6,6 @@ import math
 
 from audit.accounting.gaussian import gaussian_epsilon
 from audit.accounting.mechanism import Mechanism
-from audit.accounting.pld import pld_epsilon
 from audit.accounting.renyi import renyi_epsilon
 
 TOLERANCE = 3e-6
@@ -32,6 +31,8 @@ def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERA
     bound = ceiling(mechanism, log_delta)
     if not any(term.sampled for term in mechanism.active) or math.isinf(bound):
         return bound
+    from audit.accounting.pld import pld_epsilon  # its library takes half a second to import
+
     return min(bound, pld_epsilon(mechanism, math.exp(log_delta), tolerance))
 
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import dp_accounting
+import scipy
 from dp_accounting import dp_event
-from scipy.stats import binom
 
 from audit.accounting.mechanism import Gaussians, Mechanism
 
@@ -36,5 +36,5 @@ def _mixture(sigma: float, q: float, n: int) -> Any:
     """
     scale = max(1.0, math.sqrt(2e3 * n / sigma**3))
     sensitivities = [scale * k for k in range(n + 1)]
-    weights = binom.pmf(range(n + 1), n, q).tolist()
+    weights = scipy.stats.binom.pmf(range(n + 1), n, q).tolist()
     return dp_event.MixtureOfGaussiansDpEvent(scale * sigma, sensitivities, weights)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from absl import logging
-from dp_accounting import rdp
-
-from audit.accounting.events import event
 from audit.accounting.mechanism import Mechanism
 from audit.core.terms import Relation
 
@@ -21,6 +17,11 @@ def moments(mechanism: Mechanism, delta: float) -> float:
         raise ValueError("the moments accountant's figure is for add_or_remove")
     if any(term.sampled and term.records > 1 for term in mechanism.terms):
         raise ValueError("the moments accountant does not know sampled units of several records")
+    from absl import logging
+    from dp_accounting import rdp  # takes half a second to import
+
+    from audit.accounting.events import event
+
     accountant = rdp.RdpAccountant()
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)  # it warns of each order that does not converge

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
-from scipy.stats import binom
 
 from audit.accounting.mechanism import Gaussians
 from audit.core.terms import Relation
@@ -63,7 +63,7 @@ def pair_of(term: Gaussians, relation: str) -> Pair | None:
     if n == 1:
         log_weights = np.array([xlog1py(1.0, -q), xlogy(1.0, q)])
     else:
-        log_weights = binom.logpmf(np.arange(n + 1), n, q)
+        log_weights = scipy.stats.binom.logpmf(np.arange(n + 1), n, q)
 
     def log_masses(sign: float) -> NDArray[np.float64]:
         total = np.full(x.shape, -np.inf)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from scipy.special import logsumexp
-from scipy.stats import binom
 
 from audit.accounting.mechanism import Gaussians, Mechanism
 from audit.accounting.privacy_loss import HEADROOM, pair_of
@@ -57,7 +57,7 @@ def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
 
 def _known_coins_log_moment(term: Gaussians) -> Callable[[float], float]:
     k = np.arange(term.records + 1)
-    log_weights = binom.logpmf(k, term.records, term.sampling_probability)
+    log_weights = scipy.stats.binom.logpmf(k, term.records, term.sampling_probability)
     squares = 2.0 * (k / term.noise_multiplier) ** 2
     return lambda order: float(logsumexp(log_weights + order * (order - 1.0) * squares))
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.accounting.mechanism import Mechanism
-from audit.accounting.pld import NARROWEST, deltas, sizes_of
 from audit.statistics.claim_curve import EPSILONS, Curve, gaussian
 
 _SLACK = 1e-7  # of δ: infinite mass, and the library's drift in ε, since |dδ/dε| <= 1
@@ -40,6 +39,8 @@ def curve_of(mechanism: Mechanism, points: float = _POINTS) -> Curve:
 
 def _amplified(mechanism: Mechanism, points: float) -> NDArray[np.float64]:
     """Computes the mean of both profiles at EPSILONS; NaN beyond the library's arithmetic."""
+    from audit.accounting.pld import NARROWEST, deltas, sizes_of  # takes half a second
+
     sizes = sizes_of(mechanism)
     points /= 1.0 + max(term.records for term in mechanism.active) / _MIXTURE
     fine = min(_USUAL, sizes.narrowest / _PARTS)

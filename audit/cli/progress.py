@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from audit.core.progress import WHOLE
+from audit.core.progress import WHOLE, Remark
 from audit.results.words import duration
 
 _KNOWN = 0.05  # share of the whole run from which on the rest is estimated
@@ -58,6 +58,9 @@ class Progress:
         if label == WHOLE:
             self._whole = share
             return
+        if isinstance(label, Remark):
+            self._say(label)
+            return
         if self._bars is not None:
             self._show(label, share)
             return
@@ -67,6 +70,13 @@ class Progress:
             done = f" {share:.0%}" if share else ""
             line = f"[{now - self._began:5.1f} s] {label}{done}{self._left(now)}"
             print(line, file=sys.stderr, flush=True)
+
+    def _say(self, line: str) -> None:
+        """Writes a line above the bars."""
+        if self._bars is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bars.console.print(line, markup=False, highlight=False)
 
     def _left(self, now: float) -> str:
         """Estimates the time left from what is done; nothing where that is too little to tell."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,12 +50,25 @@ def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
     return fast.truncation is None and fast.padding is None
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _read(inner: PreTrainedTokenizerBase, text: str) -> tuple[array[int], array[int]]:
-    """Reads (token ids, ends) at once: every record is asked for several times."""
-    read = inner.backend_tokenizer.encode(text, add_special_tokens=False)
-    ends = accumulate((end for _, end in read.offsets), max)
-    return array("i", read.ids), array("i", ends)
+Reading = tuple["array[int]", "array[int]"]  # token ids, and the ends of the tokens
+_known: dict[tuple[PreTrainedTokenizerBase, str], Reading] = {}
+
+
+def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
+    """Reads a text once, however often it is asked for."""
+    if (inner, text) not in _known:
+        _read_all(inner, [text])
+    return _known[inner, text]
+
+
+def _read_all(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
+    """Reads texts together, on all cores."""
+    if len(_known) + len(texts) > _REMEMBERED:
+        _known.clear()
+    batch = inner.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
+    for text, read in zip(texts, batch, strict=True):
+        ends = accumulate([end for _, end in read.offsets], max)
+        _known[inner, text] = array("i", read.ids), array("i", ends)
 
 
 @dataclass(frozen=True)
@@ -67,10 +79,19 @@ class TextTokenizer:
     start: int
     stop: int
 
+    def read(self, texts: Sequence[str]) -> None:
+        """Reads texts together where that is faster; `encode` and `ends` then look them up."""
+        if _is_plain(self.inner):
+            _read_all(self.inner, texts[:_REMEMBERED])
+
     def encode(self, text: str) -> list[int]:
         if _is_plain(self.inner):
             return list(_read(self.inner, text)[0])
         return list(self.inner.encode(text, add_special_tokens=False))
+
+    def predicted(self, text: str) -> int:
+        """Counts the tokens of a record that a model predicts: those of the text, and stop."""
+        return 1 + len(_read(self.inner, text)[0] if _is_plain(self.inner) else self.encode(text))
 
     def ends(self, text: str) -> list[int]:
         """Gives the number of characters up to the end of each token of `encode(text)`."""

@@ -10,6 +10,10 @@ StepProgress = Callable[[str, float], None]  # label of the step, share done fro
 ShareDone = Callable[[float], None]  # share done of one training, from 0 to 1
 
 
+class Remark(str):
+    """A line that is said once beside the steps; its share means nothing."""
+
+
 def attacking(label: str) -> str:
     """Names the step in which a release is attacked. label: of the release."""
     return f"attacking {label}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 Span = tuple[int, int]  # [first character, one past the last)
 
@@ -52,17 +53,16 @@ def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
     A token without characters may hold bytes of a character that the tokenizer split, so it is
     private if a span contains or touches its place.
     """
-    values = merged(spans)
-    if not values and sorted(ends) == list(ends):
-        return [False] * len(ends)
-    lows, highs = [low for low, _ in values], [high for _, high in values]
-    mask, start = [], 0
-    for end in ends:
-        if end < start:
-            raise ValueError(f"ends of tokens decrease from {start} to {end}")
-        empty = start == end
-        # first value that ends after the token's start (for an empty token: not before it)
-        first = bisect_left(highs, start) if empty else bisect_right(highs, start)
-        mask.append(first < len(values) and lows[first] < end + empty)
-        start = end
+    values = np.array(merged(spans), dtype=int).reshape(-1, 2)
+    to = np.asarray(ends, dtype=int)
+    start = np.concatenate([[0], to[:-1]])
+    if (to < start).any():
+        at = int(np.argmax(to < start))
+        raise ValueError(f"ends of tokens decrease from {start[at]} to {to[at]}")
+    lows, highs = values.T
+    empty = start == to
+    # first value that ends after the token's start (for an empty token: not before it)
+    first = np.where(empty, np.searchsorted(highs, start), np.searchsorted(highs, start, "right"))
+    begins = np.append(lows, np.iinfo(int).max)[first]
+    mask: list[bool] = (begins < to + empty).tolist()
     return mask

@@ -15,18 +15,21 @@ from audit.plan.plan import Chosen, Plan
 from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.endpoint_cost import EndpointCost, endpoint_cost
-from audit.run.estimate import estimate, largest_user, weak_control
+from audit.run.estimate import announced, estimate
 from audit.train.prepare import Prepared, prepare
 
 
-def describe(plan: Plan, folder: RunFolder) -> str:
-    """Lists plan, trainings, queries and tokens, and the least leak that this n can show."""
+def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
+    """Lists plan, trainings, queries and tokens, and the least leak that this n can show.
+
+    workers: as `--workers`.
+    """
     prepared = prepare(plan, folder.stages)
     return "\n".join(
         [
             *_plan_lines(prepared, folder),
             *_training_lines(prepared),
-            *_expected_lines(prepared),
+            *announced(prepared, estimate(prepared, workers)),
             *_query_lines(prepared),
             *_request_lines(prepared),
         ]
@@ -73,17 +76,6 @@ def _training_lines(prepared: Prepared) -> list[str]:
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
     return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
-
-
-def _expected_lines(prepared: Prepared) -> list[str]:
-    """Says how long it takes, what it needs, and whether its positive control looks too weak."""
-    expected, weak = estimate(prepared, 0), weak_control(prepared)
-    largest, tokens = largest_user(prepared)
-    return [
-        *([f"expected: {expected.sentence}"] if expected else []),
-        *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
-        *([f"note: {weak}"] if weak else []),
-    ]
 
 
 def _query_lines(prepared: Prepared) -> list[str]:

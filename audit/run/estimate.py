@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from audit.core.predictor import record_tokens
 from audit.core.progress import attacking
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
@@ -141,12 +140,22 @@ def _planned(prepared: Prepared, chosen: Chosen) -> int:
     return queries
 
 
+def announced(prepared: Prepared, expected: Estimate | None) -> list[str]:
+    """Says what a run takes, who wrote most, and whether its positive control looks too weak."""
+    weak, (largest, tokens) = weak_control(prepared), largest_user(prepared)
+    return [
+        *([f"expected: {expected.sentence}"] if expected else []),
+        *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
+        *([f"note: {weak}"] if weak else []),
+    ]
+
+
 def largest_user(prepared: Prepared) -> tuple[int, int]:
     """Counts the tokens of the user who wrote most, and those of all: (largest, all)."""
     tokens: dict[str, int] = {}
     for record in prepared.corpus.of("private"):
-        length = len(record_tokens(prepared.tokenizer, record.text)) - 1
-        tokens[record.user] = tokens.get(record.user, 0) + length
+        read = tokens.get(record.user, 0)
+        tokens[record.user] = read + prepared.tokenizer.predicted(record.text)
     return max(tokens.values(), default=0), sum(tokens.values())
 
 

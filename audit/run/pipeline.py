@@ -13,7 +13,7 @@ from typing import Any
 
 import audit
 from audit.core.files import write_atomically
-from audit.core.progress import StepProgress, attacking
+from audit.core.progress import Remark, StepProgress, attacking
 from audit.core.terms import Leaked
 from audit.findings.headline import headline
 from audit.measure import samples
@@ -25,7 +25,7 @@ from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
-from audit.run.estimate import estimate
+from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
@@ -38,8 +38,9 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     prepared = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
         expected = estimate(prepared, execution.workers)
+        for line in announced(prepared, expected):
+            report(Remark(line), 0.0)
         if expected is not None:
-            report(f"expected: {expected.sentence}", 0.0)
             report = Steps(report, expected.steps)
         with workers_for(prepared.trainings, execution.workers) as place:
             train_on(place, prepared.trainings, report)

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.stats import rankdata
 
 from audit.statistics.interval import Interval, IntervalKind, no_interval
 
@@ -82,7 +82,8 @@ def _areas(
         ridge = kernel[np.ix_(~out, ~out)] + _RIDGE * np.eye(int((~out).sum()))
         targets = columns[~out] - labels[~out].mean()
         scores = kernel[np.ix_(out, ~out)] @ cho_solve(cho_factor(ridge), targets)
-        ranks = rankdata(np.round(scores, 9), axis=0)  # equal texts tie despite rounding
+        rounded = np.round(scores, 9)  # equal texts tie despite rounding
+        ranks = scipy.stats.rankdata(rounded, axis=0)
         n = labels[out].sum()
         right += (ranks * columns[out]).sum(axis=0) - n * (n + 1.0) / 2.0
         pairs += n * (out.sum() - n)

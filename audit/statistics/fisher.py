@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import combine_pvalues
 
 
 def combined_p_value(p_values: ArrayLike) -> float:
@@ -18,4 +18,4 @@ def combined_p_value(p_values: ArrayLike) -> float:
     if p.ndim != 1 or not len(p) or not ((p >= 0.0) & (p <= 1.0)).all():
         raise ValueError(f"p-values must be one or more numbers in [0, 1]; got {p}")
     with np.errstate(divide="ignore"):  # log 0: one impossible result makes all impossible
-        return float(combine_pvalues(p).pvalue)
+        return float(scipy.stats.combine_pvalues(p).pvalue)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import hypergeom
 
 
 def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
@@ -27,7 +27,7 @@ def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
     if not above:
         return 1.0
     drawn = above + passing
-    p = float(hypergeom.sf(above - 1, members + controls, members, drawn))
+    p = float(scipy.stats.hypergeom.sf(above - 1, members + controls, members, drawn))
     return min(1.0, max(1e-300, p))
 
 

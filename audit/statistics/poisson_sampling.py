@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom, binomtest
 
 from audit.statistics.sums import on_grid, sum_law
 from audit.statistics.white_noise import normal_p
@@ -18,7 +18,7 @@ Counts = NDArray[np.int64]
 
 def rate_p(total: int, trials: int, q: float) -> float:
     """Computes the two-sided p-value of `total` ~ Bin(trials, q)."""
-    return float(binomtest(total, trials, q).pvalue)
+    return float(scipy.stats.binomtest(total, trials, q).pvalue)
 
 
 def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
@@ -33,7 +33,8 @@ def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
         return 1.0, float((counts == size * q).all())
     total = float(((counts - size * q) ** 2).sum() / variance)
     values = np.arange(size + 1, dtype=np.float64)
-    grid = on_grid((values - size * q) ** 2 / variance * _GRID, binom.pmf(values, size, q))
+    masses = scipy.stats.binom.pmf(values, size, q)
+    grid = on_grid((values - size * q) ** 2 / variance * _GRID, masses)
     law = sum_law(grid, len(counts))
     cut, margin = round(total * _GRID), math.ceil(2.0 * math.sqrt(len(counts)))
     lower, upper = law[: cut + margin + 1].sum(), law[max(0, cut - margin) :].sum()
@@ -43,8 +44,9 @@ def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
 def above_p(counts: Counts, size: int, q: float) -> float:
     """Tests how many counts exceed their mean mq; batches of a capped size do so too rarely."""
     mean = size * q
-    share = float(binom.sf(np.floor(mean + 1e-9), size, q))
-    return float(binomtest(int((counts > mean + 1e-9).sum()), len(counts), share).pvalue)
+    share = float(scipy.stats.binom.sf(np.floor(mean + 1e-9), size, q))
+    above = int((counts > mean + 1e-9).sum())
+    return float(scipy.stats.binomtest(above, len(counts), share).pvalue)
 
 
 def lag_one_p(included: Counts, q: float) -> float:

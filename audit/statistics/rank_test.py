@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 _CELLS_AT_ONCE = 1 << 20  # permuted ranks held in memory together: 8 MB
 
@@ -34,7 +34,7 @@ def p_value(
     scores = np.concatenate([first, second])
     if np.isnan(scores).any():
         raise ValueError("a score is NaN")
-    ranks = rankdata(scores)
+    ranks = scipy.stats.rankdata(scores)
     observed = ranks[: first.size].sum()
     as_high = as_low = 1  # the observed labels are one of the orders
     rows = max(1, _CELLS_AT_ONCE // ranks.size)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr, logsumexp
-from scipy.stats import kstest, kstwobign
 
 _STEEPEST = 50.0  # the likelihood of a small sample can rise forever with the shape
 _FEWEST = 100
@@ -69,8 +69,9 @@ def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
     best = min(tried, key=lambda result: float(result.fun))
     shift, log_scale, shape = (float(x) for x in best.x)
     location, scale = centre + spread * shift, spread * math.exp(log_scale)
-    distance = kstest(unseen, lambda x: np.exp(log_cdf((x - location) / scale, shape))).statistic
-    p_value = float(kstwobign.sf(distance * math.sqrt(half / 2.0)))
+    test = scipy.stats.kstest
+    distance = test(unseen, lambda x: np.exp(log_cdf((x - location) / scale, shape))).statistic
+    p_value = float(scipy.stats.kstwobign.sf(distance * math.sqrt(half / 2.0)))
     return SkewNormal(location, scale, shape, half, p_value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.stats import sem, t
+import scipy
 
 from audit.statistics.checks import check_confidence
 from audit.statistics.interval import Interval, IntervalKind, no_interval
@@ -29,6 +29,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     mean = math.fsum(values) / n
     if math.isinf(mean) or min(values) == max(values):
         return no_interval(n, confidence, f"mean of {n}, no interval", mean)
-    low, high = (float(end) for end in t.interval(confidence, n - 1, mean, sem(values)))
+    error = scipy.stats.sem(values)
+    low, high = map(float, scipy.stats.t.interval(confidence, n - 1, mean, error))
     method = f"mean of {n}, t-interval, exact for normal values"
     return Interval(mean, low, high, n, confidence, method, IntervalKind.T)

@@ -16,7 +16,7 @@ from audit.core.errors import UsageError
 from audit.core.heldout import Heldout, heldout
 from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
-from audit.core.predictor import continuation, record_tokens
+from audit.core.predictor import continuation
 from audit.core.secret import Coins, Planted, Secret
 from audit.core.spans import token_mask
 from audit.core.training import Training
@@ -113,8 +113,7 @@ class Prepared:
 
     def tokens(self, training: Training) -> float:
         """Counts the tokens that one training predicts, over all epochs."""
-        tokens = sum(len(record_tokens(self.tokenizer, text)) - 1 for text in training.texts)
-        return tokens * training.method.passes
+        return sum(map(self.tokenizer.predicted, training.texts)) * training.method.passes
 
 
 def prepare(plan: Plan, stages: Path) -> Prepared:
@@ -123,6 +122,7 @@ def prepare(plan: Plan, stages: Path) -> Prepared:
     Raises UsageError.
     """
     tokenizer = load_tokenizer(plan.model)
+    tokenizer.read([record.text for record in plan.corpus.records])
     planted = plan.source.plant(plan.corpus, plan.seed, lambda text: len(tokenizer.encode(text)))
     _check_secrets(plan, planted, tokenizer)
     wanted = max(chosen.plugin.shadows for chosen in plan.attacks)
@@ -162,7 +162,7 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
             continuation(tokenizer, secret.prefix, secret.value)
         if secret.space is None or plan.source.model:
             continue
-        length = len(record_tokens(tokenizer, secret.text)) - 1
+        length = tokenizer.predicted(secret.text)
         if length > longest:
             raise UsageError(
                 f"a planted {secret.kind} and its words have {length} tokens, but training cuts at "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from audit.cli import progress as module
-from audit.core.progress import WHOLE
+from audit.core.progress import WHOLE, Remark
 
 
 @pytest.fixture
@@ -45,3 +45,11 @@ def test_the_whole_run_is_no_line_of_its_own(clock: list[float], capsys: Any) ->
         for share in (0.0, 0.5, 1.0):
             shown.report(WHOLE, share)
     assert lines(capsys) == []
+
+
+def test_a_remark_is_a_line_without_a_time_or_a_share(clock: list[float], capsys: Any) -> None:
+    with module.Progress() as shown:
+        clock[0] = 30.0
+        shown.report(WHOLE, 0.5)
+        shown.report(Remark("largest user: 5 of 9 tokens"), 0.0)
+    assert capsys.readouterr().err == "largest user: 5 of 9 tokens\n"

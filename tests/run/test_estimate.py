@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from audit.core.progress import WHOLE
+from audit.core.progress import WHOLE, Remark
 from audit.models import speed
+from audit.plan.execution import execution
 from audit.plan.resolve import resolve
+from audit.results.folder import RunFolder
 from audit.results.words import duration, storage
+from audit.run import dry_run, pipeline
 from audit.run import estimate as module
 from audit.run.estimate import Estimate, estimate, largest_user, weak_control
 from audit.run.steps import Steps
@@ -78,6 +81,34 @@ def test_what_is_trained_already_costs_nothing(tmp_path: Path) -> None:
 
 def test_an_estimate_is_of_this_machine_only(tmp_path: Path) -> None:
     assert estimate(prepared(tmp_path), "ray") is None
+
+
+class BegunError(Exception):
+    """The run went on to its first step."""
+
+
+def test_a_run_says_at_its_start_what_its_dry_run_said(tmp_path: Path) -> None:
+    plan = resolve({"defense": ("none",), "attack": ("extraction",), "training": {"epochs": 1}})
+    folder, said = RunFolder(tmp_path / "out", plan.hash), []
+
+    def report(label: str, share: float) -> None:
+        if not isinstance(label, Remark):
+            raise BegunError
+        said.append(label)
+
+    with pytest.raises(BegunError):
+        pipeline.run(plan, execution({"format": (), "workers": 1}), folder, report)
+    assert [line.partition(":")[0] for line in said] == ["expected", "largest user", "note"]
+    shown = dry_run.describe(plan, folder, 1).split("\n")
+    assert set(said[1:]) < set(shown)  # the time is measured again
+
+
+def test_a_dry_run_expects_as_many_processes_as_are_given(tmp_path: Path) -> None:
+    plan = resolve({"defense": ("submix:k=2",), "attack": ("extraction",)})
+    folder = RunFolder(tmp_path / "out", plan.hash)
+    for workers, words in ((1, "on 1 process,"), (3, "on 3 processes,")):
+        assert words in dry_run.describe(plan, folder, workers)
+    assert "expected:" not in dry_run.describe(plan, folder, "ray")
 
 
 def test_the_largest_user_is_counted_in_tokens(tmp_path: Path) -> None:

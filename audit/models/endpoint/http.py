@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx
-
 from audit.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import httpx
 
 API_KEY = "AUDIT_API_KEY"
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed
@@ -131,6 +132,8 @@ class Endpoint:
             return self._answer(client, "GET", path, None)
 
     def _client(self) -> httpx.Client:
+        import httpx  # with its own command line it takes a fifth of a second
+
         return httpx.Client(headers=_credentials(), timeout=self.timeout)
 
     def _answer(
@@ -165,6 +168,8 @@ class _Failure:
 def _sent(
     client: httpx.Client, method: str, where: str, fields: dict[str, Any] | None
 ) -> dict[str, Any] | _Failure:
+    import httpx
+
     try:
         response = client.request(method, where, json=fields)
     except httpx.TimeoutException:

@@ -139,7 +139,7 @@ def _of_seed(report: StepProgress, seed: int, place: int, seeds: int) -> StepPro
         if label == WHOLE:
             report(WHOLE, (place + share) / seeds)
         else:
-            report(f"seed {seed}: {label}", share)
+            report(type(label)(f"seed {seed}: {label}"), share)
 
     return of_seed
 
@@ -189,8 +189,11 @@ def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
     )
 
 
-def describe(sweep: Sweep, folder: RunFolder) -> str:
-    """Describes the grid and the trainings it needs: wanted, shared, finished."""
+def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
+    """Describes the grid and the trainings it needs: wanted, shared, finished.
+
+    workers: as `--workers`.
+    """
     prepared = [prepare(plan, folder.stages) for plan in sweep.plans]
     plan = sweep.plans[0]
     lines = [
@@ -205,12 +208,12 @@ def describe(sweep: Sweep, folder: RunFolder) -> str:
         tokens = sum(p.train_tokens(chosen) for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
-    return "\n".join([*lines, *_trainings(prepared), *_expected(prepared)])
+    return "\n".join([*lines, *_trainings(prepared), *_expected(prepared, workers)])
 
 
-def _expected(prepared: list[Prepared]) -> list[str]:
+def _expected(prepared: list[Prepared], workers: int | str) -> list[str]:
     """Says how long the sweep takes, seed after seed, and what its stages need."""
-    each = [one for p in prepared if (one := estimate(p, 0)) is not None]
+    each = [one for p in prepared if (one := estimate(p, workers)) is not None]
     if not each:
         return []
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
