@@ -6,6 +6,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # toys: threads only wait for each other
 
+import gc
 import importlib.util
 import re
 import sys
@@ -28,6 +29,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=400)
 settings.load_profile("few")
+
+gc.set_threshold(100_000)  # as the command line: else a fifth of the time goes into collecting
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -58,8 +58,8 @@ class Progress:
         if label == WHOLE:
             self._whole = share
             return
-        if isinstance(label, Remark):
-            self._say(label)
+        if self._bars is not None and isinstance(label, Remark):
+            self._bars.console.print(label, markup=False, highlight=False)  # above the bars
             return
         if self._bars is not None:
             self._show(label, share)
@@ -68,15 +68,9 @@ class Progress:
         if share in (0.0, 1.0) or now - self._last > 10:
             self._last = now
             done = f" {share:.0%}" if share else ""
-            line = f"[{now - self._began:5.1f} s] {label}{done}{self._left(now)}"
+            left = "" if isinstance(label, Remark) else self._left(now)
+            line = f"[{now - self._began:5.1f} s] {label}{done}{left}"
             print(line, file=sys.stderr, flush=True)
-
-    def _say(self, line: str) -> None:
-        """Writes a line above the bars."""
-        if self._bars is None:
-            print(line, file=sys.stderr, flush=True)
-        else:
-            self._bars.console.print(line, markup=False, highlight=False)
 
     def _left(self, now: float) -> str:
         """Estimates the time left from what is done; nothing where that is too little to tell."""

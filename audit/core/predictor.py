@@ -5,7 +5,7 @@ Any class with these members is a Predictor: a model, a served endpoint, or a fa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from audit.core.errors import UsageError
-from audit.core.spans import token_mask
+from audit.core.spans import Span, merged
 
 Tokens = Sequence[int]
 # a text that different tokenizers encode differently
@@ -66,6 +66,28 @@ class ListingTokenizer(Tokenizer, Protocol):
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encodes a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
+
+
+def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
+    """Decides which tokens are private: those whose characters overlap a span.
+
+    ends: number of characters up to the end of each token; they never decrease.
+    A token without characters may hold bytes of a character that the tokenizer split, so it is
+    private if a span contains or touches its place.
+    """
+    values = np.array(merged(spans), dtype=int).reshape(-1, 2)
+    to = np.asarray(ends, dtype=int)
+    start = np.concatenate([[0], to[:-1]])
+    if (to < start).any():
+        at = int(np.argmax(to < start))
+        raise ValueError(f"ends of tokens decrease from {start[at]} to {to[at]}")
+    lows, highs = values.T
+    empty = start == to
+    # first value that ends after the token's start (for an empty token: not before it)
+    first = np.where(empty, np.searchsorted(highs, start), np.searchsorted(highs, start, "right"))
+    begins = np.append(lows, np.iinfo(int).max)[first]
+    mask: list[bool] = (begins < to + empty).tolist()
+    return mask
 
 
 def record_marks(

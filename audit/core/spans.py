@@ -1,10 +1,8 @@
-"""Spans of private characters: joining them, masking them, mapping them to tokens."""
+"""Spans of private characters: joining them, masking them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]  # [first character, one past the last)
 
@@ -44,25 +42,3 @@ def redacted(text: str, spans: Iterable[Span], mask: str) -> str:
         pieces += [text[end:low], mask]
         end = high
     return "".join([*pieces, text[end:]])
-
-
-def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
-    """Decides which tokens are private: those whose characters overlap a span.
-
-    ends: number of characters up to the end of each token; they never decrease.
-    A token without characters may hold bytes of a character that the tokenizer split, so it is
-    private if a span contains or touches its place.
-    """
-    values = np.array(merged(spans), dtype=int).reshape(-1, 2)
-    to = np.asarray(ends, dtype=int)
-    start = np.concatenate([[0], to[:-1]])
-    if (to < start).any():
-        at = int(np.argmax(to < start))
-        raise ValueError(f"ends of tokens decrease from {start[at]} to {to[at]}")
-    lows, highs = values.T
-    empty = start == to
-    # first value that ends after the token's start (for an empty token: not before it)
-    first = np.where(empty, np.searchsorted(highs, start), np.searchsorted(highs, start, "right"))
-    begins = np.append(lows, np.iinfo(int).max)[first]
-    mask: list[bool] = (begins < to + empty).tolist()
-    return mask

@@ -16,9 +16,8 @@ from audit.core.errors import UsageError
 from audit.core.heldout import Heldout, heldout
 from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
-from audit.core.predictor import continuation
+from audit.core.predictor import continuation, token_mask
 from audit.core.secret import Coins, Planted, Secret
-from audit.core.spans import token_mask
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.core.spans import disjoint, merged, redacted, token_mask
+from audit.core.predictor import token_mask
+from audit.core.spans import disjoint, merged, redacted
 
 spans_ = st.lists(
     st.tuples(st.integers(0, 12), st.integers(1, 5)).map(lambda s: (s[0], s[0] + s[1])), max_size=6
