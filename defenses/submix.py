@@ -24,7 +24,7 @@ from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import Journal, ModelRelease, Release
-from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.rules import POSITIVE, Rule, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 from audit.models.ensembles.batching import batched
@@ -32,6 +32,12 @@ from defenses._checks import check_layers
 from defenses._ensemble import ORDER, randomness, secret, texts_by_user
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing
+
+_NAMED = {"paper": 1.0, "small": 16.0}  # β is ε/B divided by this
+_BETA = Rule(
+    f"{' or '.join(_NAMED)}, or a number above 0",
+    lambda beta: beta in _NAMED if isinstance(beta, str) else POSITIVE.holds(beta),
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class SubMix(Defense):
         least 2.
     alpha: order α of the Rényi divergence; at least 1.01.
     budget: most queries B that a session answers before the public model takes over; at least 1.
-    beta: target leakage β of a query in nats, fixed before the first; default ε/B; above 0.
+    beta: target leakage β of a query, fixed before the first: "paper" is ε/B; "small" is a 16th of
+        that, for where a session with "paper" stops early; or a number of nats above 0.
     clip: bound c that clips every member's pmf to [e^−c, e^c]·h_∅; default off; above 0.
     temperature: temperature T of the sampled tokens; the tempered distributions are charged;
         above 0.
@@ -57,7 +64,7 @@ class SubMix(Defense):
     k: Annotated[int, at_least(2)] = 8
     alpha: Annotated[float, ORDER] = 2.0
     budget: Annotated[int, at_least(1)] = 1024
-    beta: Annotated[float | None, POSITIVE] = None
+    beta: Annotated[float | str, _BETA] = "paper"
     clip: Annotated[float | None, POSITIVE] = None
     temperature: Annotated[float, POSITIVE] = 1.0
     train: Annotated[str, LAYERS] = ALL
@@ -68,8 +75,14 @@ class SubMix(Defense):
 
     @property
     def leakage(self) -> float:
-        """Gives β in nats: the parameter, or ε/B (the paper's Appendix B.1)."""
-        return self.epsilon / self.budget if self.beta is None else self.beta
+        """Gives β in nats. "paper" is that of Appendix B.1.
+
+        A smaller one moves the public model less and answers more queries. That helps where single
+        queries cost a part hundreds of β, and hurts where the session never stops.
+        """
+        if isinstance(self.beta, str):
+            return self.epsilon / self.budget / _NAMED[self.beta]
+        return self.beta
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

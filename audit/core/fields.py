@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import types
@@ -23,11 +24,15 @@ _EXPECTED: dict[Any, str] = {
 def from_text(text: str, hint: Any, where: str) -> Any:
     """Reads a word as a value of the annotated type; a tuple's parts are joined by "+".
 
+    Of `float | str` it is the number where the word is one.
+
     Raises UsageError that says where, and what was expected.
     """
-    kind, optional = _kind(hint)
+    (kind, *others), optional = _kinds(hint)
     if optional and text.lower() in ("none", "null"):
         return None
+    if others:
+        return _first_of((kind, *others), text, where)
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return tuple(from_text(part, inner, where) for part in text.split("+"))
@@ -46,7 +51,7 @@ def from_toml(value: Any, hint: Any, where: str) -> Any:
 
     Raises UsageError that says where, and what was expected.
     """
-    kind, _ = _kind(hint)
+    (kind, *_), _ = _kinds(hint)
     if kind is float and type(value) in (int, float):
         if math.isnan(value):
             raise UsageError(f"{where} is nan; expected a number")
@@ -58,13 +63,20 @@ def from_toml(value: Any, hint: Any, where: str) -> Any:
     raise _unexpected(value, kind, where)
 
 
-def _kind(hint: Any) -> tuple[Any, bool]:
-    """Splits an annotation into the type of a value and whether it may be None."""
+def _first_of(kinds: tuple[Any, ...], text: str, where: str) -> Any:
+    """Reads a word as the first of several types that it fits."""
+    for kind in kinds[:-1]:
+        with contextlib.suppress(UsageError):
+            return from_text(text, kind, where)
+    return from_text(text, kinds[-1], where)
+
+
+def _kinds(hint: Any) -> tuple[tuple[Any, ...], bool]:
+    """Splits an annotation into the types of a value, in order, and whether it may be None."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
-        return hint, False
+        return (hint,), False
     options = typing.get_args(hint)
-    kind = next(option for option in options if option is not type(None))
-    return kind, type(None) in options
+    return tuple(kind for kind in options if kind is not type(None)), type(None) in options
 
 
 def _unexpected(value: object, kind: Any, where: str) -> UsageError:

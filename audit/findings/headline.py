@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.rejections import most_shown
 from audit.findings.verdict import leaks
+from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
 
@@ -24,57 +25,73 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    """Groups the attacks by what they found, leaks first; the first of a group with its figure."""
+    """Groups the attacks by what they found, leaks first; the first of a group with its figure.
+
+    Where several attacks were run, silence has no figure, and none has the controls beside it.
+    """
+    attacks = list(dict.fromkeys(f.attack for f in release.findings))
     groups: dict[str, list[str]] = {answer: [] for answer in _ANSWERS}
-    for attack in dict.fromkeys(f.attack for f in release.findings):
-        answer, name, seen = _by(attack, release, releases)
-        alone = seen and not groups[answer]
-        groups[answer].append(f"{name} ({seen})" if alone else name)
+    for attack in attacks:
+        answer, name, seen = _by(attack, release)
+        alone = len(attacks) == 1
+        if seen is not None and not groups[answer] and (answer != _NONE or alone):
+            beside = _beside(seen, releases, release.defense) if alone else ""
+            name += f" ({_shown(seen)}{beside})"
+        groups[answer].append(name)
+    silent = [attack for attack in attacks if _by(attack, release)[0] == _NONE]
     parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
+    also = _without(silent, release.defense, releases)
+    parts = [f"{part}{also}" if part.startswith(_NONE[:-2]) else part for part in parts]
     return "; ".join(parts) or "no attack was run"
 
 
 _LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
-_INSIDE = "a leak to those who read more than the release gives, by {}"
+_INSIDE = "a leak to insiders, who read more than the release gives, by {}"
 _UNSURE, _BEYOND, _UNMEASURED = (
     "inconclusive: {}",
-    "asking more than the release gives: {}",
+    "for insiders only, and no leak shown: {}",
     "not measured: {}",
 )
 _ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
 
 
-def _by(
-    attack: str, release: ReleaseResult, releases: Sequence[ReleaseResult]
-) -> tuple[str, str, str]:
+def _by(attack: str, release: ReleaseResult) -> tuple[str, str, FindingResult | None]:
     """Returns what an attack found, its name, and the measure that it is quoted by."""
     of_attack = [f for f in release.findings if f.attack == attack]
     own = [f for f in of_attack if not f.stronger_than_release]
     measured = [f for f in own if f.value is not None or leaks(f)]
     if not own:
         inside = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
-        shown = "" if inside is None else _shown(inside)
-        return (_BEYOND if inside is None else _INSIDE), attack, shown
+        return (_BEYOND if inside is None else _INSIDE), attack, inside
     if not measured:
-        return _UNMEASURED, attack, ""
+        return _UNMEASURED, attack, None
     tests = [(f, f.charge_test) for f in measured if f.charge_test is not None]
     if len(tests) == len(measured):
-        return _CHARGES, " and ".join(_charged(*pair) for pair in tests), ""
-    first = _quoted(measured)
-    seen = _shown(first) + _beside(first, releases, release.defense)
+        return _CHARGES, " and ".join(_charged(*pair) for pair in tests), None
+    first = next((f for f in measured if leaks(f)), quoted(measured))
     if leaks(first):
-        return _LEAK, attack, seen
-    words = [f.leaked for f in measured if f.value is not None and f.p_value is not None]
-    silent = words.count(Leaked.NONE_FOUND)
-    if silent == len(words) > 0:
-        return _NONE, attack, seen
-    if not silent:
-        return _UNSURE, attack, seen
-    unsure = [f for f in measured if f.leaked == Leaked.INCONCLUSIVE and f.value is not None]
-    if unsure:
-        beside = _beside(unsure[0], releases, release.defense)
-        seen = f"open: {_shown(unsure[0])}{beside}"
-    return _UNSURE, attack, f"no leak found in {silent} of {len(words)} measures; {seen}"
+        return _LEAK, attack, first
+    words = {f.leaked for f in measured if f.value is not None and f.p_value is not None}
+    return (_NONE if words == {Leaked.NONE_FOUND} else _UNSURE), attack, first
+
+
+def _without(attacks: Sequence[str], defense: str, releases: Sequence[ReleaseResult]) -> str:
+    """Says what attacks that find nothing find in a service's own models, unprotected.
+
+    Where these do not leak either, silence is no credit to the protection.
+    """
+    mixture = _mixture(defense, releases)
+    found = {} if mixture is None else {a: _by(a, mixture)[0] for a in attacks}
+    said = ""
+    for words, wanted in ((", but one", _LEAK), (", nor", _NONE)):
+        names = [attack for attack, answer in found.items() if answer == wanted]
+        which = "" if names == list(attacks) else f" by {', '.join(names)}"
+        said += f"{words} in its models unprotected{which}" if names else ""
+    return said
+
+
+def _mixture(defense: str, releases: Sequence[ReleaseResult]) -> ReleaseResult | None:
+    return next((r for r in releases if r.role == f"positive control of {defense}"), None)
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
@@ -82,10 +99,10 @@ def _charged(finding: FindingResult, test: ChargeTest) -> str:
     share = finding.value or 0.0
     if test.exceeded:
         most = f"{at_most(share)} times it"
-        return f"{test.exceeded:,} of {test.queries:,} queries beyond their charge, up to {most}"
+        worse = f"{test.exceeded:,} of {test.queries:,} queries told more than their charge"
+        return f"{worse}, up to {most}"
     if test.exceeded == 0:
-        nearest = f"the nearest at {at_least(share)}"
-        return f"all {test.queries:,} queries compared within their charge, {nearest}"
+        return f"none of {test.queries:,} queries compared told more than its charge"
     won = f"turned 1 into {number(share)}"
     return f"{test.queries:,} bets on charges being too small {won} (p = {test.p_value:.2g})"
 
@@ -104,18 +121,13 @@ def _claim_words(release: ReleaseResult) -> str:
         most = most_shown(release.findings, claim) or 0.0
         shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
         unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""
-        return f"not refuted{shown}{unsure}"
+        tried = [f.attack for f in release.findings if f.claim == OnClaim.NOT_REFUTED]
+        return f"not refuted by {', '.join(map(_spaced, dict.fromkeys(tried)))}{shown}{unsure}"
     return "not tested by these attacks"
 
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _quoted(findings: Sequence[FindingResult]) -> FindingResult:
-    """Picks the finding that stands for an attack: a leak, else no leak found, else the first."""
-    silent = next((f for f in findings if f.leaked == Leaked.NONE_FOUND), findings[0])
-    return next((f for f in findings if leaks(f)), silent)
 
 
 def _shown(finding: FindingResult) -> str:
@@ -135,18 +147,15 @@ def _amount(finding: FindingResult) -> str:
 def _beside(finding: FindingResult, releases: Sequence[ReleaseResult], defense: str) -> str:
     """Lays the same figure of the undefended model beside it, and of a service's own models.
 
-    Where these do not leak either, silence is no credit to the protection.
+    The latter only beside a leak or an open measure: `_without` says the rest.
     """
-    controls = {
-        "undefended": [r for r in releases if r.reference and r.defense == "none"],
-        "its models unprotected": [
-            r for r in releases if r.role == f"positive control of {defense}"
-        ],
-    }
+    undefended = [r for r in releases if r.reference and r.defense == "none"][:1]
+    mixture = _mixture(defense, releases)
+    unprotected = [mixture] if mixture and finding.leaked != Leaked.NONE_FOUND else []
     alike = {
         word: f
-        for word, found in controls.items()
-        for release in found[:1]
+        for word, controls in (("undefended", undefended), ("its models unprotected", unprotected))
+        for release in controls
         for f in release.findings
         if (f.attack, f.metric) == (finding.attack, finding.metric) and f.value is not None
     }

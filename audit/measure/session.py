@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class Session:
         plan = self.prepared.plan
         secrets = [s.value for s in self.prepared.planted.secrets]
         key = key_of(
-            "session 2",
+            "session 3",
             [*self.one.determined, self.what, *plan.source.model.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
@@ -67,12 +68,30 @@ class Session:
                 answered=answered,
                 budget=budget,
                 remaining=predictor.remaining,
-                stopped_at=next((row["query"] for row in rows if row["stopped"]), None),
+                **stop(rows, self.one.release.guarantee.epsilon or math.inf),
                 epsilon_spent=spent(rows)[-1] if rows else [],
                 epsilon_local=local(rows),
                 spent_curve=curve(rows),
             ).model_dump(mode="json"),
         }
+
+
+def stop(rows: Sequence[dict[str, Any]], epsilon: float) -> dict[str, Any]:
+    """Tells the query that ended a session, the part that could not pay it, and its charge, nats.
+
+    epsilon: of each part, nats. A session that used up its number of queries names no part.
+    """
+    last = next((row for row in rows if row["stopped"]), None)
+    if last is None:
+        return {"stopped_at": None}
+    totals = [s + c for s, c in zip(spent(rows)[-1], last["charge"], strict=True)]
+    short = [part for part, total in enumerate(totals) if total >= epsilon]
+    if not short:
+        return {"stopped_at": last["query"]}
+    part = max(short, key=last["charge"].__getitem__)
+    return {
+        "stopped_at": last["query"], "stop_part": part + 1, "stop_charge": last["charge"][part],
+    }  # fmt: skip
 
 
 def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:

@@ -327,6 +327,13 @@ class SessionResult(_Strict):
     budget: int | None = Field(description="queries the session allows; null: unlimited")
     remaining: int | None
     stopped_at: int | None
+    stop_part: int | None = Field(
+        default=None,
+        description="the part, from 1, whose ε that query would have used up; null: none would",
+    )
+    stop_charge: Number | None = Field(
+        default=None, description="what that query would have cost the part, in nats"
+    )
     epsilon_spent: list[Number] = Field(description="per part, in nats, at most the claimed ε")
     epsilon_local: list[Number] = Field(
         default=[],

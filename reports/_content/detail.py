@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from reports._content.summary import measurement, tally
 from reports._content.table import Table
 
 Pair = tuple[str, str]
+_LEAP = 100  # times an even share of ε
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,21 @@ def _sessions(release: ReleaseResult) -> Table:
     unit = release.guarantee.unit
     head = ["Session", "Queries", "Answered", "Allowed", "Left", "STOP at query"]
     head.append(f"ε spent in nats, least to most spent {unit}")
-    return Table("Sessions", head, [_session(session) for session in release.sessions])
+    rows = [_session(session) for session in release.sessions]
+    return Table(" ".join(["Sessions.", *_leaps(release)]).rstrip("."), head, rows)
+
+
+def _leaps(release: ReleaseResult) -> Iterator[str]:
+    """Explains each STOP by one query that would have cost far more than an even share of ε."""
+    epsilon = release.guarantee.epsilon
+    for s in release.sessions:
+        if epsilon and s.budget and s.stop_charge and s.stop_charge > _LEAP * epsilon / s.budget:
+            times = words.integer(round(s.stop_charge * s.budget / epsilon))
+            yield (
+                f"{wording.spelled(s.purpose)}: the query at STOP would have cost part "
+                f"{s.stop_part} {words.number(s.stop_charge)} nats, {times} times an even share "
+                "of ε, as happens where one model of a part knows what no other model does."
+            )
 
 
 def _session(session: SessionResult) -> list[str]:

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results import words
-from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
+from audit.results import quoting, words
+from audit.results.schema import (
+    Control,
+    EpsilonLower,
+    FindingResult,
+    GuaranteeResult,
+    ReleaseResult,
+    Results,
+)
 from reports._content import unmeasured, verdicts, wording
 from reports._content.worst import MOST_ROWS
 
@@ -123,23 +130,13 @@ def control_of(
 
 
 def quoted(release: ReleaseResult) -> Iterator[int]:
-    """Places of the findings that the attacks are quoted by, one an attack.
-
-    In this order: a refutation; a measured value; what the release itself gives; a leak; no leak
-    found; the first.
-    """
-    best: dict[str, tuple[bool, bool, bool, bool, bool, int]] = {}
+    """Places of the findings that the attacks are quoted by, one an attack."""
+    places: dict[str, list[int]] = {}
     for index, finding in enumerate(release.findings):
-        key = (
-            finding.claim != OnClaim.REFUTED,
-            finding.value is None and finding.leaked != Leaked.LEAK,
-            finding.stronger_than_release,
-            finding.leaked != Leaked.LEAK,
-            finding.leaked != Leaked.NONE_FOUND,
-            index,
-        )
-        best[finding.attack] = min(key, best.get(finding.attack, key))
-    return (index for *_, index in best.values())
+        places.setdefault(finding.attack, []).append(index)
+    for several in places.values():
+        best = quoting.quoted([release.findings[i] for i in several])
+        yield next(i for i in several if release.findings[i] is best)
 
 
 def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
@@ -193,14 +190,14 @@ def _row(
 ) -> Row:
     unit = finding.unit
     beside = [_value_of(control_of(release, role, releases), finding) for role in roles]
-    aside = ["stronger than the release"] if finding.stronger_than_release else []
+    aside = ["insiders only"] if finding.stronger_than_release else []
     aside.append(tally(release, finding.attack))
     return Row(
         measurement=measurement(finding),
         target=section(finding.attack, releases),
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
-        certainty=_certainty(finding),
+        certainty=_certainty(finding, release.guarantee),
         controls=[_twins(finding.control, finding.blind, unit), *beside],
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
@@ -249,7 +246,7 @@ def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
     return Value("—", "")
 
 
-def _certainty(finding: FindingResult) -> str:
+def _certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
         return f"so {at_least(bound)}"
@@ -261,8 +258,11 @@ def _certainty(finding: FindingResult) -> str:
         and bound is not None
         and power.largest_epsilon is not None
     ):
-        scope = wording.per_unit(bound.unit, bound.relation)
-        return f"could have refuted ε = {words.at_least(power.largest_epsilon)} nats {scope}"
+        scope = f"nats {wording.per_unit(bound.unit, bound.relation)}"
+        if power.largest_epsilon < (claim.epsilon or 0.0):
+            most = words.at_most(power.largest_epsilon)
+            return f"too weak to refute its claim: it can show at most ε = {most} {scope}"
+        return f"could have refuted ε = {words.at_least(power.largest_epsilon)} {scope}"
     return ""
 
 
@@ -276,6 +276,12 @@ def _note(releases: Sequence[ReleaseResult], shown: int, meanings: list[str]) ->
     levels = sorted({finding.confidence for finding in findings})
     confidence = " or ".join(words.share(level) for level in levels) or "95 %"
     sentences = [f"In brackets: intervals at {confidence} confidence."]
+    sentences.append(
+        "A leak: a test against the coins or against chance rejects, adjusted for all tests of the "
+        "release; intervals that overlap do not contradict it."
+    )
+    if any(finding.stronger_than_release for finding in findings):
+        sentences.append("Insiders: they read more than the release gives.")
     sentences.append("Twins: secrets drawn alike and never trained on.")
     if any(finding.blind for finding in findings):
         sentences.append("Blind: a classifier that reads the candidates and no model.")

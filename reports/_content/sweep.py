@@ -23,7 +23,7 @@ NOTE = (
     "Every row is one setting over its seeds. Counts are pooled over the trained models; all else "
     "is a mean over seeds, and its n counts seeds; its 95 % interval is exact for normal values "
     "and covers somewhat less for skewed ones. What leaked, and what it says about the claim, "
-    "is answered from the p-values of the seeds together."
+    "is answered by one test over all seeds, which combines their p-values (Fisher's method)."
 )
 
 

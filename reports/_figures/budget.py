@@ -75,10 +75,13 @@ def spent(session: SessionResult) -> list[str]:
 
 
 def stop(session: SessionResult) -> str:
-    """Whether and when a session ended early."""
+    """Whether and when a session ended early, and whose ε the next answer would have used up."""
     if session.stopped_at is None:
         return "not reached"
-    return f"at query {words.integer(session.stopped_at)}"
+    where = f"at query {words.integer(session.stopped_at)}"
+    if session.stop_part is None or session.stop_charge is None:
+        return where
+    return f"{where}, for {words.number(session.stop_charge)} nats of part {session.stop_part}"
 
 
 def draw(lines: Sequence[tuple[str, SessionResult]], promise: Promise, name: str) -> str:

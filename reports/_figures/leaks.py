@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked
 from audit.results import words
+from audit.results.quoting import is_open
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import verdicts, wording
-from reports._content.summary import mildness, quoted
+from reports._content.summary import measurement, mildness, quoted
 from reports._content.table import Table, pieces
 from reports._content.worst import MOST_ROWS
 from reports._figures import rows, svg
@@ -28,14 +29,17 @@ _HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]"
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One figure for each measure that page one quotes, the worst finding first.
+    """One figure an attack, by the measure that page one quotes for its worst finding; worst first.
 
-    The attacks' tables hold all of them.
+    The attacks' tables hold all measures.
     """
     subjects = [r for r in releases if not r.reference] or releases
     quotes = [release.findings[i] for release in subjects for i in quoted(release)]
     quotes = [finding for finding in quotes if finding.charge_test is None]  # it looks for none
-    kinds = dict.fromkeys((f.attack, f.metric, f.unit) for f in sorted(quotes, key=_tells_less))
+    worst: dict[str, FindingResult] = {}
+    for finding in sorted(quotes, key=_tells_less):
+        worst.setdefault(finding.attack, finding)
+    kinds = [(f.attack, f.metric, f.unit) for f in worst.values()]
     for index, (attack, metric, unit) in enumerate(kinds):
         title = f"{wording.spelled(attack)}: {wording.metric(attack, metric)}"
         findings = [_of(release, attack, metric, unit) for release in releases]
@@ -82,7 +86,10 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
 
 
 def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
-    """Names the attacks by which an audited release leaks, where the measure shown is no leak."""
+    """Names the attacks by which an audited release leaks, where the measure shown is no leak.
+
+    Where none leaks, it names a measure that is open.
+    """
     if release.reference or (shown is not None and shown.leaked == Leaked.LEAK):
         return ""
     leaks = [f for f in release.findings if f.leaked == Leaked.LEAK]
@@ -93,6 +100,9 @@ def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
     if insiders:
         by = ", ".join(map(wording.spelled, insiders))
         return wording.clip(f"a leak to insiders by {by}", 48)
+    unsure = [f for f in release.findings if is_open(f) and not f.stronger_than_release]
+    if unsure and shown not in unsure:
+        return wording.clip(f"inconclusive by {measurement(unsure[0])}", 48)
     return ""
 
 

@@ -65,6 +65,10 @@ def corpus(users: int, records: int = 2) -> Corpus:
         {"alpha": 1.0},
         {"budget": 0},
         {"beta": 0.0},
+        {"beta": math.nan},
+        {"beta": math.inf},
+        {"beta": "papr"},
+        {"beta": "0.1"},
         {"clip": -1.0},
         {"temperature": 0.0},
         {"train": "top"},
@@ -116,6 +120,14 @@ def test_more_blocks_than_the_model_has_are_refused_in_one_line(train: str, bloc
     with pytest.raises(UsageError, match=f"train={train}, but toy has {blocks} blocks") as error:
         SubMix(train=train).trainings(corpus(20), replace(MODEL, blocks=blocks), RECIPE, seed=0)
     assert "\n" not in str(error.value)
+
+
+def test_beta_is_a_number_or_a_choice_by_name() -> None:
+    """The paper's is an even share of ε; the small one a 16th of that."""
+    given = {"epsilon": 2.0, "budget": 1000}
+    named = {name: SubMix(beta=name, **given).leakage for name in ("paper", "small")}
+    assert named == {"paper": 0.002, "small": 0.000125}
+    assert SubMix(**given).leakage == 0.002 and SubMix(beta=0.5, **given).leakage == 0.5
 
 
 def test_more_parts_than_users_are_refused() -> None:

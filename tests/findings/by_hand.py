@@ -109,13 +109,13 @@ def released(
 ) -> ReleaseResult:
     """A release with these findings."""
     fields = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
-    spent = changes.pop("spent", [])
+    spent, sensitive = changes.pop("spent", []), changes.pop("sensitive", SENSITIVE)
     session = SessionResult(
         purpose="utility", queries=9, answered=9, budget=None, remaining=None, stopped_at=None,
         epsilon_spent=spent,
     )  # fmt: skip
     measure = Measure(value=perplexity, ci=None, n=9, method="by hand", unit="perplexity")
-    results = judged(findings, guarantee)
+    results = judged(findings, guarantee, sensitive)
     return ReleaseResult(
         defense=defense, parameters={}, seed=0,
         **{"role": "audited", "reference": False, **changes},

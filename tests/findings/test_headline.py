@@ -46,15 +46,15 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
     [
         (finding(), promise(2.0), "mine: a leak by extraction (hit rate 30 of 100)."),
         (finding(), promise(2.0), "; refuted by extraction (hit rate)."),
-        (finding(v=MOST), promise(2.0), "; not refuted; at least 0.642 was shown."),
+        (finding(v=MOST), promise(2.0), "; not refuted by extraction; at least 0.642 was shown."),
         (finding(v=MOST), promise(2.0), "mine: a leak by extraction (hit rate 30 of 100)."),
         (finding(), promise(8.0), "; not tested by these attacks."),
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
         (finding(stronger_than_release=True), promise(2.0),
-         "mine: a leak to those who read more than the release gives, by extraction (hit rate"),
+         "mine: a leak to insiders, who read more than the release gives, by extraction (hit"),
         (finding(NONE, HALF, stronger_than_release=True), promise(2.0),
-         "mine: asking more than the release gives: extraction."),
+         "mine: for insiders only, and no leak shown: extraction."),
         (finding(NONE, MOST, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
@@ -75,9 +75,8 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (charged(0.99996, exceeded=0),
-         "submix: all 129 queries compared within their charge, the nearest at 0.999."),
-        (charged(2.0051, exceeded=4), "4 of 129 queries beyond their charge, up to 2.01 times it."),
+        (charged(0.99996, exceeded=0), "submix: none of 129 queries compared told more than its"),
+        (charged(2.0051, exceeded=4), "4 of 129 queries told more than their charge, up to 2.01 "),
         (charged(2.0051, exceeded=4), "; refuted by ledger (largest share of charge)."),
         (charged(40.0, p_value=0.025), "129 bets on charges being too small turned 1 into 40 (p"),
         (charged(None, queries=0), "submix: not measured: ledger. "),
@@ -139,7 +138,10 @@ def test_a_bound_above_the_claim_is_shown_as_unsure() -> None:
     """Above it by itself, and not once adjusted for all nine tests of it."""
     given = [finding(NONE, 63, delta=1e-6, metric=f"m{i}") for i in range(9)]
     said = headline([released("mine", promise(2.0), given, 20.0)])
-    assert "; not refuted; at least 2.05 was shown, not beyond doubt once adjusted." in said
+    assert (
+        "; not refuted by extraction; at least 2.05 was shown, not beyond doubt once adjusted."
+        in said
+    )
 
 
 def test_what_was_shown_is_of_the_claims_own_delta_and_kind() -> None:
@@ -151,16 +153,14 @@ def test_what_was_shown_is_of_the_claims_own_delta_and_kind() -> None:
                      noise_at_most=None)  # fmt: skip
     by_curve = finding(NONE, 63, claim_test=test)  # the bound has no part in it
     said = headline([released("mine", promise(2.0), [by_curve], 20.0)])
-    assert "; not refuted." in said
+    assert "; not refuted by extraction." in said
 
 
 def test_no_leak_found_is_said_where_all_measures_say_so() -> None:
     given = [finding(NONE, HALF), finding(NONE, MOST, metric="other"), finding(0.03, metric="b")]
     released_ = released("mine", promise(math.inf), given, 20.0)
     assert released_.leaked == "inconclusive"
-    found = "no leak found in 1 of 3 measures; open: other 30 of 100"
-    words = f"mine: inconclusive: extraction ({found})"
-    assert words in headline([released_])
+    assert "mine: inconclusive: extraction (other 30 of 100)" in headline([released_])
 
 
 def test_a_service_whose_own_models_do_not_leak_either_gets_no_credit() -> None:
@@ -173,7 +173,35 @@ def test_a_service_whose_own_models_do_not_leak_either_gets_no_credit() -> None:
             released("none", promise(math.inf), [finding()], 3.0, reference=True),
         ]
     )  # fmt: skip
-    assert "(hit rate 0 of 100, undefended 30 of 100, its models unprotected 0 of 100)" in said
+    assert "(hit rate 0 of 100, undefended 30 of 100), nor in its models unprotected." in said
+
+
+def test_a_service_whose_own_models_leak_gets_the_credit() -> None:
+    said = headline(
+        [
+            released("submix", SUBMIX, [finding(NONE, HALF, **QUIET)], 20.0),
+            released("submix_unprotected", promise(math.inf), [finding()], 9.0, reference=True,
+                     role="positive control of submix"),
+        ]
+    )  # fmt: skip
+    assert "(hit rate 0 of 100), but one in its models unprotected." in said
+
+
+def test_of_several_silent_attacks_those_are_named_that_find_nothing_unprotected_either() -> None:
+    quiet = [finding(NONE, HALF, attack=name, test=name, **QUIET) for name in ("one", "two")]
+    bare = [quiet[0], finding(attack="two", test="two")]
+    sensitive = {(name, "hit_rate"): True for name in ("one", "two")}
+    role = {"reference": True, "role": "positive control of submix"}
+    said = headline(
+        [
+            released("submix", SUBMIX, quiet, 20.0, sensitive=sensitive),
+            released("bare", promise(math.inf), bare, 9.0, sensitive=sensitive, **role),
+        ]
+    )
+    assert said.startswith(
+        "submix: no leak found by one, two, but one in its models unprotected by two, nor in its "
+        "models unprotected by one."
+    )
 
 
 def test_only_the_first_attack_of_an_answer_shows_its_figure() -> None:

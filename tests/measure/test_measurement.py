@@ -20,6 +20,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, from_json
 from audit.core.files import read_lines
+from audit.core.guarantee import no_guarantee
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.release import ModelRelease
@@ -261,7 +262,7 @@ def test_utility_is_that_of_the_best_step_and_what_is_left_at_the_end_stands_bes
         with folder.held({}):
             return _measured_utility(prepared, one, folder)[0]
 
-    promise: Any = None
+    promise = no_guarantee("a toy")
     both = measured(ModelRelease(bad, promise, best=(good, 0.25)), "both")
     end = measured(ModelRelease(bad, promise), "end")
     best = measured(ModelRelease(good, promise), "best")

@@ -12,7 +12,7 @@ import pytest
 
 from audit.core.predictor import Access
 from audit.measure.releases import Audited
-from audit.measure.session import Session, charges
+from audit.measure.session import Session, charges, stop
 from audit.results.folder import RunFolder
 
 
@@ -21,6 +21,7 @@ class Spy:
     """A release whose sessions tell what their stream begins with."""
 
     drawn: list[float] = field(default_factory=list)
+    guarantee = SimpleNamespace(epsilon=2.0)
 
     def open(self, stream: np.random.Generator, journal: Any) -> Any:
         self.drawn.append(stream.random())
@@ -108,3 +109,16 @@ def test_only_a_session_of_an_attack_on_the_ledger_keeps_its_charges(tmp_path: P
             run.journal(session.name).append([row(0, 0.5)])
             stored = session.stored(lambda predictor: ({}, 1, 1))
             assert stored["charges"] == ([[0.5]] if charged else [])
+
+
+def test_a_stop_names_the_part_that_could_not_pay() -> None:
+    rows = [row(0, 0.4, 0.1), row(1, 0.3, 0.2), row(2, 0.2, 1.9, stopped=True)]
+    assert stop(rows, 2.0) == {"stopped_at": 2, "stop_part": 2, "stop_charge": 1.9}
+    rows[-1] = row(2, 1.4, 1.9, stopped=True)  # neither can pay: the one that costs most
+    assert stop(rows, 2.0)["stop_part"] == 2
+
+
+def test_a_stop_by_the_number_of_queries_names_no_part() -> None:
+    rows = [row(0, 0.4, 0.1), row(1, 0.3, 0.2, stopped=True)]
+    assert stop(rows, 2.0) == {"stopped_at": 1}
+    assert stop(rows[:1], 2.0) == stop([], 2.0) == {"stopped_at": None}

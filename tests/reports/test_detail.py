@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from audit.results.schema import Results
 from reports._content.detail import detail
 
 WHY = "No test of the claim: this measure gives no bound on ε."
@@ -26,3 +27,15 @@ def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: Simpl
         ("probability", f"No answer. {WHY}"),
     ]
     assert group.notes[0].facts and group.notes[0].leaked != "not measured"
+
+
+def test_a_stop_by_one_costly_query_is_explained(results: Results) -> None:
+    """An even share of ε = 2 over 1,024 queries is 2/1,024 nats; 2.18 nats are 1,116 of these."""
+    release = next(r for r in results.releases if r.guarantee.epsilon == 2.0)
+    stop = {"budget": 1024, "stopped_at": 82, "stop_part": 3, "stop_charge": 2.18}
+    costly = release.sessions[0].model_copy(update=stop)
+    mild = costly.model_copy(update={"stop_charge": 0.1})
+    said = "would have cost part 3 2.18 nats, 1,116 times an even share of ε"
+    for session, explained in ((costly, True), (mild, False)):
+        one = release.model_copy(update={"sessions": [session]})
+        assert (said in detail(one, "x", "x").sessions.caption) == explained

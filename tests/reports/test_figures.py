@@ -63,7 +63,7 @@ def test_many_findings_draw_what_page_one_quotes(four: Results) -> None:
         "What leaked, by extraction: hit rate",
         "What it cost, in perplexity",
         "What was promised, as ε",
-        "name leak: R name",
+        "name leak: other names",
         "exposure: 1 copy",
         "membership: record loss AUC",
         "exposure of each secret, in bits",

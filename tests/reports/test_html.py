@@ -134,7 +134,7 @@ def test_page_one_tells_the_controls_and_what_could_have_been_seen(four_page: Pa
         "extraction, hit rate 7 measures, all: no leak found0 % [0 %, 3.6 %], n = 100",
         "a rate of 4.8 % would have been called a leak",
         "82 % [77 %, 85.6 %]96 % [91 %, 99.6 %]0 % [0 %, 3.6 %]",
-        "stronger than the release; 35 measures: 24 × leak · 1 × no leak found · 10 × not measured",
+        "insiders only; 35 measures: 24 × leak · 1 × no leak found · 10 × not measured",
         "blind 0.51 [0.44, 0.58]",
         "Unprotected: its own models without the protection.",
         "4 of 192 findings are shown; Attacks has all of them.",

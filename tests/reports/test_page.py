@@ -121,7 +121,7 @@ def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
 def test_a_stronger_attack_is_marked(make: SimpleNamespace) -> None:
     strong = make.finding(0.9, stronger_than_release=True, leaked="leak")
     page = pages.build(pages.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
-    assert "stronger than the release" in page.summary.blocks[0].rows[0].aside
+    assert "insiders only" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (
         page.details[0].groups[0].notes[0].facts
     )

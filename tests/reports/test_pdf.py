@@ -65,7 +65,7 @@ def test_page_one_is_one_page_and_complete(path: Path) -> None:
 def test_page_one_of_four_attacks_is_one_page(four: Results, tmp_path: Path) -> None:
     path = str(pdf.write(four, tmp_path))
     text = told("pdftotext", "-layout", "-l", "1", path, "-")
-    for part in ("extraction, hit rate", "exposure, 1 copy", "membership, record", "R name",
+    for part in ("extraction, hit rate", "exposure, 1 copy", "membership, record", "other names",
                  "would have been called a leak", "Unprotected", "Undefended", "Public",
                  "What was promised", "one seed: nothing is ranked", "Plan hash"):  # fmt: skip
         assert part in text, part

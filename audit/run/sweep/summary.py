@@ -24,7 +24,7 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
         return headline(releases)
     parts = [
         f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
-        f"{_found(mine)}{_control(releases, cells)} {_claims(mine)}"
+        f"{_found(mine, releases)}{_control(releases, cells)} {_claims(mine)}"
     ]
     defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
     parts += [_defense(name, releases, mine) for name in defenses]
@@ -34,10 +34,10 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
     return " ".join(parts)
 
 
-def _found(cells: Sequence[Cell]) -> str:
-    """`these attacks find a leak in 3, no leak in 2 and nothing conclusive in 22.`
+def _found(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
+    """`these attacks find a leak in 3, no leak in 5 and nothing conclusive in 1 (submix: k = 2).`
 
-    A count of none is left out.
+    A count of none is left out. A few settings among others are named.
     """
     searched = [cell for cell in cells if not _searches_nothing(cell)]
     if not searched:
@@ -46,11 +46,22 @@ def _found(cells: Sequence[Cell]) -> str:
     unsure = counts[Leaked.INCONCLUSIVE] + counts[Leaked.NOT_MEASURED]
     answers = {"a leak": counts[Leaked.LEAK], "no leak": counts[Leaked.NONE_FOUND],
                "nothing conclusive": unsure}  # fmt: skip
+    open_ = [cell for cell in searched if cell.leaked not in (Leaked.LEAK, Leaked.NONE_FOUND)]
+    named = _named(open_, cells, releases) if len(open_) < len(searched) else ""
     parts = [f"{answer} in {number}" for answer, number in answers.items() if number]
+    parts[-1] += named
     if len(searched) < len(cells):
         parts.append(f"look for no planted secret in {len(cells) - len(searched)}")
     found = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     return f"these attacks find {found}."
+
+
+def _named(few: Sequence[Cell], cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
+    """Names up to three settings by what differs between them all."""
+    firsts = [releases[cell.releases[0]] for cell in few]
+    differing = _differing([releases[cell.releases[0]] for cell in cells])
+    names = [f"{one.defense}{_at(one, differing)}" for one in firsts]
+    return f": {', '.join(names)}" if 0 < len(names) <= 3 else ""
 
 
 def _control(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
@@ -101,7 +112,24 @@ def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]
         return f"{name}: no perplexity."
     worst, best = max(measured, key=_first), min(measured, key=_first)
     ends = [worst] if worst == best else [worst, best]
-    return f"{name}: perplexity {' to '.join(f'{_number(v)}{at}' for v, at in ends)}."
+    shown = " to ".join(f"{_number(v)}{at}" for v, at in ends)
+    return f"{name}: perplexity {shown}{_stopped([c for c, _ in mine], releases)}."
+
+
+def _stopped(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
+    """Counts the settings in which the public model had to answer for a service, in some seed."""
+    early = [
+        cell
+        for cell in cells
+        if any(
+            session.purpose == "utility" and session.stopped_at is not None
+            for place in cell.releases
+            for session in releases[place].sessions
+        )
+    ]
+    if not early:
+        return ""
+    return f", its session stopped early in {len(early)} of {count(len(cells), 'setting')}"
 
 
 def _first(pair: tuple[float, str]) -> float:

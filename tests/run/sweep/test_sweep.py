@@ -41,6 +41,7 @@ from audit.results.schema import (
     Measure,
     Power,
     ReleaseResult,
+    SessionResult,
 )
 from audit.run.sweep import summary
 from audit.run.sweep.agreement import Agreement
@@ -404,7 +405,7 @@ def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -
     undefended = of("none", "leak", "nothing claimed", reference=reference)
     said = headline_of(of("submix", "no leak found"), of("dp_sgd", "inconclusive"), undefended)
     assert NOTHING_SHOWN not in said
-    assert "no leak in 1 and nothing conclusive in 1." in said
+    assert "no leak in 1 and nothing conclusive in 1: dp_sgd (ε = 1)." in said
     leaks = "" if reference else "a leak in 1, "
     assert f"these attacks find {leaks}no leak in 1" in said
 
@@ -418,7 +419,7 @@ def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -
         (["inconclusive"], "these attacks find nothing conclusive in 1."),
         (["not measured"], "these attacks find nothing conclusive in 1."),
         (["leak", "no leak found", "inconclusive", "not measured"],
-         "these attacks find a leak in 1, no leak in 1 and nothing conclusive in 2."),
+         "these attacks find a leak in 1, no leak in 1 and nothing conclusive in 2: submix"),
     ],
 )  # fmt: skip
 def test_a_headline_counts_settings_by_what_leaked(words: list[str], said: str) -> None:
@@ -599,3 +600,17 @@ def test_a_bad_table_is_one_line(tmp_path: Path) -> None:
     ran = audit("sweep", "plan.toml", cwd=tmp_path)
     assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
     assert "did you mean 'seeds'" in ran.stderr
+
+
+def test_a_headline_counts_the_settings_whose_sessions_stopped_early() -> None:
+    """Beyond that the perplexity is the public model's."""
+    ended = SessionResult(
+        purpose="utility", queries=9, answered=3, budget=9, remaining=0, stopped_at=3,
+        epsilon_spent=[1.0],
+    )  # fmt: skip
+    open_, stopped = (
+        of("submix", "no leak found", parameters={"k": k}).model_copy(update={"sessions": sessions})
+        for k, sessions in ((2, []), (4, [ended]))
+    )
+    assert "its session stopped early in 1 of 2 settings." in headline_of(open_, stopped)
+    assert "stopped early" not in headline_of(open_)
