@@ -11,6 +11,7 @@ import html
 import importlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from audit.canaries.designs import Base
     from audit.check import Engine, Examination
     from audit.gate.outcome import Outcome
+    from audit.run.service import Service
     from reports._content.table import Table
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "check",
     "compare",
     "dry_run",
+    "export",
     "figures",
     "findings",
     "gate",
@@ -45,6 +48,7 @@ __all__ = [
     "planned_sweep",
     "plant",
     "run",
+    "serve",
     "sweep",
     "write_comparison",
     "write_reports",
@@ -221,6 +225,27 @@ def _base(source: str) -> Base:
         raise UsageError(f"--base {source}: is untrained, so its texts are noise; give a model")
     model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
     return Base(folder.name, folder.sha256, model)
+
+
+def export(folder: str | Path, release: str, output: str | Path) -> str:
+    """Hands over a release of a run into a new folder, as `audit export` does. Raises UsageError.
+
+    release: its label, such as "dp_sgd" or "submix:k=4".
+    """
+    from audit.run import export as exporting
+
+    return exporting.export(Path(folder), release, Path(output))
+
+
+def serve(folder: str | Path, ledger: str | Path) -> AbstractContextManager[Service]:
+    """Opens an exported service: `complete(text, tokens)`, `remaining` and `guarantee`.
+
+    ledger: a folder of its own, made at first use. What it answered stays spent: a budget is spent
+    once, in however many processes. Raises UsageError.
+    """
+    from audit.run import service
+
+    return service.serve(Path(folder), Path(ledger))
 
 
 def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:

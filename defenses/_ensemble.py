@@ -27,6 +27,7 @@ from audit.core.rules import Rule
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Training
 from audit.models.ensembles.batching import batched
+from defenses import _partition
 from defenses._checks import check_layers
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Aside, Mixed
@@ -34,6 +35,27 @@ from defenses._mixing import Aside, Mixed
 # nearer to 1 the divergence cancels to 0
 ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
 _ROUNDING = 2e-5  # share of a charge: room for rounding it up to six digits
+
+
+# conditions of claims on emptied parts, and per user
+EMPTIED = (
+    "a part is emptied where all its users are gone, its model is the public model, and the other "
+    "parts stay: another relation than removed, where k − 1 parts are left; the two are never "
+    "ranked"
+)
+FIXED_USERS = (
+    "which users are private is fixed beforehand: where a corpus names no splits and the loader "
+    "holds users out, one user more can move another between private and held out, which changes "
+    "two parts, and the claim per user does not hold"
+)
+READ_ALIKE = (
+    "taken for granted: the numbers of the other models do not depend on who is read with them; in "
+    "float32 they may differ by 1e-5 nats, which is not in ε"
+)
+ONE_TOKEN = (
+    "each query releases one sampled token; perplexity is measured by the auditor, outside the "
+    "guarantee"
+)
 
 
 class Answering(Protocol):
@@ -127,6 +149,23 @@ def trainings(
     users = tuple(texts)
     order = [users[int(i)] for i in stream(seed, "submix", "partition").permutation(len(users))]
     parts = [[text for user in order[i::k] for text in texts[user]] for i in range(k)]
+    return one_model_a_part(name, settings, parts, model, recipe, seed)
+
+
+def hashed_trainings(
+    name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
+) -> Sequence[Training]:
+    """Gives one training a part. A user's part is independent of all other users.
+
+    Defenses with equal settings share the models. Raises UsageError for more blocks than the model
+    has.
+    """
+    records = corpus.of("private")
+    key = derived_seed(seed, "capped_submix", "parts")  # one key for all of them
+    parts: list[list[str]] = [[] for _ in range(settings.k)]
+    placed = _partition.partition(records, settings.k, 1, key)
+    for record, part in zip(records, placed, strict=True):
+        parts[part].append(record.text)
     return one_model_a_part(name, settings, parts, model, recipe, seed)
 
 

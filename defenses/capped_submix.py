@@ -21,12 +21,11 @@ from audit.core.layers import ALL, LAYERS
 from audit.core.ledger import round_up
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.randomness import derived_seed
 from audit.core.release import Release
 from audit.core.rules import POSITIVE, SHARE, Rule, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _ensemble, _partition
+from defenses import _ensemble
 from defenses._caps import Caps
 from defenses._ensemble import ORDER
 from defenses._mixing import Aside
@@ -74,15 +73,7 @@ class CappedSubMix(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Gives one training a part. A user's part is independent of all other users."""
-        records = corpus.of("private")
-        key = derived_seed(seed, "capped_submix", "parts")
-        parts: list[list[str]] = [[] for _ in range(self.k)]
-        for record, part in zip(
-            records, _partition.partition(records, self.k, 1, key), strict=True
-        ):
-            parts[part].append(record.text)
-        return _ensemble.one_model_a_part("capped_submix", self, parts, model, recipe, seed)
+        return _ensemble.hashed_trainings("capped_submix", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         caps = self.mechanism.caps
@@ -100,16 +91,12 @@ class CappedSubMix(Defense):
             "D_α(T‖u) and D_α(u‖T); the part's weight keeps that within a constant; B queries "
             "composed",
             conditions=(
-                "a part is emptied where all its users are gone, its model is the public model, "
-                "and the other parts stay: another relation than removed, where k − 1 parts are "
-                "left; the two are never ranked",
+                _ensemble.EMPTIED,
                 *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
                 f"{caps.floor:.6g}; its weight depends on its own model and the public one alone",
-                "taken for granted: the numbers of the other models do not depend on who is read "
-                "with them; in float32 they may differ by 1e-5 nats, which is not in ε",
-                "each query releases one sampled token; perplexity is measured by the auditor, "
-                "outside the guarantee",
+                _ensemble.READ_ALIKE,
+                _ensemble.ONE_TOKEN,
             ),
         )
 
@@ -139,9 +126,7 @@ class CappedSubMix(Defense):
             f"at a δ that suits up to {_USERS:,} users (arXiv 2004.00010, Proposition 12); derived "
             "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
             "members trained apart, alpha=2 and weight below 1",
-            "which users are private is fixed beforehand: where a corpus names no splits and the "
-            "loader holds users out, one user more can move another between private and held out, "
-            "which changes two parts, and the claim per user does not hold",
+            _ensemble.FIXED_USERS,
         )
 
 

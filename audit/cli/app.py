@@ -15,6 +15,7 @@ from audit import __version__
 from audit.cli.check import check
 from audit.cli.commands import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Commands
 from audit.cli.doctor import doctor
+from audit.cli.export import export
 from audit.cli.gate import baseline, gate
 from audit.cli.plant import plant
 from audit.cli.run import run
@@ -41,6 +42,7 @@ for command in (
     compare,
     list_,
     report,
+    export,
     clean,
     doctor,
     schema,

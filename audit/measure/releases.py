@@ -136,15 +136,16 @@ def _trained(public: LanguageModel, task: Task) -> Trained:
     path = weights_path(task)
     if path is None:
         return Trained(task.training, public)
-    model = _loaded(public, path, task.device)
+    model = loaded(public, path, task.device)
     if not task.best_path.exists():
         return Trained(task.training, model)
     with safe_open(task.best_path, framework="pt") as file:
         share = float(file.metadata()[SHARE])
-    return Trained(task.training, model, (_loaded(public, task.best_path, task.device), share))
+    return Trained(task.training, model, (loaded(public, task.best_path, task.device), share))
 
 
-def _loaded(public: LanguageModel, path: Path, device: str) -> LanguageModel:
+def loaded(public: LanguageModel, path: Path, device: str) -> LanguageModel:
+    """Loads a trained member: the public model with the weights of a file."""
     assert isinstance(public, CausalLM)  # a model that is not here is never trained
     inner = copy.deepcopy(public.inner)
     load_model(inner, str(path), device=device)

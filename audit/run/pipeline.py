@@ -25,6 +25,7 @@ from audit.plan.plan import Plan
 from audit.plugins import registry
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
+from audit.run import export
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
@@ -44,6 +45,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             report = Steps(report, expected.steps)
         with workers_for(prepared.trainings, execution.workers) as place:
             train_on(place, prepared.trainings, report)
+            export.note(prepared, folder)
             ahead = attack_ahead(prepared, folder, execution.reveal, place, report)
         results = _audit(prepared, folder, execution, report, began, ahead)
         if execution.reveal:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,16 @@ from audit.models.training.fine_tuning import Recipe
 from defenses._caps import Caps
 from defenses._ensemble_session import EnsembleSession
 from defenses.capped_submix import CappedMixture, CappedSubMix
+from tests.defenses.hostile_pmfs import (
+    answers,
+    both,
+    divergences,
+    emptied,
+    laws,
+    speaking,
+    tensor,
+    transcripts,
+)
 from tests.defenses.journal import Memory
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
@@ -43,36 +52,10 @@ SLACK = 1 + 1e-9  # rounding of the divergences that are computed here
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0, 32.0])
 
 
-def tensor(values: Any) -> torch.Tensor:
-    return torch.tensor(np.asarray(values, dtype=np.float64))
-
-
 def costs(members: np.ndarray, public: np.ndarray, caps: Caps, weight: float) -> np.ndarray:
     """c_i at one weight, of members (n, k, V) and public pmfs (n, V)."""
     at = torch.full(members.shape[:2], weight, dtype=torch.float64)
     return caps.costs(tensor(members), tensor(public), at).numpy()
-
-
-def answers(mechanism: CappedMixture, members: np.ndarray, public: np.ndarray) -> np.ndarray:
-    """The pmfs of the answers, (n, V), by the mechanism itself."""
-    with np.errstate(divide="ignore"):
-        log_pmfs = np.log(np.concatenate([members, public[:, None]], axis=1))
-    seeds = [b""] * len(members)
-    return mechanism.answer(tensor(log_pmfs), seeds).exp().numpy()
-
-
-def divergences(p: np.ndarray, q: np.ndarray, alpha: float) -> np.ndarray:
-    """D_α(P‖Q) of pmfs (…, V), nats, without cancellation: ∞ where Q excludes what P does not."""
-    with np.errstate(all="ignore"):
-        x = (p - q) / q
-        terms = q * (np.expm1(alpha * np.log1p(x)) - alpha * x)
-        terms = np.where(q > 0, terms, np.where(p > 0, math.inf, 0.0))
-        total: np.ndarray = np.log1p(terms.sum(axis=-1)) / (alpha - 1)
-    return total
-
-
-def both(p: np.ndarray, q: np.ndarray, alpha: float) -> np.ndarray:
-    return np.maximum(divergences(p, q, alpha), divergences(q, p, alpha))
 
 
 def mixture_of(charge: float, weight: float, k: int, alpha: float = 2.0) -> CappedMixture:
@@ -173,34 +156,6 @@ def test_members_that_agree_with_the_public_model_are_heard_in_full() -> None:
 
 
 # neighbours
-
-
-def emptied(members: np.ndarray, public: np.ndarray, part: int) -> np.ndarray:
-    without = members.copy()
-    without[:, part] = public
-    return without
-
-
-def laws(generator: np.random.Generator, n: int, k: int, size: int) -> tuple[Any, Any]:
-    """(members, public): hostile ones. Rare public tokens, sure members, zeros on both sides."""
-    public = generator.dirichlet(np.full(size, 0.5), n)
-    public[:, 0] *= 10.0 ** -generator.uniform(0, 12, n)  # a rare token
-    public[generator.random((n, size)) < 0.05] = 0.0
-    public[:, -1] += 1e-3
-    public /= public.sum(axis=1, keepdims=True)
-    kinds = generator.integers(0, 5, (n, k))
-    base = np.repeat(public[:, None], k, axis=1)
-    tilt = np.exp(generator.normal(scale=2.0, size=(n, k, size)) * (kinds == 1)[..., None])
-    near = base * tilt
-    sure = np.eye(size)[generator.integers(0, size, (n, k))]
-    free = generator.dirichlet(np.full(size, 0.3), (n, k))
-    missing = base * (generator.random((n, k, size)) < 0.7) + 1e-3 * sure
-    rare = 0.9 * base + 0.1 * np.eye(size)[np.zeros((n, k), dtype=int)]
-    members = np.choose(kinds[..., None], [sure, near, free, missing, rare])
-    agreed = generator.random(n) < 0.2  # all members leave out one token
-    members[agreed, :, -1] *= 1e-9
-    members += 1e-12 * base
-    return members / members.sum(axis=-1, keepdims=True), public
 
 
 @given(
@@ -450,12 +405,6 @@ def test_no_search_finds_a_user_who_costs_more_than_the_claim() -> None:
 # whole transcripts, through sessions
 
 
-def speaking(pmfs: np.ndarray, like: Any) -> Any:
-    """A model with the pmf of the next token in pmfs[last, next], (3, 3), or always the same."""
-    with np.errstate(divide="ignore"):
-        return replace(like, log_table=np.log(np.broadcast_to(pmfs, (3, 3))))
-
-
 def release(models: Sequence[Any], public: Any, **parameters: Any) -> Any:
     trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
     return CappedSubMix(k=len(models), **parameters).release(public, trained)
@@ -464,16 +413,6 @@ def release(models: Sequence[Any], public: Any, **parameters: Any) -> Any:
 def session(made: Any, journal: Any = None) -> EnsembleSession:
     opened: EnsembleSession = made.open(np.random.default_rng(5), journal or NoJournal())
     return opened
-
-
-def transcripts(made: Any, length: int) -> np.ndarray:
-    """The probability of every transcript of a session, STOP and all."""
-    chances = []
-    for tokens in product(range(3), repeat=length):
-        (answer,) = session(made).score([[0]], [list(tokens)])
-        chances.append(float(np.exp(answer.log_probs.sum())))
-    assert sum(chances) == pytest.approx(1.0)
-    return np.array(chances)
 
 
 @pytest.mark.parametrize("seed", range(4))

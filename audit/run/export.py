@@ -1,0 +1,177 @@
+"""Hands over a release of a finished run: its weights and settings, with its guarantee beside it.
+
+A run notes in its stages what each release is made of. `audit clean` removes that with the weights.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError, did_you_mean
+from audit.core.files import write_atomically
+from audit.findings import stored
+from audit.models.loading import LSTM
+from audit.results.folder import RunFolder, run_record
+from audit.results.schema import ReleaseResult, Results
+from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
+from audit.train.prepare import Prepared
+from audit.train.task import weights_path
+
+SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
+AGAIN = "run its plan again, which trains nothing that is there"
+
+
+def note(prepared: Prepared, folder: RunFolder) -> None:
+    """Stores what each release of a run is made of, for `export`."""
+    model = prepared.plan.model
+    releases = {
+        chosen.label: {
+            "defense": chosen.name,
+            "parameters": chosen.parameters,
+            "shown": chosen.shown,
+            "external": chosen.plugin.external,
+            "members": [
+                {"label": task.training.label, "weights": None if path is None else path.name}
+                for task in tasks
+                for path in [weights_path(task)]
+            ],
+        }
+        for chosen, tasks in prepared.tasks.items()
+    }
+    document = {"model": {"path": str(model.path), "kind": model.kind}, "releases": releases}
+    text = json.dumps(document, indent=1, default=str) + "\n"
+    write_atomically(_note_path(folder), text, private=True)
+
+
+def export(run: Path, label: str, out: Path) -> str:
+    """Writes a release into a new folder and says what it is. Raises UsageError.
+
+    A model becomes a model folder. A service becomes its members, the public model and its
+    settings, which `audit.api.serve` opens. guarantee.json lies beside either.
+    """
+    results = stored.load(run / "results.json")
+    document = _noted(run)
+    made = _named(document["releases"], label, run)
+    if made["external"]:
+        raise UsageError(f"{label}: was trained elsewhere, so there is nothing to hand over")
+    if document["model"]["kind"] == LSTM:
+        raise UsageError(f"{label}: an LSTM has no format that others read")
+    if out.exists():
+        raise UsageError(f"{out}: is there already; name a new folder")
+    found = _result_of(results, made)
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        said, promise = _written(part, run / "stages", document["model"], made, found)
+        _write(part / GUARANTEE, _promise(results, found, promise))
+        part.rename(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return f"{said} in {out}, with its promise in {out / GUARANTEE}"
+
+
+def _note_path(folder: RunFolder) -> Path:
+    return folder.stage(f"releases-{folder.plan_hash}.json")
+
+
+def _noted(run: Path) -> Any:
+    record = run_record(run)
+    if record is None:
+        raise UsageError(f"{run}: is not a run folder")
+    path = _note_path(RunFolder(run, record["hash"]))
+    if "sweep" in record["plan"]:
+        raise UsageError(f"{run}: is a sweep; export from one of its runs, {run}/seeds/N")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UsageError(f"{run}: its trained models are not there; {AGAIN}") from None
+
+
+def _named(releases: Mapping[str, Any], label: str, run: Path) -> Any:
+    """Finds a release by its label; its defense's name is enough where there is one setting."""
+    if label in releases:
+        return releases[label]
+    alike = [made for made in releases.values() if made["defense"] == label]
+    if len(alike) == 1:
+        return alike[0]
+    raise UsageError(f"{run}: no release {label!r}{did_you_mean(label, list(releases))}")
+
+
+def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
+    """Finds what the run measured of a release."""
+    wanted = (made["defense"], made["shown"])
+    return next(r for r in results.releases if (r.defense, r.parameters) == wanted)
+
+
+def _written(
+    part: Path, stages: Path, base: Mapping[str, str], made: Mapping[str, Any], found: ReleaseResult
+) -> tuple[str, dict[str, Any]]:
+    """Writes weights and settings; gives what they are, and their guarantee."""
+    names = [one["weights"] for one in made["members"]]
+    weights = [None if name is None else stages / name for name in names]
+    for path in weights:
+        if path is not None and not path.exists():
+            raise UsageError(f"{path}: is not there; {AGAIN}")
+    public = Path(base["path"])
+    if found.guarantee.release == "model":
+        (single,) = weights or [None]
+        _copy_model(public, part, single)
+        return "a model", found.guarantee.model_dump(mode="json")
+    _copy_model(public, part / PUBLIC, None)
+    (part / MEMBERS).mkdir()
+    members = [None if path is None else f"{i:03}.safetensors" for i, path in enumerate(weights)]
+    for name, path in zip(members, weights, strict=True):
+        if name is not None and path is not None:
+            shutil.copyfile(path, part / MEMBERS / name)
+    settings = {"defense": made["defense"], "parameters": made["parameters"], "members": members}
+    _write(part / SERVICE, settings)
+    promise = opened(part).release.guarantee
+    if _kind(promise) != _kind(found.guarantee):
+        raise UsageError(f"{made['defense']}: cannot be served from its weights alone")
+    _write(part / SERVICE, {**settings, "guarantee": dataclasses.asdict(promise)})
+    return f"a service of {len(members)} models", dataclasses.asdict(promise)
+
+
+def _kind(promise: Any) -> tuple[Any, ...]:
+    """What a promise is, its conditions aside: a served one has another source of randomness."""
+    names = ("epsilon", "delta", "alpha", "unit", "relation", "basis", "release", "theorem")
+    return tuple(getattr(promise, name) for name in names)
+
+
+def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
+    """Copies a model folder, with other weights in the place of its own where these are given."""
+    to.mkdir(parents=True)
+    for pattern in SMALL:
+        for path in sorted(base.glob(pattern)):
+            if weights is None or not path.name.endswith(".index.json"):
+                shutil.copyfile(path, to / path.name)
+    for path in [weights] if weights else sorted(base.glob("*.safetensors")):
+        shutil.copyfile(path, to / ("model.safetensors" if weights else path.name))
+
+
+def _promise(
+    results: Results, found: ReleaseResult, guarantee: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The guarantee, and what the run found, without any secret."""
+    return {
+        "defense": found.defense,
+        "parameters": found.parameters,
+        "guarantee": guarantee,
+        "audit": {
+            "plan_hash": results.plan["hash"],
+            "leaked": str(found.leaked),
+            "claim": str(found.claim),
+            "attacks": sorted({finding.attack for finding in found.findings}),
+            "not_tested": results.not_tested,
+            "utility": {name: m.model_dump(mode="json") for name, m in found.utility.items()},
+        },
+    }
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n")

@@ -1,0 +1,161 @@
+"""Serves an exported service from Python: one session whose ledger outlives its process.
+
+A budget is spent once: what an earlier process answered stays spent, whatever is asked now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from audit.core.defense import Defense
+from audit.core.digest import digest_of_json
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.predictor import Predictor
+from audit.core.release import Release
+from audit.core.training import Trained, Training
+from audit.measure.releases import loaded
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.training.fine_tuning import Recipe
+from audit.plugins import registry
+from audit.results.folder import FileJournal, find
+
+SERVICE, GUARANTEE = "service.json", "guarantee.json"
+PUBLIC, MEMBERS = "public", "members"  # folders
+_SESSION = "served"  # its name in the ledger
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An exported service. hash: of its settings, which a ledger belongs to."""
+
+    release: Release
+    public: CausalLM
+    hash: str
+
+
+@final
+class Service:
+    """One session with a service. Only sampled text leaves it."""
+
+    def __init__(self, opened: Opened, predictor: Predictor, spent: int) -> None:
+        """spent: queries that earlier processes answered; the ledger counts them at the first."""
+        self._opened, self._predictor, self._spent = opened, predictor, spent
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised for all that this ledger's session answers."""
+        return self._opened.release.guarantee
+
+    @property
+    def remaining(self) -> int | None:
+        """Queries (tokens) that are left of the public budget; None: without limit.
+
+        After them the public model answers alone.
+        """
+        left = self._predictor.remaining
+        return None if left is None else max(0, left - self._spent)
+
+    def complete(self, text: str, tokens: int) -> str:
+        """Continues a text by at most so many sampled tokens, each a query. Raises UsageError."""
+        tokenizer, longest = self._predictor.tokenizer, self._predictor.max_length
+        prompt = [tokenizer.start, *tokenizer.encode(text)]
+        if tokens < 1:
+            raise UsageError(f"tokens is {tokens}; it must be at least 1")
+        if len(prompt) + tokens > longest:
+            raise UsageError(
+                f"the text has {len(prompt)} tokens; with {tokens} more it exceeds the {longest} "
+                "that the model reads"
+            )
+        (answer,) = self._predictor.generate([prompt], tokens)
+        self._spent = 0  # the ledger has counted them now
+        said = list(answer.tokens)
+        end = said.index(tokenizer.stop) if tokenizer.stop in said else len(said)
+        return self._opened.public.tokenizer.decode(said[:end])
+
+
+@contextlib.contextmanager
+def serve(folder: Path, ledger: Path) -> Iterator[Service]:
+    """Opens a service with its ledger in a folder of its own, made at first use.
+
+    Raises UsageError for a folder that is no exported service, or a ledger that belongs to another
+    service or that another process uses.
+    """
+    service = opened(folder)
+    held = find(ledger, service.hash)
+    with held.held({"service": str(folder)}):
+        journal = _Continued(held.journal(_SESSION))
+        rows = journal.previous()
+        spent = sum(not row["stopped"] for row in rows)
+        generator = np.random.default_rng([*held.key, len(rows)])  # new draws in each process
+        yield Service(service, service.release.open(generator, journal), spent)
+
+
+@dataclass(frozen=True)
+class _Continued:
+    """A journal whose earlier rows are no replay: a new process asks new questions."""
+
+    inner: FileJournal
+
+    @property
+    def key(self) -> bytes:
+        return self.inner.key
+
+    def previous(self) -> Sequence[dict[str, Any]]:
+        return [{**row, "query": -1} for row in self.inner.previous()]
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.inner.append(rows)
+
+
+def opened(folder: Path) -> Opened:
+    """Loads an exported service. Its randomness is the operating system's. Raises UsageError."""
+    try:
+        document = json.loads((folder / SERVICE).read_text(encoding="utf-8"))
+        name, given, members = (document[key] for key in ("defense", "parameters", "members"))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{folder}: is no exported service; `audit export RUN RELEASE {folder}` makes one"
+        ) from None
+    for weights in filter(None, members):
+        if not (folder / MEMBERS / weights).is_file():
+            raise UsageError(f"{folder / MEMBERS / weights}: is not there; export it again")
+    described = describe(str(folder / PUBLIC), EMBEDDED_FOLDER)
+    public = CausalLM(
+        load_weights(described, "cpu"), load_tokenizer(described), described.max_length
+    )
+    defense = _defense(name, given)
+    trained = [
+        Trained(
+            Training(f"member {i}", (), Recipe(0, 1.0, 1, described.max_length), seed=0),
+            public if weights is None else loaded(public, folder / MEMBERS / weights, "cpu"),
+        )
+        for i, weights in enumerate(members)
+    ]
+    release = defense.release(public, trained)
+    promised = document.get("guarantee")
+    if promised is not None and promised != json.loads(_text(release.guarantee)):
+        raise UsageError(f"{folder}: promises other than this version computes; export it again")
+    return Opened(release, public, digest_of_json({"defense": name, "parameters": given}))
+
+
+def _defense(name: str, given: dict[str, Any]) -> Defense:
+    cls = registry.plugin("defenses", name, Defense)  # type: ignore[type-abstract]
+    fields = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k in fields}
+    made = cls(**values)
+    return dataclasses.replace(made, source="system") if "source" in fields else made  # type: ignore[type-var]
+
+
+def _text(guarantee: Guarantee) -> str:
+    return json.dumps(dataclasses.asdict(guarantee), default=str)

@@ -1,0 +1,158 @@
+"""InvisibleInk: each reference moves the public model's logits by at most a clipped amount.
+
+Source: arXiv 2507.02974, whose references are private records in the prompt of one model. Here
+they are models of k disjoint parts of the users (its footnote 3). Sampling a token from a softmax
+is the exponential mechanism, so clipping the logits' changes bounds the loss. No top-k, and
+temperature 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+
+from audit.accounting.renyi import least_epsilon
+from audit.core.corpus import Corpus
+from audit.core.defense import Defense
+from audit.core.language_model import LanguageModel
+from audit.core.layers import ALL, LAYERS
+from audit.core.ledger import round_up
+from audit.core.model import ModelFolder
+from audit.core.predictor import Access
+from audit.core.release import Release
+from audit.core.rules import POSITIVE, at_least, check_fields, one_of
+from audit.core.terms import Relation
+from audit.core.training import FineTuning, Trained, Training
+from defenses import _ensemble
+from defenses._ensemble import ORDER
+from defenses._mixing import Aside
+from defenses._mixing_weights import divergence
+
+_DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
+_REACH = 1e4  # largest order of that conversion, less 1
+
+
+@dataclass(frozen=True)
+class InvisibleInk(Defense):
+    """Adds to the public model's logits the mean of the parts' clipped changes of them.
+
+    epsilon: ε of a session in nats of D_α, per part under emptied; above 0.
+    k: number of disjoint parts of the users, by a keyed hash, each training one model; at least 2.
+    alpha: order α of the Rényi divergence; at least 1.01.
+    budget: number of queries B that a session answers before the public model takes over; at
+        least 1.
+    train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
+        blocks.
+    source: source of the sampled tokens: "seed" (reproducible) or "system" (the operating system's
+        entropy).
+    """
+
+    epsilon: Annotated[float, POSITIVE] = 2.0
+    k: Annotated[int, at_least(2)] = 16
+    alpha: Annotated[float, ORDER] = 2.0
+    budget: Annotated[int, at_least(1)] = 1024
+    train: Annotated[str, LAYERS] = ALL
+    source: Annotated[str, one_of("seed", "system")] = "seed"
+
+    def __post_init__(self) -> None:
+        check_fields("invisible_ink", self)
+
+    @property
+    def mechanism(self) -> ClippedLogits:
+        """Finds the widest clip C with which B queries cost at most ε."""
+        charge = _ensemble.share(self.epsilon, self.budget)
+        return ClippedLogits(self.k * math.sqrt(2 * charge / self.alpha), self.alpha, self.k)
+
+    def trainings(
+        self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
+    ) -> Sequence[Training]:
+        return _ensemble.hashed_trainings("invisible_ink", self, corpus, model, recipe, seed)
+
+    def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
+        mechanism = self.mechanism
+        return _ensemble.EnsembleRelease(
+            self,
+            mechanism,
+            public,
+            tuple(each.model for each in trained),
+            relation=Relation.EMPTIED,
+            theorem="InvisibleInk (arXiv 2507.02974, Theorem 2), references are the parts' models: "
+            "emptying a part moves every logit by at most C/k, so a sampled token is "
+            "(C/k)²/2-zCDP: D_α ≤ α·C²/(2k²) for every α; B queries composed",
+            conditions=(
+                _ensemble.EMPTIED,
+                self._per_user,
+                _ensemble.FIXED_USERS,
+                f"each logit is moved by the mean of the parts' changes, each change clipped to "
+                f"[−C, C] with C = {mechanism.bound:.6g}, fixed before private data is seen",
+                _ensemble.READ_ALIKE,
+                _ensemble.ONE_TOKEN,
+            ),
+        )
+
+    @property
+    def user_epsilon(self) -> float:
+        """Bounds D_α of a session, nats, per user who is added, removed or has other records.
+
+        Then one part is replaced by any other, which moves a logit by at most 2C/k: four times ρ.
+        """
+        return 4 * self.epsilon
+
+    @property
+    def _per_user(self) -> str:
+        """States the claim per user, its upper bounds rounded up, and what it rests on."""
+        rho = self.user_epsilon / self.alpha
+        approximate = least_epsilon(lambda order: order * rho, _REACH, math.log(_DELTA))
+        return (
+            "per user (added, removed, or with other records under the same id; a user replaced by "
+            "one with another id is two changes, which this does not bound): D_α of a session is "
+            f"at most {round_up(self.user_epsilon):.6g} nats, or "
+            f"({round_up(approximate):.6g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); "
+            "derived for a part replaced by any other; it rests on parts by a keyed hash of the "
+            "user and members trained apart"
+        )
+
+
+@dataclass(frozen=True)
+class ClippedLogits:
+    """Softmax of φ + (1/k)·Σ clip(φ_i − φ), where φ are log-probabilities.
+
+    bound: clip C, nats. alpha: order of `divergence`. parts: k.
+    """
+
+    bound: float
+    alpha: float
+    parts: int
+    access = Access.GENERATE
+    reads_public = True
+
+    @property
+    def divergence(self) -> float:
+        """Bounds D_α of one query, nats, per part under emptied: αρ with ρ = (C/k)²/2."""
+        return self.alpha * (self.bound / self.parts) ** 2 / 2
+
+    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
+        """Computes the log of the answer's pmf, (n, V); the last member is public."""
+        return torch.log_softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1), dim=-1)
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """Computes what each query costs each part on this data set: at most the charge."""
+        moves, public = self._moves(log_pmfs), log_pmfs[:, -1]
+        logits = public + moves.sum(dim=1)
+        log_h = torch.log_softmax(logits, dim=-1)
+        costs = []
+        for move in moves.unbind(dim=1):
+            without = torch.log_softmax(logits - move, dim=-1)
+            forth = divergence(log_h, without, self.alpha)
+            costs.append(torch.maximum(forth, divergence(without, log_h, self.alpha)))
+        return Aside(local=torch.stack(costs, dim=1))
+
+    def _moves(self, log_pmfs: torch.Tensor) -> torch.Tensor:
+        """Computes each part's clipped share of the change, (n, k, V); 0 where φ excludes."""
+        public = log_pmfs[:, -1:]
+        change = (log_pmfs[:, :-1] - public).clamp_(-self.bound, self.bound)
+        return torch.where(public == -math.inf, 0.0, change).div_(self.parts)

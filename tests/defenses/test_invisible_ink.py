@@ -1,0 +1,266 @@
+"""InvisibleInk on the models of parts: closed forms, neighbours, transcripts, and its service."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.accounting.renyi import least_epsilon
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.predictor import Access
+from audit.core.release import NoJournal
+from audit.core.training import Trained
+from defenses.capped_submix import CappedSubMix
+from defenses.invisible_ink import ClippedLogits, InvisibleInk
+from tests.defenses.hostile_pmfs import (
+    answers,
+    both,
+    divergences,
+    emptied,
+    laws,
+    speaking,
+    tensor,
+    transcripts,
+)
+from tests.defenses.journal import Memory
+from tests.defenses.test_submix import MODEL, RECIPE
+
+SLACK = 1 + 1e-9
+ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 16.0])
+
+
+# closed forms
+
+
+@pytest.mark.parametrize(
+    ("queries", "bound", "parts", "delta", "rho", "epsilon"),
+    [
+        (500, 1.0, 7, 1e-6, 5.10204, 20.8168),
+        (200, 0.5 / 1.1, 15, 1e-5, 0.0918274, 1.82628),  # clip .5 at temperature 1.1
+    ],
+)
+def test_the_loss_is_that_of_the_paper(
+    queries: int, bound: float, parts: int, delta: float, rho: float, epsilon: float
+) -> None:
+    """ρ = T·C²/(2B²), for every order, and ε at δ by Proposition 12 of arXiv 2004.00010."""
+    for alpha in (1.5, 2.0, 8.0):
+        mechanism = ClippedLogits(bound, alpha, parts)
+        assert queries * mechanism.divergence == pytest.approx(alpha * rho, rel=1e-6)
+    found = least_epsilon(lambda alpha: alpha * rho, 1e4, math.log(delta))
+    assert found == pytest.approx(epsilon, rel=1e-5)
+
+
+@pytest.mark.parametrize(("parts", "bound"), [(7, 0.549271), (31, 2.43249)])
+def test_the_clip_is_that_of_the_budget(parts: int, bound: float) -> None:
+    """ε = 10 at δ = 1e-6 is ρ = 1.539279: 500 queries of references in batches of 7 and 31."""
+    alpha, rho = 2.0, 1.539279
+    defense = InvisibleInk(epsilon=alpha * rho, k=parts, alpha=alpha, budget=500)
+    assert defense.mechanism.bound == pytest.approx(bound, rel=2e-5)
+
+
+def test_the_clips_of_the_defaults() -> None:
+    assert InvisibleInk(k=8).mechanism.bound == pytest.approx(0.354, abs=5e-4)
+    assert InvisibleInk().mechanism.bound == pytest.approx(0.707, abs=5e-4)
+
+
+@given(seed=st.integers(0, 10_000), k=st.integers(2, 6), bound=st.sampled_from([0.01, 0.5, 3.0]))
+def test_answers_agree_with_the_literal_transcription(seed: int, k: int, bound: float) -> None:
+    generator = np.random.default_rng(seed)
+    members, public = generator.dirichlet(np.ones(6), (3, k)), generator.dirichlet(np.ones(6), 3)
+    released = answers(ClippedLogits(bound, 2.0, k), members, public)
+    for query in range(3):
+        logits = [math.log(p) for p in public[query]]
+        for member in members[query]:
+            for token, p in enumerate(member):
+                change = math.log(p) - math.log(public[query][token])
+                logits[token] += max(-bound, min(bound, change)) / k
+        masses = [math.exp(logit) for logit in logits]
+        np.testing.assert_allclose(released[query], [m / sum(masses) for m in masses], rtol=1e-9)
+
+
+# neighbours
+
+
+@given(
+    seed=st.integers(0, 100_000),
+    k=st.integers(2, 6),
+    size=st.integers(2, 6),
+    alpha=ORDERS,
+    bound=st.sampled_from([0.01, 0.7, 5.0, 40.0]),
+)
+def test_no_emptied_part_costs_more_than_its_charge(
+    seed: int, k: int, size: int, alpha: float, bound: float
+) -> None:
+    """Both ways; and the auditor's figure is the cost itself."""
+    members, public = laws(np.random.default_rng(seed), 8, k, size)
+    mechanism = ClippedLogits(bound, alpha, k)
+    whole = answers(mechanism, members, public)
+    with np.errstate(divide="ignore"):
+        log_pmfs = np.log(np.concatenate([members, public[:, None]], axis=1))
+    told = mechanism.aside(tensor(log_pmfs)).local
+    assert told is not None
+    for part in range(k):
+        other = answers(mechanism, emptied(members, public, part), public)
+        cost = both(whole, other, alpha)
+        assert (cost <= mechanism.divergence * SLACK + 1e-13).all()
+        np.testing.assert_allclose(told[:, part], cost, rtol=1e-6, atol=1e-12)
+
+
+@given(seed=st.integers(0, 100_000), k=st.integers(2, 6), alpha=ORDERS)
+def test_a_part_replaced_by_any_other_costs_at_most_four_charges(
+    seed: int, k: int, alpha: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    members, public = laws(generator, 8, k + 1, 5)
+    mechanism = ClippedLogits(0.7, alpha, k)
+    changed = members[:, :k].copy()
+    changed[:, 0] = members[:, k]
+    one, two = answers(mechanism, members[:, :k], public), answers(mechanism, changed, public)
+    assert (both(one, two, alpha) <= 4 * mechanism.divergence * SLACK + 1e-13).all()
+
+
+def test_a_part_that_pulls_half_of_all_up_and_half_down_costs_its_charge() -> None:
+    """The bound is the exponential mechanism's: near to it where the clip over k is small."""
+    public = np.array([[0.5, 0.5]])
+    up, down = np.array([0.99, 0.01]), np.array([0.01, 0.99])
+    for k, bound, alpha in ((2, 0.2, 2.0), (16, 0.707, 2.0), (4, 0.2, 8.0)):
+        mechanism = ClippedLogits(bound, alpha, k)
+        rest = [public[0]] * (k - 1)
+        whole = answers(mechanism, np.array([[up, *rest]]), public)
+        gone = answers(mechanism, np.array([[public[0], *rest]]), public)
+        other = answers(mechanism, np.array([[down, *rest]]), public)
+        assert 0.96 < divergences(whole, gone, alpha)[0] / mechanism.divergence <= 1
+        assert 0.9 < divergences(whole, other, alpha)[0] / (4 * mechanism.divergence) <= 1
+
+
+def test_a_token_that_the_public_model_excludes_is_never_said() -> None:
+    public = np.array([[0.6, 0.4, 0.0]])
+    members = np.array([[[0.1, 0.1, 0.8], [0.0, 1.0, 0.0]]])
+    mechanism = ClippedLogits(0.5, 2.0, 2)
+    released = answers(mechanism, members, public)
+    assert released[0, 2] == 0 and (released[0, :2] > 0).all()
+    without = answers(mechanism, emptied(members, public, 0), public)
+    assert both(released, without, 2.0)[0] <= mechanism.divergence * SLACK
+
+
+# whole transcripts, through sessions
+
+
+def release(models: Sequence[Any], public: Any, **parameters: Any) -> Any:
+    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
+    return InvisibleInk(k=len(models), **parameters).release(public, trained)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int) -> None:
+    """Four tokens under a budget of three: the last one is the public model's."""
+    generator = np.random.default_rng(seed)
+    like = bigram(1, vocabulary=3)
+    members, public = laws(generator, 3, 2, 3)
+    public = public + 1e-3
+    public /= public.sum(axis=-1, keepdims=True)
+    models = [speaking(members[:, i], like) for i in range(2)]
+    made = release(models, speaking(public, like), epsilon=0.6, budget=3)
+    whole = transcripts(made, 4)
+    for part in range(2):
+        other = transcripts(made.neighbour(part), 4)
+        assert both(whole, other, 2.0) <= made.guarantee.epsilon
+        replaced = transcripts(made.replaced(part), 4)
+        assert both(whole, replaced, 2.0) <= made.settings.user_epsilon
+
+
+def test_a_transcript_nearly_costs_the_claim(bigram: Any) -> None:
+    like = bigram(1, vocabulary=3)
+    public, up = np.array([0.499995, 0.499995, 1e-5]), np.array([0.9, 0.1 - 1e-5, 1e-5])
+    made = release(
+        [speaking(up, like), speaking(public, like)], speaking(public, like), epsilon=0.1, budget=3
+    )
+    whole, other = transcripts(made, 4), transcripts(made.neighbour(0), 4)
+    assert 0.95 * 0.1 < both(whole, other, 2.0) <= 0.1
+
+
+# the service
+
+
+@pytest.fixture
+def service(bigram: Any) -> Any:
+    def make(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
+        return release([bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
+
+    return make
+
+
+def test_all_queries_of_the_budget_are_answered_at_a_constant_charge(service: Any) -> None:
+    for epsilon, budget in ((2.0, 129), (0.1, 3), (5.0, 1)):
+        made, journal = service(epsilon=epsilon, budget=budget), Memory()
+        opened = made.open(np.random.default_rng(5), journal)
+        assert (opened.access, opened.readable) == (Access.GENERATE, Access.DISTRIBUTION)
+        answered = opened.generate([[0]] * (budget + 2), 1)
+        assert [a.answered for a in answered] == [1] * budget + [0, 0]
+        assert [row["charge"] for row in journal.rows] == [[made.charge] * 4] * (budget + 1)
+        assert all(0 < cost <= made.charge for row in journal.rows for cost in row["local"])
+        assert epsilon * (1 - 1e-4) <= budget * made.charge <= made.guarantee.epsilon == epsilon
+
+
+def test_a_member_of_broken_weights_is_heard_as_one_that_knows_nothing(service: Any) -> None:
+    made = service(budget=8)
+    broken = replace(made.members[0], log_table=np.full((6, 6), np.nan))
+    made = replace(made, members=(broken, *made.members[1:]))
+    (answer,) = made.open(np.random.default_rng(5), NoJournal()).score([[0]], [[1, 2]])
+    assert np.isfinite(answer.log_probs).all()
+
+
+def test_it_shares_its_models_with_capped_submix() -> None:
+    records = (Record(f"u{i}", f"text {i}", None, "private") for i in range(30))
+    corpus = Corpus("toy", tuple(records))
+    one, two = (
+        d.trainings(corpus, MODEL, RECIPE, 4) for d in (InvisibleInk(k=4), CappedSubMix(k=4))
+    )
+    assert [t.digest for t in one] == [t.digest for t in two]
+
+
+def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
+    promise = service(k=8).guarantee
+    assert (promise.unit, promise.relation, promise.basis) == ("part", "emptied", "worst case")
+    assert (promise.epsilon, promise.alpha, promise.delta) == (2.0, 2.0, None)
+    (per_user,) = (c for c in promise.conditions if c.startswith("per user"))
+    assert "at most 8 nats" in per_user and "keyed hash" in per_user
+    assert "which this does not bound" in per_user
+    assert "clipped to [−C, C] with C = 0.35" in " ".join(promise.conditions)
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 31.4])
+def test_the_figures_per_user_are_upper_bounds_and_near(
+    service: Any, epsilon: float, alpha: float
+) -> None:
+    made = service(epsilon=epsilon, alpha=alpha)
+    (per_user,) = (c for c in made.guarantee.conditions if c.startswith("per user"))
+    found = re.search(r"at most (\S+) nats, or \((\S+), 1e-05\)", per_user)
+    assert found is not None
+    loss, approximate = map(float, found.groups())
+    assert 4 * epsilon <= loss <= 4 * epsilon * (1 + 1e-5)
+    rho, delta = 4 * epsilon / alpha, 1e-5
+    orders = 1 + np.logspace(-4, 4, 200_001)
+    least = (orders * rho + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)).min()
+    assert least <= approximate <= least * 1.01
+    assert approximate <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"epsilon": 0.0}, {"epsilon": math.inf}, {"k": 1}, {"alpha": 1.0}, {"budget": 0},
+     {"source": "dice"}, {"train": "bottom:1"}],
+)  # fmt: skip
+def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="invisible_ink: "):
+        InvisibleInk(**parameters)

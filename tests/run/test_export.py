@@ -1,0 +1,204 @@
+"""Handing over a release of a run, and serving it with a ledger that outlives its process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from audit import api
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.files import read_lines
+from audit.corpora.loading import load
+from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.plan.execution import execution
+from audit.plan.resolve import resolve_on
+from audit.results.folder import RunFolder, clean
+from audit.run import pipeline
+
+BUDGET = 12
+SUBMIX = f"submix:epsilon=1000.0,k=2,budget={BUDGET}"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run of a service, of a model and of a list of private values."""
+    folder = tmp_path_factory.mktemp("export")
+    rows = [
+        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
+        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
+    ]
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = resolve_on(
+        {
+            "defense": [SUBMIX, "none", "blacklist"],
+            "attack": ["name_leak"],
+            "utility_tokens": 8,
+            "device": "cpu",
+            "planting": {"users": 8, "kinds": ["name"]},
+            "training": {"epochs": 1},
+        },
+        load(str(corpus), EMBEDDED_FOLDER),
+        describe("embedded", EMBEDDED_FOLDER),
+    )
+    out = RunFolder(folder / "run", plan.hash)
+    pipeline.run(plan, execution({"format": (), "workers": 1}), out, lambda label, share: None)
+    return out.path
+
+
+@pytest.fixture(scope="module")
+def service(run: Path) -> Path:
+    out = run.parent / "service"
+    assert api.export(run, "submix", out).startswith("a service of 4 models in ")
+    assert api.export(run, SUBMIX, out.with_name("again")) == api.export(
+        run, "submix", out.with_name("more")
+    ).replace("more", "again")
+    return out
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(UsageError) as error:
+        call()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# a model
+
+
+def test_a_model_becomes_a_folder_that_others_load(run: Path, tmp_path: Path) -> None:
+    api.export(run, "none", tmp_path / "model")
+    described = describe(str(tmp_path / "model"), EMBEDDED_FOLDER)
+    weights = load_weights(described, "cpu").state_dict()
+    note = json.loads(next((run / "stages").glob("releases-*.json")).read_text())
+    (member,) = note["releases"]["none"]["members"]
+    for name, value in load_file(run / "stages" / member["weights"]).items():
+        assert torch.equal(weights[name], value)
+    assert load_tokenizer(described).decode([5, 6, 7])
+
+
+def test_its_promise_and_what_was_found_stand_beside_it(run: Path, tmp_path: Path) -> None:
+    api.export(run, "none", tmp_path / "model")
+    beside = json.loads((tmp_path / "model" / "guarantee.json").read_text())
+    (release,) = (r for r in api.load(run).releases if r.defense == "none")
+    assert beside["guarantee"] == release.guarantee.model_dump(mode="json")
+    assert beside["audit"]["leaked"] == str(release.leaked)
+    assert beside["audit"]["plan_hash"] == api.load(run).plan["hash"]
+    assert "number 7" not in json.dumps(beside)
+
+
+# a service
+
+
+def test_a_budget_is_spent_once_in_however_many_processes(service: Path, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    with api.serve(service, ledger) as first:
+        assert first.remaining == BUDGET
+        first.complete("Hello", 5)
+        assert first.remaining == BUDGET - 5
+    with api.serve(service, ledger) as second:
+        assert second.remaining == BUDGET - 5  # known before anything is asked
+        second.complete("Hello", 5)
+        assert second.remaining == BUDGET - 10
+    with api.serve(service, ledger) as third:
+        third.complete("Hello", 5)
+        assert third.remaining == 0
+    rows = [row["row"] for row in read_lines(ledger / "ledger.jsonl")]
+    assert sum(not row["stopped"] for row in rows) == BUDGET
+    with api.serve(service, ledger) as fourth:
+        assert fourth.remaining == 0 and fourth.complete("Hello", 3)  # the public model's
+    assert len(read_lines(ledger / "ledger.jsonl")) == len(rows)
+
+
+def test_the_same_question_in_a_new_process_is_no_replay(service: Path, tmp_path: Path) -> None:
+    """It costs as much as any other, and is drawn anew."""
+    said = []
+    for _ in range(2):
+        with api.serve(service, tmp_path / "ledger") as one:
+            said.append(one.complete("Hello", 6))
+            left = one.remaining
+    assert left == 0 and said[0] != said[1]
+
+
+def test_its_randomness_is_the_operating_systems(service: Path, tmp_path: Path) -> None:
+    with api.serve(service, tmp_path / "ledger") as one:
+        assert "operating system's entropy" in " ".join(one.guarantee.conditions)
+        promised = json.loads((service / "guarantee.json").read_text())["guarantee"]
+        assert promised["conditions"] == list(one.guarantee.conditions)
+        first = one.complete("Hello", 6)
+    with api.serve(service, tmp_path / "other") as two:
+        assert two.complete("Hello", 6) != first
+
+
+def test_one_ledger_serves_one_process_and_one_service(
+    run: Path, service: Path, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger"
+    with api.serve(service, ledger):
+        assert "another run is working" in refused(lambda: api.serve(service, ledger).__enter__())
+    other = shutil.copytree(service, tmp_path / "other")
+    document = json.loads((other / "service.json").read_text())
+    document["parameters"]["budget"] = 10**6
+    (other / "service.json").write_text(json.dumps(document))
+    said = refused(lambda: api.serve(other, ledger).__enter__())
+    assert "promises other than this version computes" in said
+    del document["guarantee"]
+    (other / "service.json").write_text(json.dumps(document))
+    assert "another plan" in refused(lambda: api.serve(other, ledger).__enter__())
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "why"),
+    [("Hello", 0, "tokens is 0; it must be at least 1"), ("Hello " * 600, 5, "it exceeds the ")],
+)
+def test_what_cannot_be_answered_costs_nothing(
+    text: str, tokens: int, why: str, service: Path, tmp_path: Path
+) -> None:
+    with api.serve(service, tmp_path / "ledger") as one:
+        assert why in refused(lambda: one.complete(text, tokens))
+        assert one.remaining == BUDGET
+
+
+# bad input
+
+
+def test_what_cannot_be_handed_over_leaves_nothing(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for label, why in (
+        ("submix:k=2", "run: no release 'submix:k=2'"),
+        ("submix_unprotected", "no release"),
+        ("blacklist", "blacklist: cannot be served from its weights alone"),
+    ):
+        assert why in refused(lambda label=label: api.export(run, label, out))  # type: ignore[misc]
+        assert not list(tmp_path.iterdir())
+    out.mkdir()
+    assert "is there already" in refused(lambda: api.export(run, "none", out))
+    assert "no results here" in refused(lambda: api.export(out, "none", tmp_path / "new"))
+
+
+def test_without_its_models_a_run_has_nothing_to_hand_over(run: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(run, tmp_path / "run")
+    for path in (copied / "stages").glob("model-*.safetensors"):
+        path.unlink()
+    assert "run its plan again" in refused(lambda: api.export(copied, "none", tmp_path / "out"))
+    clean(copied)
+    assert "run its plan again" in refused(lambda: api.export(copied, "none", tmp_path / "out"))
+
+
+def test_a_service_without_a_member_or_settings_is_refused(service: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(service, tmp_path / "service")
+    (copied / "members" / "002.safetensors").unlink()
+    ledger = tmp_path / "ledger"
+    said = refused(lambda: api.serve(copied, ledger).__enter__())
+    assert "002.safetensors: is not there; export it again" in said
+    (copied / "service.json").write_text("{")
+    assert "is no exported service" in refused(lambda: api.serve(copied, ledger).__enter__())
+    assert not ledger.exists()
