@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, to_table
+from audit.core.corpus import Record
+from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, default_delta
 from audit.models.training.dp_sgd import PrivateRecipe
@@ -48,6 +51,22 @@ def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sa
     return Sampling(population, q, max(1, round(epochs / q)))
 
 
+def capped(records: Sequence[Record], most: int, key: int) -> tuple[Record, ...]:
+    """Keeps at most so many records of each user: those whose places have the least keyed hash.
+
+    Which places are kept depends on the user's own records alone, and not on their text. key: seed
+    of the hash.
+    """
+    places: dict[str, list[int]] = {}
+    for place, record in enumerate(records):
+        places.setdefault(record.user, []).append(place)
+    kept = set()
+    for user, own in places.items():
+        hashes = {place: sha256_of(f"{key}\x1f{slot}\x1f{user}") for slot, place in enumerate(own)}
+        kept.update(sorted(own, key=hashes.__getitem__)[:most])
+    return tuple(record for place, record in enumerate(records) if place in kept)
+
+
 def delta_of(given: float | None, population: int) -> float:
     """Gives δ: the parameter, or the default for N units."""
     return default_delta(population) if given is None else given
@@ -74,7 +93,7 @@ def _calibrated(
     assert target is not None
     sums, *fixed = releases
     q, count = sums.sampling_probability, sums.count
-    return calibrate(target, delta, q, count, relation, tuple(fixed))
+    return calibrate(target, delta, q, count, relation, tuple(fixed), sums.records)
 
 
 def promised(

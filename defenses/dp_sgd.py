@@ -23,7 +23,7 @@ from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
-from audit.models.training.dp_sgd import Noise, PrivateRecipe
+from audit.models.training.dp_sgd import Noise, PrivateRecipe, Units
 from defenses import _checks, _phrases, _private, _pseudo
 
 RELATION = Relation.ADD_OR_REMOVE
@@ -37,6 +37,10 @@ class DPSGD(Defense):
         noise_multiplier.
     delta: δ of the guarantee; default min(1/(10·N), 1e-5) for N records or users; between 0 and 1.
     unit: what is protected as a whole: "user" or "record".
+    sampling: what is sampled, clipped and noised: "unit", or "record" with unit=user, where a user
+        is protected by the accounting of all their records together (arXiv 2407.07737, "ELS").
+    per_user: most records G that are kept of a user with sampling=record, chosen by a keyed hash;
+        fixed before private data is seen; at least 1.
     noise_multiplier: noise standard deviation σ over the clipping norm, instead of a target ε;
         above 0, with epsilon=none.
     clip: norm C to which the gradient of each unit is clipped; above 0.
@@ -56,6 +60,8 @@ class DPSGD(Defense):
     epsilon: Annotated[float | None, POSITIVE] = 8.0
     delta: Annotated[float | None, PROBABILITY] = None
     unit: Annotated[str, one_of("user", "record")] = "user"
+    sampling: Annotated[str, one_of("unit", "record")] = "unit"
+    per_user: Annotated[int, at_least(1)] = 4
     noise_multiplier: Annotated[float | None, POSITIVE] = None
     clip: Annotated[float, POSITIVE] = 1.0
     batch: Annotated[int | None, POSITIVE] = None
@@ -73,6 +79,8 @@ class DPSGD(Defense):
         _checks.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
         if self.phrases is not None:
             _phrases.read("dp_sgd", self.phrases)
+        if self.sampling == "record" and self.unit == Unit.RECORD:
+            raise UsageError("dp_sgd: with unit=record records are sampled already; drop sampling")
         if self.lora and self.layers != "all":
             raise UsageError(f"dp_sgd: lora={self.lora} trains all layers; use layers=all")
 
@@ -80,11 +88,36 @@ class DPSGD(Defense):
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         self._check_model(model)
+        units = self._units(corpus)
+        records = corpus.of("private")
+        if self.sampling == "record":
+            records = _private.capped(records, self.per_user, derived_seed(seed, "dp_sgd", "cap"))
+        method = self._method(corpus, recipe)
+        delta = _private.delta_of(self.delta, units)
+        return [
+            Training(
+                "dp_sgd",
+                tuple(record.text for record in records),
+                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
+                derived_seed(seed, "dp_sgd", model.sha256, "training"),
+                owners=owners(records, self.unit if self.sampling == "unit" else Unit.RECORD),
+                after=_pseudo.tuning("dp_sgd", corpus, model, recipe, seed)
+                if self.pseudo
+                else None,
+            )
+        ]
+
+    def _units(self, corpus: Corpus) -> int:
+        """The public number of protected units."""
         size = corpus.population
-        population = size.users if self.unit == Unit.USER else size.records
-        drawn = _private.sampling("dp_sgd", population, self.batch, self.epochs)
-        delta = _private.delta_of(self.delta, population)
-        method = PrivateRecipe(
+        return size.users if self.unit == Unit.USER else size.records
+
+    def _method(self, corpus: Corpus, recipe: FineTuning) -> PrivateRecipe:
+        """Makes the recipe without its noise, from public sizes alone."""
+        units, by_record = self._units(corpus), self.sampling == "record"
+        examples = min(corpus.population.records, self.per_user * units) if by_record else units
+        drawn = _private.sampling("dp_sgd", examples, self.batch, self.epochs)
+        return PrivateRecipe(
             noise=Noise(0.0, self.clip, self.noise),
             sampling_probability=drawn.probability,
             steps=drawn.steps,
@@ -94,20 +127,8 @@ class DPSGD(Defense):
             optimizer=self.optimizer,
             layers=self.layers,
             lora=self.lora,
+            units=Units(units, self.per_user) if by_record else None,
         )
-        records = corpus.of("private")
-        return [
-            Training(
-                "dp_sgd",
-                tuple(record.text for record in records),
-                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
-                derived_seed(seed, "dp_sgd", model.sha256, "training"),
-                owners=owners(records, self.unit),
-                after=_pseudo.tuning("dp_sgd", corpus, model, recipe, seed)
-                if self.pseudo
-                else None,
-            )
-        ]
 
     def _check_model(self, model: ModelFolder) -> None:
         """Raises UsageError for layers or adapters that the model does not have."""
@@ -123,16 +144,19 @@ class DPSGD(Defense):
         (only,) = trainings
         method = only.method
         assert isinstance(method, PrivateRecipe)
-        delta = _private.delta_of(self.delta, method.population)
+        units, conditions = method.population, _UNIT[self.unit]
+        if method.units is not None:
+            units, conditions = method.units.number, _by_record(method.units, method.population)
+        delta = _private.delta_of(self.delta, units)
         return _private.promised(
             Mechanism(method.releases, RELATION),
-            population=method.population,
+            population=units,
             unit=self.unit,
             delta=delta,
             theorem="DP-SGD (arXiv 1607.00133): Poisson-subsampled Gaussian, composed by privacy "
             "loss distributions",
             source=self.noise,
-            conditions=_UNIT[self.unit],
+            conditions=conditions,
             phrases=self._over_phrases(only, method, delta),
         )
 
@@ -147,6 +171,16 @@ class DPSGD(Defense):
             _phrases.table(r, delta, phrase_distribution(sigma, steps, q, delta, counts, r))
             for r in _phrases.RELATIONS
         )
+
+
+def _by_record(units: Units, records: int) -> tuple[str, ...]:
+    return (
+        f"records are sampled: of a user at most G = {units.examples} are kept, by a keyed hash, "
+        "and ε covers all of them together, each sampled by itself (a mixture of Gaussians); G is "
+        "fixed before private data is seen",
+        f"{records} is the public number of records that the sums are divided by",
+        "a text that several users have is protected less",
+    )
 
 
 _UNIT: dict[str, tuple[str, ...]] = {

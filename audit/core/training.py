@@ -66,6 +66,11 @@ class Method(ABC):
         """The fields that it reads, of texts, owners and private; they make the digest."""
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Everything of the method that determines the model: its fields."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
     @abstractmethod
     def passes(self) -> float:
         """Average number of times that each text is read."""
@@ -139,11 +144,10 @@ class Training:
     def digest(self) -> str:
         """SHA-256 of everything that determines the model."""
         method = self.method
-        settings = {f.name: getattr(method, f.name) for f in fields(method)}  # type: ignore[arg-type]
         read = [getattr(self, name) for name in method.reads]
         before = None if self.after is None else self.after.digest
         teachers = [teacher.digest for teacher in self.teachers]
-        parts = [type(method).__name__, settings, read, self.seed, before, teachers]
+        parts = [type(method).__name__, method.settings, read, self.seed, before, teachers]
         parts += [self.heldout] if self.heldout else []
         return digest_of_json(parts, sort_keys=False, default=repr)
 

@@ -20,7 +20,7 @@ from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease
 from audit.core.secret import Planting
 from audit.core.training import Trained
-from audit.models.training.dp_sgd import PrivateRecipe
+from audit.models.training.dp_sgd import PrivateRecipe, Units
 from audit.models.training.fine_tuning import Recipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
@@ -73,6 +73,7 @@ def test_dp_sgd_samples_its_units_from_the_public_size(unit: str, population: in
     [
         (DPSGD(), GPT2),
         (DPSGD(unit="record"), GPT2),
+        (DPSGD(sampling="record", per_user=3), GPT2),
         (SDPSGD(), GPT2),
         (SDPSGD(), LSTM),
         (SDPSGD(hidden="noise"), LSTM),
@@ -102,6 +103,7 @@ def test_no_coin_moves_the_mechanism(defense: Any, model: ModelFolder) -> None:
     [
         (DPSGD(epsilon=3.0), "user", "add_or_remove"),
         (DPSGD(epsilon=3.0, unit="record"), "record", "add_or_remove"),
+        (DPSGD(epsilon=3.0, sampling="record"), "user", "add_or_remove"),
         (SDPSGD(epsilon=3.0), "private attributes of a record", "replace"),
     ],
 )
@@ -115,7 +117,9 @@ def test_the_target_is_kept_and_nearly_used_up(defense: Any, unit: str, relation
 
 
 @pytest.mark.parametrize(
-    "defense", [DPSGD(epsilon=2.0), SDPSGD(epsilon=5.0), DPSGD(delta=1e-3)], ids=str
+    "defense",
+    [DPSGD(epsilon=2.0), SDPSGD(epsilon=5.0), DPSGD(delta=1e-3), DPSGD(sampling="record")],
+    ids=str,
 )
 def test_epsilon_can_be_worked_out_again_from_the_results_alone(defense: Any) -> None:
     found = promise(defense)
@@ -130,6 +134,7 @@ def test_epsilon_can_be_worked_out_again_from_the_results_alone(defense: Any) ->
         (DPSGD(epsilon=2.0), GPT2, "user", "add_or_remove", 1),
         (DPSGD(epsilon=2.0), GPT2, "user", "replace", 1),
         (DPSGD(epsilon=2.0, unit="record"), GPT2, "record", "add_or_remove", 1),
+        (DPSGD(epsilon=2.0, sampling="record"), GPT2, "user", "add_or_remove", 1),
         (SDPSGD(epsilon=4.0), GPT2, "private attributes of a record", "replace", 1),
         (SDPSGD(epsilon=6.0, hidden="noise"), LSTM, "private attributes of a record", "replace", 2),
         (SDPSGD(schedule="paper"), LSTM, "private attributes of a user", "replace", 2),
@@ -308,3 +313,67 @@ def test_records_of_a_public_size_are_not_counted_from_what_is_there() -> None:
     for model in (GPT2, LSTM):
         method = method_of(SDPSGD(batch=30), model, texts)
         assert (method.population, method.sampling_probability) == (300, 0.1)
+
+
+# records sampled, users protected
+
+
+def by_record(records: int, per_user: int, users: int = 40, **parameters: Any) -> Any:
+    defense = DPSGD(sampling="record", per_user=per_user, **parameters)
+    (training,) = defense.trainings(corpus(users, records), GPT2, RECIPE, 0)
+    return training
+
+
+@pytest.mark.parametrize(("per_user", "population"), [(1, 40), (2, 80), (3, 120), (9, 120)])
+def test_a_user_has_at_most_so_many_examples(per_user: int, population: int) -> None:
+    """The sums are divided by a public number: of records, or G for each user."""
+    training = by_record(3, per_user)
+    assert training.method.population == population
+    assert training.method.units == Units(40, per_user)
+    assert len(set(training.owners)) == len(training.texts) == 40 * min(3, per_user)
+
+
+def test_a_user_comes_and_goes_without_another_record_moving() -> None:
+    whole, texts = corpus(12, 5), by_record(5, 2, users=12).texts
+    for user in ("u0", "u7"):
+        rest = Corpus("toy", tuple(r for r in whole.records if r.user != user))
+        (training,) = DPSGD(sampling="record", per_user=2).trainings(rest, GPT2, RECIPE, 0)
+        own = {r.text for r in whole.records if r.user == user}
+        assert list(training.texts) == [text for text in texts if text not in own]
+
+
+def test_which_records_are_kept_does_not_depend_on_their_text() -> None:
+    whole = corpus(12, 5)
+    other = Corpus("toy", tuple(replace(r, text=f"other {r.text}") for r in whole.records))
+    kept = by_record(5, 2, users=12).texts
+    (training,) = DPSGD(sampling="record", per_user=2).trainings(other, GPT2, RECIPE, 0)
+    assert list(training.texts) == [f"other {text}" for text in kept]
+    places = {text.split()[3] for text in kept}
+    assert len(places) == 5  # not the first two of everybody
+
+
+@pytest.mark.parametrize(("per_user", "loss"), [(1, 1.8294), (2, 3.9802), (4, 8.9018)])
+def test_epsilon_is_that_of_all_records_of_a_user_together(per_user: int, loss: float) -> None:
+    """q = .01, σ = 1, T = 1000, δ = 1e-5; four times the first would be below the truth."""
+    parameters: dict[str, Any] = {"epsilon": None, "noise_multiplier": 1.0, "delta": 1e-5}
+    training = by_record(4, 4, users=25, batch=1, epochs=10.0, **parameters)
+    method = replace(training.method, units=Units(25, per_user))
+    assert (method.sampling_probability, method.steps) == (0.01, 1000)
+    defense = DPSGD(sampling="record", per_user=per_user, **parameters)
+    found = defense.promised([replace(training, method=method)])
+    assert found.epsilon == pytest.approx(loss, rel=1e-3)
+    assert f"at most G = {per_user} are kept" in " ".join(found.conditions)
+    assert (found.unit, found.population) == ("user", 25)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"sampling": "record", "unit": "record"}, "records are sampled already"),
+        ({"sampling": "record", "per_user": 0}, "per_user is 0; it must be at least 1"),
+        ({"sampling": "user"}, "sampling is user; it must be unit or record"),
+    ],
+)
+def test_bad_sampling_is_refused(parameters: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        DPSGD(**parameters)

@@ -66,6 +66,17 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Units:
+    """Protected units of several examples, each of which is sampled by itself (arXiv 2407.07737).
+
+    number: the public number of units. examples: most examples of a unit.
+    """
+
+    number: int
+    examples: int
+
+
+@dataclass(frozen=True)
 class PrivateRecipe(Method):
     """DP-SGD; an example is all data of one of the training's owners.
 
@@ -77,6 +88,7 @@ class PrivateRecipe(Method):
         and then merged; 0: none.
     physical_tokens: tokens in memory at once, padding included. A batch of DP-SGD may be larger,
         and so may one owner's data; a single row is never divided.
+    units: what is protected, where that is more than one owner; None: every owner by itself.
     """
 
     effort: ClassVar[float] = 1.8
@@ -92,6 +104,7 @@ class PrivateRecipe(Method):
     layers: str = "all"
     lora: int = 0
     physical_tokens: int = 4096
+    units: Units | None = None
 
     def train(
         self,
@@ -119,9 +132,16 @@ class PrivateRecipe(Method):
         return self.steps == 0  # without texts noise is still added
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Leaves out units that are the owners: then nothing is trained in another way."""
+        every = super().settings
+        return {name: value for name, value in every.items() if (name, value) != ("units", None)}
+
+    @property
     def releases(self) -> tuple[Gaussians, ...]:
-        """The noisy sums that depend on an owner."""
-        return (Gaussians(self.noise.multiplier, self.steps, self.sampling_probability),)
+        """The noisy sums that depend on a protected unit."""
+        sigma, q = self.noise.multiplier, self.sampling_probability
+        return (Gaussians(sigma, self.steps, q, self.units.examples if self.units else 1),)
 
     @property
     def reads(self) -> tuple[str, ...]:
