@@ -7,9 +7,22 @@ from collections.abc import Sequence
 
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
+from audit.core.guarantee import Guarantee
+from audit.core.terms import Relation, Unit
 
 _NUMBER = re.compile(r"[\w-]{7,}")  # shorter ones occur in public texts by accident
 _HEAD = 24  # leading characters by which private records are looked up
+
+NEVER_READ = Guarantee(
+    epsilon=0.0,
+    unit=Unit.USER,
+    relation=Relation.ADD_OR_REMOVE,
+    release="model",
+    basis="worst case",
+    delta=0.0,
+    theorem="the private text is never read",
+    conditions=("the public model was not trained on the private text",),
+)
 
 CHECKED = (
     "the public texts, and so the pseudo-sentences, contain nothing private; checked only for "

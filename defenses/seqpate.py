@@ -16,7 +16,7 @@ from audit.accounting import distribution
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
-from audit.core.guarantee import Guarantee
+from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
@@ -28,6 +28,8 @@ from audit.models.seqpate.pseudo_data import PseudoData
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
 from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo, _public_text
+
+_NEXT_TO_NOTHING = 1e-9  # σ of what is called no noise; sums of pmfs are read to 1e-7
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class SeqPATE(Defense):
         blocks.
     phrases: file of phrases, one a line, for which ε is reported to the auditor; default none.
     source: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
+    answers: what the student hears: "teachers", or for controls "noise" alone, without teachers,
+        or "exact" answers, without noise or any guarantee.
     """
 
     epsilon: Annotated[float | None, POSITIVE] = 8.0
@@ -96,6 +100,19 @@ class SeqPATE(Defense):
     train: Annotated[str, LAYERS] = ALL
     phrases: str | None = None
     source: Annotated[str, one_of("seed", "system")] = "seed"
+    answers: Annotated[str, one_of("teachers", "noise", "exact")] = "teachers"
+
+    @property
+    def controls(self) -> tuple[Defense, ...]:
+        """Gives the student of noise alone, and that of answers without noise.
+
+        What noise alone improves is no merit of the teachers; where both controls are alike, ε
+        does not matter.
+        """
+        if self.answers != "teachers":
+            return ()
+        exact = replace(self, answers="exact", epsilon=SeqPATE.epsilon, sigma=None)
+        return replace(self, answers="noise"), exact
 
     def __post_init__(self) -> None:
         check_fields("seqpate", self)
@@ -131,14 +148,18 @@ class SeqPATE(Defense):
                 public,
                 self._distillation(users, recipe),
                 derived_seed(seed, "seqpate", "student"),
-                teachers=self._teachers(corpus, count, recipe, seed),
+                teachers=()
+                if self.answers == "noise"
+                else self._teachers(corpus, count, recipe, seed),
             )
         ]
 
     def _distillation(self, users: int, recipe: FineTuning) -> Distillation:
         delta = _private.delta_of(self.delta, users)
         scale = self.sigma
-        if scale is None:
+        if self.answers == "exact":
+            scale = _NEXT_TO_NOTHING
+        elif scale is None:
             assert self.epsilon is not None
             scale = _answers.scale_for(self.noise, self.epsilon, self.queries, delta, self.spread)
         tuning = replace(
@@ -192,6 +213,10 @@ class SeqPATE(Defense):
         (student,) = trainings
         method, teachers = student.method, student.teachers
         assert isinstance(method, Distillation)
+        if self.answers == "noise":
+            return _public_text.NEVER_READ
+        if self.answers == "exact":
+            return no_guarantee("a control: the teachers' answers have no noise")
         delta = _private.delta_of(self.delta, method.population)
         heard = [(owner, m) for m, teacher in enumerate(teachers) for owner in teacher.owners]
         return replace(

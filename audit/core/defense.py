@@ -21,6 +21,12 @@ class Defense(ABC):
 
     external = False
 
+    @property
+    def controls(self) -> tuple[Defense, ...]:
+        """Variants of it that run beside it as references, where there are references: they show
+        what of its result is its own. By default none."""
+        return ()
+
     @abstractmethod
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

@@ -72,7 +72,8 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
     plan, tasks = prepared.plan, prepared.tasks[chosen]
     torch.set_num_threads(plan.threads)
     release = _release(chosen, public, tasks)
-    role = {"none": "positive control", "public": "null control"}.get(chosen.name, "audited")
+    roles = {"none": "positive control", "public": "null control"}
+    role = roles.get(chosen.name, f"control of {chosen.name}")
     one = Audited(
         name=chosen.name,
         label=chosen.label,

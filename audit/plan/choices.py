@@ -31,8 +31,11 @@ def defenses(
 
 
 def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Chosen, ...]:
-    """Adds the references that are not chosen already, with the same parameters."""
+    """Adds the references that are not chosen already, and the controls of what is chosen."""
     built = [registry.build("defenses", name, Defense, {}) for name in names]  # type: ignore[type-abstract]
+    if names:
+        controls = [(one.name, control) for one in chosen for control in one.plugin.controls]
+        built += dict.fromkeys(controls)
     there = [(one.name, one.plugin) for one in chosen]
     missing = [one for one in built if one not in there]
     return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in missing))

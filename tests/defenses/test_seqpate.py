@@ -276,3 +276,33 @@ def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str
 def test_a_short_number_may_be_public() -> None:
     mine = Record("u7", "I live at 20", split="private", private=((10, 12),))
     student(SeqPATE(), corpus(8, mine, Record("p9", "the 20 buses", split="public")))
+
+
+# controls
+
+
+def test_two_controls_tell_the_teachers_from_their_noise() -> None:
+    """One hears the same noise and no teacher, the other the same teachers and no noise."""
+    whole = student(SeqPATE(epsilon=3.0))
+    noise, exact = (student(control) for control in SeqPATE(epsilon=3.0).controls)
+    assert noise.teachers == () and noise.method == whole.method
+    assert exact.teachers == whole.teachers
+    assert exact.method.noise.scale < 1e-8
+    assert replace(exact.method, noise=whole.method.noise) == whole.method
+    assert whole.texts == noise.texts == exact.texts  # public ones
+    private_texts = {record.text for record in private(40)}
+    assert not private_texts & set(noise.texts)
+
+
+def test_a_control_promises_what_it_can() -> None:
+    noise, exact = (promise(control) for control in SeqPATE().controls)
+    assert (noise.epsilon, noise.theorem) == (0.0, "the private text is never read")
+    assert exact.epsilon == math.inf and "no noise" in exact.theorem
+
+
+def test_controls_of_one_setting_at_several_epsilon_share_the_exact_one() -> None:
+    """It has no noise, so no ε; and a control has no controls."""
+    few, many = SeqPATE(epsilon=1.0).controls, SeqPATE(epsilon=64.0).controls
+    assert few[1] == many[1] and few[0] != many[0]
+    assert SeqPATE(epsilon=None, sigma=3.0).controls[1] == few[1]
+    assert all(control.controls == () for control in few)

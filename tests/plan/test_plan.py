@@ -204,9 +204,9 @@ def test_all_means_every_plugin_once():
 
     plan = planned(defense=("all",), attack=("all",))
     trained = [n for n in registry.names("defenses") if n != "as_is"]  # audits an external model
-    assert [c.name for c in plan.defenses] == trained
+    assert [c.name for c in plan.defenses if not c.reference] == trained
     assert [c.name for c in plan.attacks] == registry.names("attacks")
-    assert not any(c.reference for c in plan.defenses)
+    assert [c.name for c in plan.defenses if c.reference] == ["seqpate"] * 2  # its controls
 
 
 def test_all_does_not_swallow_what_stands_beside_it():
@@ -403,3 +403,23 @@ def test_execution_has_its_defaults():
 def test_an_execution_that_cannot_be_is_refused(settings):
     with pytest.raises(UsageError):
         execution(settings)
+
+
+def test_the_controls_of_a_defense_run_beside_it_as_references() -> None:
+    """Each once, and none where no references run or where it was asked for."""
+    given: dict[str, object] = {
+        "attack": ("extraction",),
+        "defense": ("seqpate:epsilon=1", "seqpate:epsilon=3"),
+    }
+    labels = [(c.label, c.reference) for c in planned(**given).defenses if c.name == "seqpate"]
+    assert labels == [
+        ("seqpate:epsilon=1.0", False),
+        ("seqpate:epsilon=3.0", False),
+        ("seqpate:epsilon=1.0,answers=noise", True),
+        ("seqpate:answers=exact", True),
+        ("seqpate:epsilon=3.0,answers=noise", True),
+    ]
+    alone = planned(**{**given, "references": False}).defenses
+    assert [c.label for c in alone] == ["seqpate:epsilon=1.0", "seqpate:epsilon=3.0"]
+    asked = planned(**{**given, "defense": ("seqpate", "seqpate:answers=exact")}).defenses
+    assert [c.reference for c in asked if "exact" in c.label] == [False]
