@@ -188,8 +188,26 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Iterator
             utility = other.utility.get("perplexity")
             if other.defense == name and other.reference and utility:
                 marks.append(f"{word} {_number(utility.value)}")
+    marks += [f"{word} {_number(value)}" for word, value in _controls(release, releases).items()]
     beside = f" ({', '.join(marks)})" if marks else ""
     yield f"Perplexity {_number(measure.value)}{part}{beside}."
+
+
+def _controls(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> dict[str, float]:
+    """Returns the perplexity of each control of a defense, by what it does otherwise.
+
+    Of several alike, such as those of other ε, the one with the fewest differences.
+    """
+    found: dict[str, tuple[int, float]] = {}
+    for other in releases:
+        utility = other.utility.get("perplexity")
+        if other.role != f"control of {release.defense}" or utility is None:
+            continue
+        mine = release.parameters
+        differing = {k: v for k, v in other.parameters.items() if mine.get(k) != v}
+        word = ", ".join(f"{k}={v}" for k, v in differing.items() if k not in ("epsilon", "sigma"))
+        found[word] = min(found.get(word, (99, 0.0)), (len(differing), utility.value))
+    return {word: value for word, (_, value) in found.items()}
 
 
 def _number(value: float) -> str:

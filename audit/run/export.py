@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from audit.core.errors import UsageError, did_you_mean
 from audit.core.files import write_atomically
 from audit.findings import stored
 from audit.models.loading import LSTM
+from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
 from audit.train.prepare import Prepared
-from audit.train.task import weights_path
+from audit.train.task import Task, weights_path
 
 SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
 AGAIN = "run its plan again, which trains nothing that is there"
@@ -29,23 +30,27 @@ AGAIN = "run its plan again, which trains nothing that is there"
 def note(prepared: Prepared, folder: RunFolder) -> None:
     """Stores what each release of a run is made of, for `export`."""
     model = prepared.plan.model
-    releases = {
-        chosen.label: {
-            "defense": chosen.name,
-            "parameters": chosen.parameters,
-            "shown": chosen.shown,
-            "external": chosen.plugin.external,
-            "members": [
-                {"label": task.training.label, "weights": None if path is None else path.name}
-                for task in tasks
-                for path in [weights_path(task)]
-            ],
-        }
-        for chosen, tasks in prepared.tasks.items()
-    }
+    releases = {chosen.label: _made_of(chosen, tasks) for chosen, tasks in prepared.tasks.items()}
     document = {"model": {"path": str(model.path), "kind": model.kind}, "releases": releases}
     text = json.dumps(document, indent=1, default=str) + "\n"
     write_atomically(_note_path(folder), text, private=True)
+
+
+def _made_of(chosen: Chosen, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Describes a release. Of an external model nothing is stored: it may be named by a URL."""
+    if chosen.plugin.external:
+        return {"defense": chosen.name, "external": True}
+    paths = [weights_path(task) for task in tasks]
+    return {
+        "defense": chosen.name,
+        "external": False,
+        "parameters": chosen.parameters,
+        "shown": chosen.shown,
+        "members": [
+            {"label": task.training.label, "weights": None if path is None else path.name}
+            for task, path in zip(tasks, paths, strict=True)
+        ],
+    }
 
 
 def export(run: Path, label: str, out: Path) -> str:

@@ -219,3 +219,20 @@ def test_every_audited_release_is_in_the_headline() -> None:
     releases = [released(name, promise(2.0), [finding()], 20.0) for name in ("one", "two")]
     said = headline(releases)
     assert "one: " in said and "two: " in said
+
+
+def test_the_controls_of_a_defense_stand_beside_its_perplexity() -> None:
+    """Those of its own ε, where there are several."""
+    role = {"reference": True, "role": "control of seqpate"}
+    releases = [
+        released(name, promise(8.0), [finding(NONE)], perplexity, **more).model_copy(
+            update={"parameters": parameters}
+        )
+        for name, perplexity, more, parameters in (
+            ("seqpate", 17.0, {}, {"epsilon": 3.0, "answers": "teachers"}),
+            ("seqpate", 17.9, role, {"epsilon": 1.0, "answers": "noise"}),
+            ("seqpate", 17.6, role, {"epsilon": 3.0, "answers": "noise"}),
+            ("seqpate", 16.9, role, {"epsilon": 8.0, "answers": "exact"}),
+        )
+    ]
+    assert "Perplexity 17 (answers=noise 17.6, answers=exact 16.9)." in headline(releases)
