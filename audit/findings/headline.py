@@ -46,10 +46,10 @@ def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 _LEAK, _NONE, _CHARGES = "a leak by {}", "no leak found by {}", "{}"
-_INSIDE = "a leak to insiders, who read more than the release gives, by {}"
+_INSIDE = "a leak to insiders by {}"
 _UNSURE, _BEYOND, _UNMEASURED = (
     "inconclusive: {}",
-    "for insiders only, and no leak shown: {}",
+    "for insiders only, none shown: {}",
     "not measured: {}",
 )
 _ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
@@ -102,7 +102,7 @@ def _charged(finding: FindingResult, test: ChargeTest) -> str:
         worse = f"{test.exceeded:,} of {test.queries:,} queries told more than their charge"
         return f"{worse}, up to {most}"
     if test.exceeded == 0:
-        return f"none of {test.queries:,} queries compared told more than its charge"
+        return f"none of {test.queries:,} queries told more than its charge"
     won = f"turned 1 into {number(share)}"
     return f"{test.queries:,} bets on charges being too small {won} (p = {test.p_value:.2g})"
 

@@ -22,6 +22,7 @@ from audit.core.terms import Leaked
 from audit.results.schema import Cell, Results
 
 HERE = Path(__file__).parent
+HIGHEST = 25.0  # perplexity that is drawn
 SERVICES = ("per part, for 1,024 sampled tokens", "part")
 MODELS = ("per user, for the model (δ = 10⁻⁵)", "user")
 
@@ -40,26 +41,38 @@ class Point:
 def main(folder: Path) -> None:
     """Writes private-prediction.png into the folder of this file."""
     results = api.load(folder)
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4.6), sharey=True, width_ratios=[3, 2])
+    figure, panels = plt.subplots(1, 2, figsize=(10, 5.6), sharey=True, width_ratios=[3, 2])
+    beyond, settings = [], 0
     for axes, (title, unit) in zip(panels, (SERVICES, MODELS), strict=True):
-        for i, (name, points) in enumerate(sorted(curves(results, unit).items())):
+        drawn = sorted(curves(results, unit).items())
+        settings += sum(len(points) for _, points in drawn)
+        for i, (name, points) in enumerate(drawn):
+            values = [point.perplexity for point in points]
+            if min(values) > HIGHEST:
+                leaks = [f"{p.epsilon:g}" for p in points if p.leaked == Leaked.LEAK]
+                found = f" (a leak at ε = {', '.join(leaks)})" if leaks else ""
+                span = f"{max(values):,.0f} to {min(values):,.0f}"
+                beyond.append(f"{name.split()[0]} {span}{found}")
+                continue
             draw(axes, name, points, f"C{i}")
         for name, style in (("public", ":"), ("none", "--")):
             level = reference(results, name)
             axes.axhline(level, color="0.4", lw=1, ls=style)
-            axes.annotate(f"{name} {level:.3g}", (0.5, level), va="bottom", size=8, color="0.3")
-        axes.set(xscale="log", yscale="log", xlabel=f"ε in nats, {title}")
+            axes.annotate(f"{name} {level:.3g}", (64, level), va="bottom", ha="right", size=8)
+        axes.set(xscale="log", yscale="log", ylim=(1.8, HIGHEST), xlabel=f"ε in nats, {title}")
         axes.set_xticks([0.5, 1, 2, 4, 8, 16, 32, 64], ["½", "1", "2", "4", "8", "16", "32", "64"])
         axes.set_yticks([2, 3, 5, 8, 12, 20], ["2", "3", "5", "8", "12", "20"])
         axes.minorticks_off()
-        axes.legend(fontsize=7.5, frameon=False, loc="lower left")
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.14))
     panels[0].set_ylabel("perplexity of 1,024 held-out tokens")
     seeds = len({release.seed for release in results.releases})
     figure.text(
-        0.01, 0.01, f"Mean of {seeds} seeds; bars: least and largest. Marks: ● no leak found by "
-        "extraction, ◐ inconclusive, ■ red: a leak.", size=8,
+        0.01, 0.01, f"Mean of {seeds} seeds; bars: least and largest. Extraction finds no leak "
+        "(full circle), is inconclusive (open), or finds one (red square).\nOf "
+        f"{settings} settings without a leak up to {settings / 20:.0f} are called one by chance. "
+        f"Above the axis: {'; '.join(beyond)}.", size=8,
     )  # fmt: skip
-    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(HERE / "private-prediction.png", dpi=110)
 
 

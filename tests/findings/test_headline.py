@@ -52,9 +52,9 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
         (finding(), promise(math.inf), "Nothing was promised"),
         (finding(), promise(None), "What was promised is unknown"),
         (finding(stronger_than_release=True), promise(2.0),
-         "mine: a leak to insiders, who read more than the release gives, by extraction (hit"),
+         "mine: a leak to insiders by extraction (hit rate 30 of 100)"),
         (finding(NONE, HALF, stronger_than_release=True), promise(2.0),
-         "mine: for insiders only, and no leak shown: extraction."),
+         "mine: for insiders only, none shown: extraction."),
         (finding(NONE, MOST, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
@@ -75,7 +75,7 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (charged(0.99996, exceeded=0), "submix: none of 129 queries compared told more than its"),
+        (charged(0.99996, exceeded=0), "submix: none of 129 queries told more than its"),
         (charged(2.0051, exceeded=4), "4 of 129 queries told more than their charge, up to 2.01 "),
         (charged(2.0051, exceeded=4), "; refuted by ledger (largest share of charge)."),
         (charged(40.0, p_value=0.025), "129 bets on charges being too small turned 1 into 40 (p"),
