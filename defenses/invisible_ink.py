@@ -88,7 +88,8 @@ class InvisibleInk(Defense):
                 self._per_user,
                 _ensemble.FIXED_USERS,
                 f"each logit is moved by the mean of the parts' changes, each change clipped to "
-                f"[−C, C] with C = {mechanism.bound:.6g}, fixed before private data is seen",
+                f"[−C, C] with C = {mechanism.bound:.6g}; C and the settings it follows from are "
+                "fixed before private data is seen",
                 _ensemble.READ_ALIKE,
                 _ensemble.ONE_TOKEN,
             ),
