@@ -86,24 +86,32 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
 
 
 def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
-    """Names the attacks by which an audited release leaks, where the measure shown is no leak.
+    """Names by what a release leaks, where the measure shown is no leak.
 
-    Where none leaks, it names a measure that is open.
+    Where nothing leaks, it names a measure that is open.
     """
-    if release.reference or (shown is not None and shown.leaked == Leaked.LEAK):
+    if shown is not None and shown.leaked == Leaked.LEAK:
         return ""
     leaks = [f for f in release.findings if f.leaked == Leaked.LEAK]
-    own = dict.fromkeys(f.attack for f in leaks if not f.stronger_than_release)
-    insiders = dict.fromkeys(f.attack for f in leaks)
+    own = [f for f in leaks if not f.stronger_than_release]
     if own:
-        return wording.clip(f"a leak by {', '.join(map(wording.spelled, own))}", 48)
-    if insiders:
-        by = ", ".join(map(wording.spelled, insiders))
-        return wording.clip(f"a leak to insiders by {by}", 48)
+        return wording.clip(f"a leak by {_names(own, shown)}", 48)
+    if leaks:
+        return wording.clip(f"a leak to insiders by {_names(leaks, shown)}", 48)
     unsure = [f for f in release.findings if is_open(f) and not f.stronger_than_release]
-    if unsure and shown not in unsure:
+    if unsure and shown not in unsure and not release.reference:
         return wording.clip(f"inconclusive by {measurement(unsure[0])}", 48)
     return ""
+
+
+def _names(leaks: Sequence[FindingResult], shown: FindingResult | None) -> str:
+    """Lists the attacks; of the one that is shown, the measure that leaks."""
+    same = None if shown is None else shown.attack
+    names = [measurement(f) if f.attack == same else wording.spelled(f.attack) for f in leaks]
+    first: dict[str, str] = {}
+    for finding, name in zip(leaks, names, strict=True):
+        first.setdefault(finding.attack, name)
+    return ", ".join(first.values())
 
 
 def _cells(name: str, finding: FindingResult | None) -> list[str]:

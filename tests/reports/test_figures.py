@@ -177,6 +177,18 @@ def test_a_leak_by_another_attack_stands_in_the_row_of_its_release(make: SimpleN
     assert svg.count("a leak to insiders by membership") == 1
 
 
+def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row(make: SimpleNamespace) -> None:
+    """A service's own models may leak by a measure that the picture does not show."""
+    quiet = make.finding(0.0)
+    loud = make.finding(0.1, metric="probability", leaked="leak")
+    bare = make.release("bare", make.guarantee(1.0), quiet, loud).model_copy(
+        update={"reference": True, "role": "positive control of silent"}
+    )
+    silent = make.release("silent", make.guarantee(1.0), quiet)
+    figure = next(leaks.figures([silent, bare], ["a", "b"]))
+    assert figure.svg.count("a leak by extraction, probability") == 1
+
+
 def test_a_leak_to_insiders_goes_before_silence_in_the_table(make: SimpleNamespace) -> None:
     loud = make.finding(0.9, metric="recall", leaked="leak", stronger_than_release=True)
     assert mildness(loud) < mildness(make.finding(0.0))
