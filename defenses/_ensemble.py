@@ -48,6 +48,10 @@ FIXED_USERS = (
     "holds users out, one user more can move another between private and held out, which changes "
     "two parts, and the claim per user does not hold"
 )
+PER_USER = (
+    "per user (added, removed, or with other records under the same id; a user replaced by one "
+    "with another id is two changes, which this does not bound)"
+)
 READ_ALIKE = (
     "taken for granted: the numbers of the other models do not depend on who is read with them; in "
     "float32 they may differ by 1e-5 nats, which is not in ε"

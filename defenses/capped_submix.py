@@ -120,9 +120,8 @@ class CappedSubMix(Defense):
             return ("no claim per user: that one needs alpha=2 and weight below 1",)
         approximate = loss + math.log(0.5) - math.log(_DELTA) - math.log(2)
         return (
-            "per user (added, removed, or with other records under the same id; a user replaced by "
-            "one with another id is two changes, which this does not bound): D_2 of a session is "
-            f"at most {round_up(loss):.6g} nats, or ({round_up(approximate):.6g}, {_DELTA:g})-DP "
+            f"{_ensemble.PER_USER}: D_2 of a session is at most "
+            f"{round_up(loss):.6g} nats, or ({round_up(approximate):.6g}, {_DELTA:g})-DP "
             f"at a δ that suits up to {_USERS:,} users (arXiv 2004.00010, Proposition 12); derived "
             "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
             "members trained apart, alpha=2 and weight below 1",

@@ -109,9 +109,8 @@ class InvisibleInk(Defense):
         rho = self.user_epsilon / self.alpha
         approximate = least_epsilon(lambda order: order * rho, _REACH, math.log(_DELTA))
         return (
-            "per user (added, removed, or with other records under the same id; a user replaced by "
-            "one with another id is two changes, which this does not bound): D_α of a session is "
-            f"at most {round_up(self.user_epsilon):.6g} nats, or "
+            f"{_ensemble.PER_USER}: D_α of a session is at most "
+            f"{round_up(self.user_epsilon):.6g} nats, or "
             f"({round_up(approximate):.6g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); "
             "derived for a part replaced by any other; it rests on parts by a keyed hash of the "
             "user and members trained apart"

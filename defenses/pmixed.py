@@ -84,8 +84,7 @@ class PMixed(Defense):
                 f"members are clipped to [e^−c, e^c] × public with c = {mechanism.bound:.6g}, and "
                 f"each joins a query with probability {mechanism.coin:.6g}; if none joins, the "
                 "public model answers",
-                "each query releases one sampled token; perplexity is measured by the auditor, "
-                "outside the guarantee",
+                _ensemble.ONE_TOKEN,
             ),
         )
 

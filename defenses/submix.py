@@ -29,7 +29,7 @@ from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 from audit.models.ensembles.batching import batched
 from defenses._checks import check_layers
-from defenses._ensemble import ORDER, randomness, secret, texts_by_user
+from defenses._ensemble import ONE_TOKEN, ORDER, randomness, secret, texts_by_user
 from defenses._ensemble_session import EnsembleSession, Service
 from defenses._mixing import Mixing
 
@@ -146,8 +146,7 @@ class SubMixRelease(Release):
             "holds for this data set, this partition of the users and the STOP of this run",
             "when the run without a part would have stopped is not charged; the published "
             "Proposition C.3 (+ log CB) and Theorem C.1 (user level) are unproved and not claimed",
-            "each query releases one sampled token; perplexity is measured by the auditor, outside "
-            "the guarantee",
+            ONE_TOKEN,
             "a secret in several parts is protected less, a secret in all parts not at all",
             f"β = {d.leakage:.6g} nats a query, fixed before the first query",
             randomness(d.source),
