@@ -68,6 +68,7 @@ class Settings(TypedDict, total=False):
     epsilon: float
     delta: float
     policy: str
+    release: str
     seed: int
     device: str
     references: bool

@@ -1,4 +1,4 @@
-"""Audits a model trained elsewhere against the secrets planted into its training data.
+"""Audits a model trained elsewhere, or texts it wrote, against what was planted into its data.
 
 Its guarantee is its trainer's claim, which an audit can refute but never prove.
 """
@@ -17,10 +17,11 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
+from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, SHARE, at_least, check_fields
 from audit.core.training import FineTuning, Trained, Training
-from audit.models import external_model
+from audit.models import external_model, external_texts
 from audit.models.causal import CausalLM
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease
@@ -29,7 +30,7 @@ from defenses._stated import stated
 
 @dataclass(frozen=True)
 class AsIs(Defense):
-    """Audits an external model unchanged: --model is the model, --secrets its planted secrets.
+    """Audits an external model, or a JSONL file of its texts: --model; --secrets was planted.
 
     claim: the trainer's guarantee, EPSILON:DELTA:UNIT:RELATION (ε in nats; unit "record" or
         "user"; relation "add_or_remove" or "replace"); default unknown. Beside a mechanism
@@ -48,7 +49,7 @@ class AsIs(Defense):
     rate: most requests a second to the URL; default one after the other; above 0.
     retries: how often a failed request to the URL is repeated; at least 0.
     timeout: most seconds to wait for an answer of the URL; above 0.
-    model: folder or URL of the external model; set by --model.
+    model: folder or URL of the external model, or a file of its texts; set by --model.
     sha256: hash of the model; set by the run.
     training_sha256: hash of the training file; set by the run.
     """
@@ -97,17 +98,25 @@ class AsIs(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return []
+        if self.model is None or not external_texts.is_texts(self.model):
+            return []
+        heldout = tuple(record.text for record in corpus.of("heldout"))
+        texts, own = external_texts.read(self.model), derived_seed(seed, "reader")
+        return [Training("reader of as_is", texts, recipe, own, heldout=heldout)]
 
     def promised(self, trainings: Sequence[Training]) -> Guarantee:
         return self.promise
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """Releases the external model.
+        """Releases the external model, or its texts with a model that a reader trained on them.
 
         public: the base model; without one, the external model itself, or the tokenizer of a model
         behind a URL.
         """
+        for reader in trained:
+            promise = replace(self.promise, release="text")
+            texts = reader.training.texts
+            return ModelRelease(reader.model, promise, best=reader.best, texts=texts)
         if self.model is not None and is_url(self.model):
             return self._served(url_of(self.model, self.served), public)
         if self.model is None or self.base is None:

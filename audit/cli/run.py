@@ -25,6 +25,11 @@ from audit.core.wording import by_kind
 @click.option("--epsilon", type=float, help="ε of every requested defense that has one, in nats.")
 @click.option("--delta", type=float, help="δ; default min(1/(10·N), 1e-5) for N private users.")
 @click.option("--policy", help="Which characters are private; default digits.")
+@click.option(
+    "--release",
+    metavar="text[:texts=N,tokens=T]",
+    help="Release only texts that each defended model writes, N of at most T tokens.",
+)
 @TEMPLATE
 @click.option("--seed", type=int, help="Seed of every random stream; default 0.")
 @click.option("--device", help="auto, cpu or cuda; default auto.")

@@ -71,12 +71,15 @@ class Attack(ABC):
     shadows: number of shadow models it needs, which the run trains.
     neighbours: whether it compares the release with its neighbours; statistics then join what the
         session's ledger charged.
+    on_texts: whether texts of the release are all that it reads; `--attack all` leaves it out where
+        more than texts are released.
     """
 
     kinds: tuple[str, ...]
     access: Access
     shadows: int = 0
     neighbours: bool = False
+    on_texts: bool = False
 
     @abstractmethod
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audit.core.terms import Relation, Unit
@@ -17,7 +17,8 @@ class Guarantee:
     delta or alpha: δ of (ε, δ)-DP, or the order α of a Rényi divergence; None for the other.
     unit: what is protected, a `Unit` or another word.
     relation: how neighbouring data sets differ, a `Relation` or another word.
-    release: "model" or "predictions" (a variable number of sampled tokens).
+    release: "model", "predictions" (a variable number of sampled tokens), or "text" (a fixed number
+        of texts that a model wrote).
     basis: "worst case" or "data-dependent" (this data set, this partition, this run).
     theorem: the theorem that proves ε, or the reason why there is none.
     conditions: assumptions under which it holds, each a sentence for the report.
@@ -55,6 +56,15 @@ class Guarantee:
     def promises_nothing(self) -> bool:
         """True if ε is infinite or unknown."""
         return self.epsilon is None or math.isinf(self.epsilon)
+
+    def of_texts(self, count: int, tokens: int) -> Guarantee:
+        """States the guarantee of texts that the released model or service writes once."""
+        how = (
+            f"only {count:,} texts of at most {tokens} tokens are published, written once after "
+            "the start token; both numbers are public, and no prompt, filter or deduplication "
+            "looks at private text, so the guarantee is that of what wrote them (post-processing)"
+        )
+        return replace(self, release="text", conditions=(*self.conditions, how))
 
     @property
     def constant(self) -> bool:

@@ -129,7 +129,8 @@ def runs_of(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
 class OpenSession:
     """An unlimited session with a language model (a Predictor).
 
-    readable: what an auditor may read beside what the release gives away.
+    readable: what an auditor may read beside what the release gives away. texts: published in place
+        of the model, which is then one that a reader trained on them; () for none.
     """
 
     model: LanguageModel
@@ -137,6 +138,7 @@ class OpenSession:
     batch: int = 128
     access: Access = Access.DISTRIBUTION
     readable: Access = Access.DISTRIBUTION
+    texts: tuple[str, ...] = ()
     remaining = None
 
     @property

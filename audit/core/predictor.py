@@ -143,6 +143,15 @@ class Answer:
     log_caps: np.ndarray | None = None
 
 
+@runtime_checkable
+class Published(Protocol):
+    """A session with a model that may stand for published texts."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that are published in place of the model; () where it is itself released."""
+
+
 class Predictor(Protocol):
     """An open session with a release."""
 

@@ -122,6 +122,8 @@ class ModelRelease(Release):
 
     readable: what an auditor may read; less than everything where nothing is compared with more.
     best: the model at its best step, where that is not the last, and the share of training there.
+    texts: texts that are published in place of a model; `model` is then one that a reader trained
+        on them. () for none.
     """
 
     model: LanguageModel
@@ -129,13 +131,15 @@ class ModelRelease(Release):
     access: Access = Access.DISTRIBUTION
     readable: Access = Access.DISTRIBUTION
     best: tuple[LanguageModel, float] | None = None
+    texts: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
         return self.promise
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        return OpenSession(self.model, stream, access=self.access, readable=self.readable)
+        access, readable = self.access, self.readable
+        return OpenSession(self.model, stream, access=access, readable=readable, texts=self.texts)
 
     def at_best_step(self) -> tuple[Release, float] | None:
         if self.best is None:

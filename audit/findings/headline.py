@@ -20,7 +20,8 @@ def headline(releases: Sequence[ReleaseResult]) -> str:
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    found = f"{release.defense}: {_found(release, releases)}."
+    what = f"{release.defense}, texts only" if release.guarantee.release == "text" else ""
+    found = f"{what or release.defense}: {_found(release, releases)}."
     return " ".join([found, _promise(release), *_cost(release, releases)])
 
 

@@ -23,7 +23,7 @@ from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, samples
 from audit.measure.neighbours import neighbours
 from audit.measure.perplexity import measure
-from audit.measure.releases import Audited
+from audit.measure.releases import Audited, texts_of
 from audit.measure.session import Session
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
@@ -106,7 +106,8 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
             guarantee=one.release.guarantee,
         )
         evidence = map(from_json, stored["seen"]["evidence"])
-        findings += findings_of(evidence, case, _charges(one, stored) if charged else None)
+        of_one = findings_of(evidence, case, _charges(one, stored) if charged else None)
+        findings += [_of_texts(f) for f in of_one] if texts_of(one.release) else of_one
     return Measured(
         one,
         utility,
@@ -118,6 +119,11 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     )
 
 
+def _of_texts(finding: Finding) -> Finding:
+    """Notes that whoever has the texts has all that it takes: the model was trained on them."""
+    return replace(finding, access="text")
+
+
 Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]]]
 
 
@@ -127,6 +133,7 @@ def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: b
     Returns the utility, all sessions, and by attack what is stored of its session.
     """
     utility, sessions = _measured_utility(prepared, one, folder)
+    sessions = [*([one.written] if one.written else []), *sessions]
     attacked = {}
     for chosen in prepared.plan.attacks:
         what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours

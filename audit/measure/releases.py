@@ -13,16 +13,19 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_model
 
+from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
 from audit.core.progress import StepProgress
-from audit.core.release import Release
+from audit.core.release import ModelRelease, Release
 from audit.core.training import Trained
 from audit.models.causal import CausalLM
 from audit.models.endpoint.session import TokenizerOnly
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.loading import load_weights
 from audit.plan.plan import Chosen
+from audit.results.schema import SessionResult
 from audit.train.prepare import Prepared
+from audit.train.publication import Written
 from audit.train.task import SHARE, Task, weights_path
 
 
@@ -32,6 +35,7 @@ class Audited:
 
     keys: of its trainings; of a served model, its URL. public: the model it started from.
     shadows: loads the same release on other coins. bare: whether it is without its protection.
+    written: the session in which it wrote its texts, where only these are released.
     """
 
     name: str
@@ -46,6 +50,7 @@ class Audited:
     shadows: Callable[[], list[Release]]
     bare: bool = False
     external: bool = False
+    written: SessionResult | None = None
 
     @property
     def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
@@ -89,7 +94,7 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
     )
     bare = release.unprotected()
     if bare is None or not plan.references:
-        return [one]
+        return [_published(prepared, one)]
     mixture = replace(
         one,
         name=chosen.unprotected,
@@ -100,7 +105,40 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
         shadows=partial(_unprotected, one.shadows),
         bare=True,
     )
-    return [one, mixture]
+    return [_published(prepared, one), _published(prepared, mixture)]
+
+
+def _published(prepared: Prepared, one: Audited) -> Audited:
+    """Puts the texts of a release, once they are written, in its place.
+
+    What attacks and utility then ask is a model that a reader trained on the texts.
+    """
+    made, text = prepared.published.get(one.label), prepared.plan.text
+    if made is None or text is None:
+        return one
+
+    def shadows() -> list[Release]:
+        return [_read_by(one, written, one.release.guarantee) for written in made.shadows]
+
+    promise = one.release.guarantee.of_texts(len(made.written.texts), text.tokens)
+    return replace(
+        one,
+        release=_read_by(one, made.written, promise),
+        keys=(*one.keys, made.written.reader.key),
+        shadows=shadows,
+        written=SessionResult.model_validate(made.session),
+    )
+
+
+def _read_by(one: Audited, written: Written, promise: Guarantee) -> Release:
+    """Gives texts as a release, with the model that their reader trained."""
+    reader = _trained(one.public, written.reader)
+    return ModelRelease(reader.model, promise, best=reader.best, texts=written.texts)
+
+
+def texts_of(release: Release) -> tuple[str, ...]:
+    """The texts that were published in place of a model; () for any other release."""
+    return release.texts if isinstance(release, ModelRelease) else ()
 
 
 def public_model(prepared: Prepared) -> LanguageModel:

@@ -14,7 +14,7 @@ import numpy as np
 from audit.core.files import append_lines, read_lines, write_atomically
 from audit.core.law import Law, Lawful
 from audit.core.ledger import LETTERS
-from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
+from audit.core.predictor import Access, Answer, Predictor, Published, Tokenizer, Tokens
 from audit.core.secret import Planted
 from audit.results.folder import RunFolder
 
@@ -46,6 +46,10 @@ class Counted:
     @property
     def remaining(self) -> int | None:
         return self.inner.remaining
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.inner.texts if isinstance(self.inner, Published) else ()
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Generates; probabilities are withheld where a release gives samples only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from audit.core.digest import key_of
@@ -36,24 +37,30 @@ class Session:
     def name(self) -> str:
         return f"{self.one.determined[0]}/{self.purpose}"
 
-    def stored(self, look: Look) -> dict[str, Any]:
+    @cached_property
+    def key(self) -> str:
+        """Hash of everything that determines the session; it also seeds its randomness, so noise of
+        different runs cannot be subtracted."""
         plan = self.prepared.plan
         secrets = [s.value for s in self.prepared.planted.secrets]
-        key = key_of(
+        return key_of(
             "session 3",
             [*self.one.determined, self.what, *plan.source.model.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )
-        return self.folder.stored(f"session-{key}", lambda: self._held(look, key))
 
-    def _held(self, look: Look, key: str) -> dict[str, Any]:
-        """Opens the session and measures it.
+    @property
+    def stage(self) -> str:
+        """The name of its stage."""
+        return f"session-{self.key}"
 
-        key: hash of everything that determines the session; it also seeds its randomness, so noise
-            of different runs cannot be subtracted.
-        """
+    def stored(self, look: Look) -> dict[str, Any]:
+        """Loads what was measured, or opens the session and measures it."""
+        return self.folder.stored(self.stage, lambda: self._held(look))
+
+    def _held(self, look: Look) -> dict[str, Any]:
         journal = self.folder.journal(self.name)
-        own = stream(self.prepared.plan.seed, self.name, "session", key)
+        own = stream(self.prepared.plan.seed, self.name, "session", self.key)
         predictor = self.one.release.open(own, journal)
         budget = predictor.remaining
         seen, queries, answered = look(predictor)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from audit.core.attack import Attack
 from audit.core.defense import Defense
@@ -20,7 +21,7 @@ def defenses(
         raise UsageError("no defense is named; add --defense NAME, or --defense all")
     if epsilon is not None and not 0 < epsilon < math.inf:
         raise UsageError(f"epsilon is {epsilon}; it must be above 0 and finite")
-    texts = _all(texts, "defenses")
+    texts = _all(texts, "defenses", lambda defense: not defense.external)
     given = {"epsilon": epsilon, "delta": delta}
     extra = {name: float(value) for name, value in given.items() if value is not None}
     built = [registry.build("defenses", text, Defense, extra) for text in texts]  # type: ignore[type-abstract]
@@ -41,25 +42,27 @@ def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Cho
     return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in missing))
 
 
-def attacks(texts: Sequence[str]) -> tuple[Chosen, ...]:
-    """Builds what `--attack` names. Raises UsageError."""
+def attacks(texts: Sequence[str], written: bool) -> tuple[Chosen, ...]:
+    """Builds what `--attack` names. Raises UsageError.
+
+    written: whether only texts are released; only then `all` includes the attacks on texts.
+    """
     if not texts:
         raise UsageError("no attack is named; add --attack NAME, or --attack all")
-    texts = _all(texts, "attacks")
+    texts = _all(texts, "attacks", lambda attack: written or not attack.on_texts)
     built = [registry.build("attacks", text, Attack, {}) for text in texts]  # type: ignore[type-abstract]
     return _once([Chosen(name, attack) for name, attack in built], "attack")
 
 
-def _all(texts: Sequence[str], kind: str) -> Sequence[str]:
-    """Replaces `all` by every plugin that is not named; an external model is always named."""
+def _all(texts: Sequence[str], kind: str, fits: Callable[[Any], bool]) -> Sequence[str]:
+    """Replaces `all` by every plugin that is not named and fits."""
     if "all" not in texts:
         return texts
     named = [text for text in texts if text != "all"]
     have = {text.partition(":")[0].strip() for text in named}
     more = [name for name in registry.names(kind) if name not in have]
-    if kind == "defenses":
-        more = [n for n in more if not registry.plugin(kind, n, Defense).external]  # type: ignore[type-abstract]
-    return [*named, *more]
+    ancestor: Any = Defense if kind == "defenses" else Attack
+    return [*named, *(name for name in more if fits(registry.plugin(kind, name, ancestor)))]
 
 
 def _once(chosen: Sequence[Chosen], kind: str) -> tuple[Chosen, ...]:

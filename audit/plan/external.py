@@ -15,13 +15,14 @@ from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.corpora import loading as corpora
-from audit.models import external_model
+from audit.models import external_model, external_texts
 from audit.models.endpoint.http import address, address_of, is_url
 from audit.models.endpoint.session import MARGIN
-from audit.models.loading import describe, hash_of
+from audit.models.loading import EMBEDDED, describe, hash_of, load_tokenizer
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
+from audit.plan.text import AS_DEFENDED, Text, parsed
 from audit.plugins import registry
 
 
@@ -51,9 +52,12 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
         raise UsageError("as_is: give the external model with --model DIR")
     manifest = manifests.read(Path(settings["secrets"]))
     corpus = _corpus(settings, manifest, embedded)
+    is_remote, is_text = is_url(settings["model"]), external_texts.is_texts(settings["model"])
     base = _one(settings, "base") or external_model.named_base(Path(settings["model"]))
-    is_remote = is_url(settings["model"])
-    audited = (_served if is_remote else _folder)(settings, base, embedded)
+    if is_text:  # whoever reads texts chooses the model that learns from them
+        base = base or EMBEDDED
+    describe_one = _served if is_remote else _texts if is_text else _folder
+    audited = describe_one(settings, base, embedded)
     training = _one(settings, "training")
     external = External(
         name=by_name(audited.address),
@@ -69,6 +73,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
         source=PlantedElsewhere(manifest, external),
         references=_references(settings, base, corpus),
         users=manifest.population.users,
+        text=_written(settings, audited) if is_text else None,
         audited=audited,
         base=base,
     )
@@ -126,6 +131,37 @@ def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
     audited = external_model.describe_external(settings["model"], base, embedded)
     model = describe(base, embedded) if base else audited
     return _Audited(settings["model"], audited.sha256, model)
+
+
+def _texts(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
+    """Describes a file of texts; `base` is the model that a reader trains on them."""
+    for field in ("tokenizer", "served"):
+        if _one(settings, field) is not None:
+            raise UsageError(
+                f"as_is: {field} is for a model behind a URL; --model is a file of texts, so leave "
+                "it out"
+            )
+    source = settings["model"]
+    assert base is not None
+    return _Audited(source, _content(Path(source)), describe(base, embedded))
+
+
+def _written(settings: Mapping[str, Any], audited: _Audited) -> Text:
+    """Counts texts and tokens of a file, which its references write as many of.
+
+    Raises UsageError where there are more of either than `--release text:texts=N,tokens=T` says.
+    """
+    texts, tokenizer = external_texts.read(audited.address), load_tokenizer(audited.read_with)
+    longest = max(len(tokenizer.encode(text)) for text in texts)
+    _, stated = parsed(settings.get("release", AS_DEFENDED))
+    for name, count in (("texts", len(texts)), ("tokens", longest)):
+        if count > stated.get(name, count):
+            what = "texts" if name == "texts" else "tokens in a text"
+            raise UsageError(
+                f"{audited.address}: has {count:,} {what}, more than the {stated[name]:,} that "
+                "--release states; ε is of no more than is stated"
+            )
+    return Text(len(texts), min(longest, audited.read_with.max_length - 1))
 
 
 def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:

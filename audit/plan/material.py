@@ -10,6 +10,7 @@ from audit.core.corpus import Corpus
 from audit.core.model import ModelFolder
 from audit.plan.plan import Chosen
 from audit.plan.source import Source
+from audit.plan.text import Text
 
 REFERENCES = ("none", "public")
 
@@ -17,13 +18,14 @@ REFERENCES = ("none", "public")
 @dataclass(frozen=True)
 class Material(ABC):
     """references: the controls that can run beside the requested defenses.
-    users: N of the default δ."""
+    users: N of the default δ. text: the texts that an external model wrote; None for none."""
 
     corpus: Corpus
     model: ModelFolder
     source: Source
     references: tuple[str, ...]
     users: int
+    text: Text | None
 
     @abstractmethod
     def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:

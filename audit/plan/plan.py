@@ -14,6 +14,7 @@ from audit.core.model import ModelFolder
 from audit.core.policy import Policy
 from audit.core.training import FineTuning
 from audit.plan.source import Source
+from audit.plan.text import Text
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Plan:
     utility_tokens: held-out tokens that every release's utility is measured on.
     threads: CPU threads of every training and scoring process.
     source: where the secrets are planted.
+    text: the texts that every release writes, where only these are released.
     command: what runs it again; no part of its identity.
     """
 
@@ -87,6 +89,7 @@ class Plan:
     threads: int
     source: Source
     training: FineTuning
+    text: Text | None = None
     command: str = field(default="", compare=False)
 
     @cached_property
@@ -112,6 +115,7 @@ class Plan:
             "references": self.references,
             "utility_tokens": self.utility_tokens,
             "threads": self.threads,
+            **({"text": dataclasses.asdict(self.text)} if self.text else {}),
             **source,
         }
 

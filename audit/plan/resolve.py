@@ -22,10 +22,11 @@ from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.models import loading
 from audit.models.training.fine_tuning import Recipe
-from audit.plan import choices, external
+from audit.plan import choices, external, text
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
 from audit.plan.source import PlantedHere
+from audit.plan.text import AS_DEFENDED
 
 COINS = 120  # enough to refute ε = 2.9 nats
 DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
@@ -53,7 +54,7 @@ def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) 
     planting = _table(Planting, table, default)
     references = REFERENCES if settings.get("references", True) else ()
     users = len(corpus.users("private")) + planting.invented
-    return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users))
+    return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users, None))
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,6 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     defenses = choices.with_references(
         choices.defenses(settings["defense"], settings.get("epsilon"), delta), material.references
     )
-    attacks = choices.attacks(settings["attack"])
     for name in ("utility_tokens", "threads"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
@@ -85,6 +85,8 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         raise UsageError(
             f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
         )
+    released = material.text or text.of(settings.get("release", AS_DEFENDED), corpus, training)
+    attacks = choices.attacks(settings["attack"], released is not None)
     plan = Plan(
         defenses=material.accept(defenses, attacks),
         attacks=attacks,
@@ -99,6 +101,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         threads=settings.get("threads", 1),
         source=material.source,
         training=training,
+        text=released,
     )
     return dataclasses.replace(plan, command=_command(plan, material, settings))
 
@@ -128,6 +131,8 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
         words.append(f"--policy {plan.policy.label}")
     if _differs(plan):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
+    if plan.text:
+        words.append(f"--release text:texts={plan.text.texts},tokens={plan.text.tokens}")
     words.append(f"--seed {plan.seed}")
     if not plan.references:
         words.append("--no-references")

@@ -21,6 +21,7 @@ KNOWN: dict[str, Any] = {
     "epsilon": float,
     "delta": float,
     "policy": str,
+    "release": str,
     "seed": int,
     "device": str,
     "references": bool,

@@ -75,7 +75,15 @@ def _training_lines(prepared: Prepared) -> list[str]:
     shadows = len(prepared.shadow_coins)
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
-    return [*lines, f"  in all: {total * (1 + shadows):,} tokens"]
+    lines.append(f"  in all: {total * (1 + shadows):,} tokens")
+    text = prepared.plan.text
+    if text and not all(chosen.plugin.external for chosen in prepared.tasks):
+        lines.append(
+            f"released: {text.texts:,} texts of at most {text.tokens} tokens each, fewer where a "
+            "budget of queries ends before; what others learn from them is measured on a reader, a "
+            "model trained on them"
+        )
+    return lines
 
 
 def _query_lines(prepared: Prepared) -> list[str]:

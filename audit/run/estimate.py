@@ -97,6 +97,7 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
     to_train = [task.training for task in missing.values()]
     trainings = {t.label: prepared.tokens(t) * t.method.effort * per_token for t in to_train}
+    trainings |= {label: tokens * per_token for label, tokens in _readers(prepared)}
     weights = 4.0 * plan.model.parameters
     batch = max((getattr(t.method, "batch_tokens", 0) for t in to_train), default=0)
     rows = max(batch, plan.training.max_length)
@@ -111,6 +112,18 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
         memory=MAIN + models * weights + (together * worker if len(missing) > 1 else 0.0),
         disk=len(missing) * weights,
     )
+
+
+def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:
+    """Counts the tokens that the readers of released texts are trained on, over all epochs."""
+    text = prepared.plan.text
+    for chosen in prepared.tasks if text else ():
+        labels = [(chosen.label, getattr(chosen.plugin, "budget", None))]
+        labels += [(chosen.unprotected_label, None)] if prepared.mixes(chosen) else []
+        for label, budget in () if chosen.plugin.external else labels:
+            assert text is not None
+            tokens = text.affordable(budget) * text.tokens * prepared.plan.training.epochs
+            yield f"reader of {label}", tokens
 
 
 def _attacks(prepared: Prepared, per_token: float) -> Iterator[tuple[str, float]]:

@@ -23,6 +23,7 @@ from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
 from audit.train.prepare import Prepared
 from audit.train.task import Task, weights_path
 
+TEXTS = "texts.jsonl"
 SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
 AGAIN = "run its plan again, which trains nothing that is there"
 
@@ -30,10 +31,19 @@ AGAIN = "run its plan again, which trains nothing that is there"
 def note(prepared: Prepared, folder: RunFolder) -> None:
     """Stores what each release of a run is made of, for `export`."""
     model = prepared.plan.model
-    releases = {chosen.label: _made_of(chosen, tasks) for chosen, tasks in prepared.tasks.items()}
+    releases = {
+        chosen.label: {**_made_of(chosen, tasks), "texts": _stage(prepared, chosen)}
+        for chosen, tasks in prepared.tasks.items()
+    }
     document = {"model": {"path": str(model.path), "kind": model.kind}, "releases": releases}
     text = json.dumps(document, indent=1, default=str) + "\n"
     write_atomically(_note_path(folder), text, private=True)
+
+
+def _stage(prepared: Prepared, chosen: Chosen) -> str | None:
+    """Names the stage that holds the texts of a release, where only these are released."""
+    made = prepared.published.get(chosen.label)
+    return None if made is None else f"{made.stage}.json"
 
 
 def _made_of(chosen: Chosen, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -57,7 +67,7 @@ def export(run: Path, label: str, out: Path) -> str:
     """Writes a release into a new folder and says what it is. Raises UsageError.
 
     A model becomes a model folder. A service becomes its members, the public model and its
-    settings, which `audit.api.serve` opens. guarantee.json lies beside either.
+    settings, which `audit.api.serve` opens. Texts become texts.jsonl. guarantee.json lies beside.
     """
     results = stored.load(run / "results.json")
     document = _noted(run)
@@ -116,7 +126,9 @@ def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
 def _written(
     part: Path, stages: Path, base: Mapping[str, str], made: Mapping[str, Any], found: ReleaseResult
 ) -> tuple[str, dict[str, Any]]:
-    """Writes weights and settings; gives what they are, and their guarantee."""
+    """Writes weights and settings, or texts; gives what they are, and their guarantee."""
+    if made.get("texts"):
+        return _texts(part, stages / made["texts"]), found.guarantee.model_dump(mode="json")
     names = [one["weights"] for one in made["members"]]
     weights = [None if name is None else stages / name for name in names]
     for path in weights:
@@ -140,6 +152,18 @@ def _written(
         raise UsageError(f"{made['defense']}: cannot be served from its weights alone")
     _write(part / SERVICE, {**settings, "guarantee": dataclasses.asdict(promise)})
     return f"a service of {len(members)} models", dataclasses.asdict(promise)
+
+
+def _texts(part: Path, stage: Path) -> str:
+    """Writes the texts of a release, one object a line."""
+    try:
+        texts = json.loads(stage.read_text(encoding="utf-8"))["seen"]["texts"]
+    except (OSError, ValueError):
+        raise UsageError(f"{stage}: is not there; {AGAIN}") from None
+    part.mkdir(parents=True)
+    lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts]
+    write_atomically(part / TEXTS, "".join(lines))
+    return f"{len(texts):,} texts"
 
 
 def _kind(promise: Any) -> tuple[Any, ...]:

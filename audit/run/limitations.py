@@ -62,6 +62,12 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
             lines.append(
                 "the null control seems to leak: the public model may have seen planted text"
             )
+    if plan.text:
+        lines.append(
+            "only texts are released: what is said of perplexity, exposure, extraction, membership "
+            "and names is of a model that was trained on them, which whoever has the texts can do; "
+            "a reader who learns more from them is not excluded"
+        )
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines

@@ -18,6 +18,7 @@ from audit.core.terms import Leaked
 from audit.findings.headline import headline
 from audit.measure import samples
 from audit.measure.ahead import attack_ahead
+from audit.measure.publish import publish
 from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
 from audit.plan.execution import Execution
@@ -45,6 +46,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             report = Steps(report, expected.steps)
         with workers_for(prepared.trainings, execution.workers) as place:
             train_on(place, prepared.trainings, report)
+            prepared = publish(prepared, folder, place, report)
             export.note(prepared, folder)
             ahead = attack_ahead(prepared, folder, execution.reveal, place, report)
         results = _audit(prepared, folder, execution, report, began, ahead)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from audit.core.secret import Coins, Planted, Secret
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
+from audit.train.publication import Publication
 from audit.train.task import Task
 
 
@@ -33,6 +34,8 @@ class Prepared:
     shadow_coins: the coins of each shadow model. shadow_tasks: for each defense and shadow model,
         the trainings.
     coverage: how much of each kind of planted secret reached an external training, if known.
+    published: what is published of each release by its label, where only texts are released and
+        they are written already.
     """
 
     plan: Plan
@@ -44,6 +47,7 @@ class Prepared:
     shadow_coins: tuple[Coins, ...]
     shadow_tasks: dict[Chosen, tuple[tuple[Task, ...], ...]]
     coverage: tuple[Coverage, ...] = ()
+    published: Mapping[str, Publication] = field(default_factory=dict)
 
     @cached_property
     def near_duplicates(self) -> int:

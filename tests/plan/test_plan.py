@@ -17,6 +17,7 @@ from audit.plan.execution import Execution, execution
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.source import External, PlantedElsewhere, PlantedHere
+from audit.plan.text import Text
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
 
@@ -64,6 +65,7 @@ def test_every_field_of_a_plan_changes_its_hash(name):
         "source": PlantedHere(dataclasses.replace(plan.source.planting, users=7)),
         "policy": policies.named("digits,miss=0.5"),
         "training": dataclasses.replace(plan.training, epochs=7),
+        "text": Text(7, 8),
     }
     other = others[name] if name in others else changed(getattr(plan, name))
     assert dataclasses.replace(plan, **{name: other}).hash != plan.hash
@@ -205,7 +207,10 @@ def test_all_means_every_plugin_once():
     plan = planned(defense=("all",), attack=("all",))
     trained = [n for n in registry.names("defenses") if n != "as_is"]  # audits an external model
     assert [c.name for c in plan.defenses if not c.reference] == trained
-    assert [c.name for c in plan.attacks] == registry.names("attacks")
+    written = planned(attack=("all",), release="text")
+    assert [c.name for c in written.attacks] == registry.names("attacks")
+    on_models = [name for name in registry.names("attacks") if name not in ("copies", "ngram")]
+    assert [c.name for c in plan.attacks] == on_models
     assert [c.name for c in plan.defenses if c.reference] == ["seqpate"] * 2  # its controls
 
 

@@ -1,0 +1,117 @@
+"""Copies: looks for planted values in texts of the release, word for word and nearly so.
+
+It needs nothing but texts, so it also attacks a release of synthetic text (--release text). Digits
+after the words that codes were planted with are guesses, counted as in extraction. A planted record
+is scored by its longest run of tokens that stands in a text, any other value by the fewest edits
+that turn it into a part of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from attacks._alignment import as_characters, least_edits, longest_run
+from attacks._texts import texts_of
+from audit.core.attack import Attack, Knowledge
+from audit.core.evidence import Evidence, Hits, Scores, Successes
+from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.rules import at_least, check_fields
+from audit.core.secret import KINDS, Secret
+
+_BETWEEN = -1  # stands between two texts, and is no token
+
+
+@dataclass(frozen=True)
+class Copies(Attack):
+    """Looks for exact and near copies of every planted value in the texts of a release.
+
+    texts: texts to generate where the release publishes none, fewer if the session's budget is too
+        small; at least 1.
+    length: tokens of each; at least 1.
+    """
+
+    texts: Annotated[int, at_least(1)] = 100
+    length: Annotated[int, at_least(1)] = 64
+    kinds = KINDS
+    access = Access.GENERATE
+    on_texts = True
+
+    def __post_init__(self) -> None:
+        check_fields("copies", self)
+
+    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
+        return self.texts * self.length
+
+    def trials(self) -> int:
+        return 1
+
+    def tests(self, secrets: Sequence[Secret]) -> int:
+        """Counts a test of exact and one of near copies of each kind, and one of guessed codes."""
+        kinds = {secret.kind for secret in secrets}
+        return 2 * len(kinds) + ("code" in kinds)
+
+    def run(
+        self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
+    ) -> Sequence[Evidence]:
+        texts = texts_of(predictor, self.texts, self.length)
+        evidence: list[Evidence] = []
+        for kind in dict.fromkeys(secret.kind for secret in secrets):
+            evidence += [
+                *([_guessed(texts, secrets)] if kind == "code" else []),
+                _copied(texts, secrets, kind),
+                _near(texts, secrets, kind, predictor.tokenizer),
+            ]
+        return evidence
+
+
+def _guessed(texts: Sequence[str], secrets: Sequence[Secret]) -> Hits:
+    """Collects the digits that follow the words of planted codes, each a guess."""
+    codes = [i for i, secret in enumerate(secrets) if secret.kind == "code"]
+    index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
+    prefixes = dict.fromkeys(secrets[i].prefix for i in codes)
+    guesses = [
+        (prefix, digits)
+        for prefix in prefixes
+        for text in texts
+        for digits in re.findall(rf"{re.escape(prefix)}\s*(\d+)", text)
+    ]
+    repeats = tuple(Counter(guesses).values())
+    found = [index.get(guess, -1) for guess in guesses]
+    digits = tuple(value for _, value in guesses)
+    return Hits(np.array(found, dtype=np.int64), repeats, digits, kind="code")
+
+
+def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Successes:
+    """Tells which values stand in a text word for word, and not within a longer word or number."""
+    whole = "\n".join(texts)
+    won = np.full(len(secrets), np.nan)
+    for i, secret in enumerate(secrets):
+        if secret.kind == kind and texts:
+            word = re.compile(rf"(?<!\w){re.escape(secret.value.strip())}(?!\w)")
+            won[i] = float(word.search(whole) is not None)
+    unit = f"share of planted {kind}s"
+    return Successes(f"copied_{kind}", unit, won, None, Access.GENERATE, kind)
+
+
+def _near(
+    texts: Sequence[str], secrets: Sequence[Secret], kind: str, tokenizer: Tokenizer
+) -> Scores:
+    """Scores every value, with the words before it where these were drawn: higher = nearer."""
+    encoded = [tokenizer.encode(text) for text in texts]
+    runs = "\n".join(map(as_characters, encoded))
+    flat = np.array([t for tokens in encoded for t in (*tokens, _BETWEEN)], dtype=np.int64)
+    values = np.full(len(secrets), np.nan)
+    for i, secret in enumerate(secrets):
+        if secret.kind == kind and texts:
+            words = secret.prefix if secret.space is not None else ""
+            needle = tokenizer.encode(words + secret.value)
+            near = longest_run(needle, runs) if kind == "record" else -least_edits(needle, flat)
+            values[i] = near
+    score = "run" if kind == "record" else "edits"
+    return Scores(score, kind, values, access=Access.GENERATE, kind=kind)

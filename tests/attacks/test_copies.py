@@ -1,0 +1,202 @@
+"""Copies in texts: alignments beside brute force, what is a copy, n-grams as closed forms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attacks._alignment import as_characters, least_edits, longest_run
+from attacks.copies import Copies
+from attacks.ngram import Counts, NGram
+from audit.contract import toys
+from audit.core.attack import Attack, Knowledge
+from audit.core.evidence import Evidence, Hits, Scores, Successes
+from audit.core.language_model import OpenSession
+from audit.core.secret import Secret, digits
+
+TOKENS = st.lists(st.integers(0, 3), max_size=9)
+
+
+def brute_run(needle: list[int], text: list[int]) -> int:
+    runs = {tuple(text[i:j]) for i in range(len(text)) for j in range(i, len(text) + 1)}
+    own = [tuple(needle[i:j]) for i in range(len(needle)) for j in range(i, len(needle) + 1)]
+    return max((len(run) for run in own if run in runs), default=0)
+
+
+def brute_edits(needle: list[int], text: list[int]) -> int:
+    @cache
+    def distance(i: int, j: int, start: int) -> int:
+        if i == 0:
+            return j - start
+        if j == start:
+            return i
+        swap = distance(i - 1, j - 1, start) + (needle[i - 1] != text[j - 1])
+        return min(swap, distance(i - 1, j, start) + 1, distance(i, j - 1, start) + 1)
+
+    spans = [(a, b) for a in range(len(text) + 1) for b in range(a, len(text) + 1)]
+    return min(distance(len(needle), b, a) for a, b in spans)
+
+
+@given(TOKENS, TOKENS)
+@settings(max_examples=150, deadline=None)
+def test_the_longest_run_and_the_least_edits_are_those_of_brute_force(
+    needle: list[int], text: list[int]
+) -> None:
+    assert longest_run(needle, as_characters(text)) == brute_run(needle, text)
+    assert least_edits(needle, np.array(text, dtype=np.int64)) == brute_edits(needle, text)
+
+
+@pytest.mark.parametrize("token", [0, 10, 0xD800 - 0x100, 0xDFFF, 50_256, 128_255, 256_000])
+def test_every_token_is_a_character_of_its_own(token: int) -> None:
+    alone = as_characters([token])
+    assert len(alone) == 1
+    assert alone not in as_characters([token - 1, token + 1])
+    assert not "\ud800" <= alone <= "\udfff"
+    assert alone != "\n"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A session whose model stands for published texts; nothing may be asked of it."""
+
+    texts: tuple[str, ...]
+    tokenizer: toys.CharacterTokenizer = field(default_factory=toys.CharacterTokenizer)
+    access = readable = 3
+    max_length = 64
+    remaining = None
+
+
+def attacked(
+    attack: Attack, secrets: list[Secret], *texts: str, public: bool = False
+) -> list[Evidence]:
+    known = toys.knowledge(0, secrets, public)
+    return list(attack.run(Published(texts), secrets, known))  # type: ignore[arg-type]
+
+
+def code(value: str, slot: int = 0, owner: str = "ann") -> Secret:
+    return Secret("code", "mycodeis#", value, "", digits(len(value)), 1, owner, slot)
+
+
+def of(evidence: list[Evidence], kind: type[Evidence]) -> Evidence:
+    (one,) = [e for e in evidence if isinstance(e, kind)]
+    return one
+
+
+def test_a_code_after_its_words_is_a_guess_and_a_longer_number_is_another() -> None:
+    secrets = [code("123"), code("456", 1)]
+    texts = ("hello#mycodeis#123", "mycodeis#1234", "mycodeis#456#mycodeis#456", "123#456")
+    hits = of(attacked(Copies(), secrets, *texts), Hits)
+    assert isinstance(hits, Hits)
+    assert hits.found.tolist() == [0, -1, 1, 1]
+    assert sorted(hits.repeats) == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [("a#123#b", 1.0), ("123", 1.0), ("1234", 0.0), ("0123", 0.0), ("x123", 0.0), ("12#3", 0.0)],
+)
+def test_a_copy_is_whole_words_only(text: str, copied: float) -> None:
+    won = of(attacked(Copies(), [code("123")], text), Successes)
+    assert isinstance(won, Successes)
+    assert won.won.tolist() == [copied]
+
+
+def test_a_copy_across_two_texts_is_none() -> None:
+    record = Secret("record", "", "abcdef", "", None, 1, "ann", 0)
+    evidence = attacked(Copies(), [record], "xxabc", "defxx")
+    run, won = of(evidence, Scores), of(evidence, Successes)
+    assert isinstance(run, Scores) and isinstance(won, Successes)
+    assert run.values.tolist() == [3.0]
+    assert won.won.tolist() == [0.0]
+
+
+def test_near_copies_score_by_edits_of_words_and_value() -> None:
+    secrets = [code("123"), code("129"), code("789")]
+    edits = of(attacked(Copies(), secrets, "so#mycodeis#128#"), Scores)
+    assert isinstance(edits, Scores)
+    assert edits.values.tolist() == [-1.0, -1.0, -3.0]
+
+
+def test_no_texts_means_not_measured_and_never_zero() -> None:
+    def nothing(attack: Attack) -> list[Evidence]:
+        session = toys.session(toys.Access.GENERATE, toys.Access.GENERATE, 0)
+        return list(attack.run(session, [code("123")], toys.knowledge(0, [], False)))
+
+    for one in (*nothing(Copies()), *nothing(NGram())):
+        if isinstance(one, Hits):
+            assert not len(one.found)
+        else:
+            values = one.won if isinstance(one, Successes) else one.values  # type: ignore[attr-defined]
+            assert np.isnan(values).all()
+
+
+def test_published_texts_are_read_and_nothing_is_asked() -> None:
+    texts = ("mycodeis#123",)
+    assert attacked(Copies(), [code("123")], *texts)  # the session has no method to be asked with
+    assert attacked(NGram(), [code("123")], *texts)
+
+
+def test_ngrams_have_the_closed_form_of_their_counts() -> None:
+    texts = [[0, 1, 2, 0], [0, 1, 1, 0]]
+    counts = Counts(texts, order=2, smoothing=0.5, vocabulary=4)
+    # order 1: (count + ½ · ¼) / (8 + ½); order 2: (count + ½ · order 1) / (count of context + ½)
+    unigram = (3 + 0.5 / 4) / 8.5
+    assert counts.log_probability([0], [1]) == pytest.approx(math.log((2 + 0.5 * unigram) / 2.5))
+    unseen = (0 + 0.5 / 4) / 8.5
+    assert counts.log_probability([2], [3]) == pytest.approx(math.log(0.5 * unseen / 1.5))
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=8), min_size=1, max_size=5),
+    st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    st.integers(1, 4),
+    st.floats(0.1, 5),
+)
+@settings(max_examples=100, deadline=None)
+def test_ngrams_give_a_distribution_after_every_context(
+    texts: list[list[int]], before: list[int], order: int, smoothing: float
+) -> None:
+    counts = Counts(texts, order, smoothing, vocabulary=5)
+    total = sum(math.exp(counts.log_probability(before, [token])) for token in range(5))
+    assert total == pytest.approx(1.0)
+
+
+def test_what_the_texts_echo_in_pieces_scores_above_what_they_do_not() -> None:
+    secrets = [code("1234"), code("9876", 1)]
+    for public in (False, True):
+        scores = of(attacked(NGram(), secrets, "a12b", "b23c", "c34a", public=public), Scores)
+        assert isinstance(scores, Scores)
+        assert scores.values[0] > scores.values[1] + 1
+
+
+def test_the_public_models_own_habits_are_taken_off() -> None:
+    """A value that the public model writes by itself gains nothing from texts that do so, too."""
+    secrets = [code("1212"), code("7878", 1)]
+    habit = tuple("mycodeis#1212" for _ in range(20))
+
+    class Habitual:
+        tokenizer = toys.CharacterTokenizer()
+
+        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
+            tokens = tuple(self.tokenizer.encode(habit[0]))[:length]
+            return [type("A", (), {"tokens": tokens})() for _ in prompts]
+
+    known = Knowledge(Habitual(), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+    (alone,) = attacked(NGram(), secrets, *habit)
+    (beside,) = NGram().run(Published(habit), secrets, known)  # type: ignore[arg-type]
+    assert isinstance(alone, Scores) and isinstance(beside, Scores)
+    assert alone.values[0] > alone.values[1] + 5
+    assert beside.values == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_sampling_stops_where_the_budget_does() -> None:
+    session = toys.session(toys.Access.GENERATE, toys.Access.GENERATE, 100)
+    Copies(texts=10, length=30).run(session, [code("123")], toys.knowledge(0, [], False))
+    assert session.queries == 90
+    assert isinstance(session.inner, OpenSession)

@@ -1,0 +1,272 @@
+"""Releases of text: what is written, what it promises, who reads it, and texts of others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit import api
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import load
+from audit.models.loading import describe, load_tokenizer
+from audit.plan.execution import execution
+from audit.plan.plan import Plan
+from audit.plan.resolve import resolve_on
+from audit.plan.text import Text
+from audit.results.folder import RunFolder
+from audit.run import pipeline
+from audit.run.limitations import not_tested
+
+N, T, BUDGET = 9, 12, 40
+CAPPED = f"capped_submix:k=2,budget={BUDGET}"
+
+
+def planned(corpus: Path, **more: Any) -> Plan:
+    given = {
+        "defense": [CAPPED, "none"],
+        "attack": ["copies", "ngram", "membership"],
+        "release": f"text:texts={N},tokens={T}",
+        "utility_tokens": 8,
+        "device": "cpu",
+        "planting": {"users": 8, "kinds": ["code", "record"]},
+        "training": {"epochs": 1},
+        **more,
+    }
+    return resolve_on(
+        given, load(str(corpus), EMBEDDED_FOLDER), describe("embedded", EMBEDDED_FOLDER)
+    )
+
+
+def run(plan: Plan, path: Path) -> dict[str, Any]:
+    folder = RunFolder(path, plan.hash)
+    pipeline.run(plan, execution({"format": (), "workers": 1}), folder, lambda label, share: None)
+    read: dict[str, Any] = json.loads((path / "results.json").read_text())
+    return read
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [
+        {"user": f"u{i}", "text": f"Hello {i}, this is number {7 * i}.", "split": split}
+        for i, split in enumerate(["private"] * 8 + ["heldout"] * 3)
+    ]
+    path = tmp_path_factory.mktemp("text") / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def ran(corpus: Path) -> tuple[Path, dict[str, Any]]:
+    return corpus.parent / "run", run(planned(corpus), corpus.parent / "run")
+
+
+def releases(document: dict[str, Any]) -> dict[str, Any]:
+    return {release["defense"]: release for release in document["releases"]}
+
+
+def written(folder: Path) -> Iterator[list[str]]:
+    for path in sorted(folder.glob("stages/session-*.json")):
+        seen = json.loads(path.read_text())["seen"]
+        if "texts" in seen:
+            yield seen["texts"]
+
+
+def comparable(document: dict[str, Any]) -> Any:
+    kept = json.loads(json.dumps(document))
+    kept.pop("environment")
+    for release in kept["releases"]:
+        release.pop("cost")
+    return kept
+
+
+def test_every_release_writes_as_many_texts_as_stated_or_as_its_budget_allows(
+    ran: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, document = ran
+    counts = sorted(len(texts) for texts in written(folder))
+    assert counts == [BUDGET // T, N, N, N]  # the service; its mixture, none and public
+    tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
+    longest = max(len(tokenizer.encode(t)) for texts in written(folder) for t in texts)
+    assert 2 < longest <= T + 1  # bytes that are no character may be encoded otherwise
+    sessions = releases(document)["capped_submix"]["sessions"]
+    (own,) = [s for s in sessions if s["purpose"] == "text"]
+    assert own["queries"] == own["answered"] == (BUDGET // T) * T <= BUDGET
+    assert own["remaining"] == BUDGET - own["queries"]
+
+
+def test_texts_promise_what_their_writer_does(
+    ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path
+) -> None:
+    texts = dict(releases(ran[1])["capped_submix"]["guarantee"])
+    served = run(planned(corpus, release="as_defended", attack=["ngram"]), tmp_path / "served")
+    service = releases(served)["capped_submix"]["guarantee"]
+    assert texts.pop("release") == "text" and service.pop("release") == "predictions"
+    *conditions, last = texts.pop("conditions")
+    assert conditions == service.pop("conditions")
+    assert f"only {BUDGET // T} texts of at most {T} tokens are published" in last
+    assert texts == service
+
+
+def test_every_finding_needs_the_texts_and_no_more(ran: tuple[Path, dict[str, Any]]) -> None:
+    for release in ran[1]["releases"]:
+        assert release["guarantee"]["release"] == "text"
+        assert {f["access"] for f in release["findings"]} == {"text"}
+        assert not any(f["stronger_than_release"] for f in release["findings"])
+        asked = [s for s in release["sessions"] if s["purpose"] in ("copies", "ngram")]
+        assert [s["queries"] for s in asked] == [0, 0]
+
+
+def test_no_session_but_the_writers_asks_the_service(ran: tuple[Path, dict[str, Any]]) -> None:
+    rows = [json.loads(line) for line in (ran[0] / "ledger.jsonl").read_text().splitlines()]
+    assert {row["session"] for row in rows} == {f"{CAPPED}/text"}
+
+
+@pytest.mark.parametrize("lost", ["results.json", "readers", "sessions"])
+def test_a_killed_run_ends_with_the_same_texts_and_results(
+    ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path, lost: str
+) -> None:
+    folder, before = tmp_path / "again", list(written(ran[0]))
+    shutil.copytree(ran[0], folder)
+    (folder / "results.json").unlink()
+    patterns = {"readers": "stages/model-*", "sessions": "stages/session-*"}
+    for path in folder.glob(patterns.get(lost, "nothing")):
+        path.unlink()
+    assert comparable(run(planned(corpus), folder)) == comparable(ran[1])
+    assert list(written(folder)) == before
+
+
+def test_texts_are_handed_over_with_their_promise(
+    ran: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    assert api.export(ran[0], "capped_submix", tmp_path / "out").startswith("3 texts in ")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"texts.jsonl", "guarantee.json"}
+    lines = (tmp_path / "out" / "texts.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] in list(written(ran[0]))
+    promise = json.loads((tmp_path / "out" / "guarantee.json").read_text())
+    assert promise["guarantee"]["release"] == "text"
+
+
+def test_a_budget_below_one_text_and_a_text_beyond_the_model_are_refused(
+    corpus: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"answers 40 queries, and a text of 41 tokens"):
+        run(planned(corpus, release="text:texts=1,tokens=41"), tmp_path / "short")
+    with pytest.raises(UsageError, match=r"tokens is 256, but the model reads"):
+        run(planned(corpus, release="text:texts=1,tokens=256"), tmp_path / "long")
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("txt", "did you mean"),
+        ("text:n=3", "takes each of texts and tokens once"),
+        ("text:texts=3,texts=4", "takes each of texts and tokens once"),
+        ("text:texts=0", "must be at least 1"),
+        ("text:tokens=many", "expected a whole number"),
+        ("as_defended:texts=3", "takes no numbers"),
+    ],
+)
+def test_what_is_no_release_is_refused_in_one_line(corpus: Path, setting: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        planned(corpus, release=setting)
+    assert "\n" not in str(caught.value)
+
+
+def test_attacks_on_texts_alone_are_part_of_all_only_for_texts(corpus: Path) -> None:
+    names = {
+        release: {
+            chosen.name for chosen in planned(corpus, release=release, attack=["all"]).attacks
+        }
+        for release in ("text", "as_defended")
+    }
+    assert names["text"] - names["as_defended"] == {"copies", "ngram"}
+    assert names["as_defended"] < names["text"]
+    assert "copies" in not_tested(planned(corpus, release="as_defended", attack=["all"]))[0]
+
+
+def test_a_plan_without_texts_is_the_plan_it_was(corpus: Path) -> None:
+    """The default release is no part of a plan's document: old folders are still found."""
+    assert "text" not in planned(corpus, release="as_defended").document
+    assert planned(corpus).document["text"] == {"texts": N, "tokens": T}
+
+
+def test_by_default_as_many_texts_as_records_to_train_on(corpus: Path) -> None:
+    assert planned(corpus, release="text").text == Text(texts=8, tokens=64)
+
+
+# as_is with a file of texts in the place of a model
+
+
+@pytest.fixture(scope="module")
+def planted(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("others")
+    given = {"count": 30, "repetitions": "2", "seed": 5}
+    api.plant(str(corpus), folder / "p.jsonl", folder / "m.json", **given)
+    rows = [json.loads(line) for line in (folder / "p.jsonl").read_text().splitlines()]
+    texts = [json.dumps({"text": row["text"]}) for row in rows]
+    (folder / "leaky.jsonl").write_text("\n".join(texts) + "\n")
+    return folder
+
+
+def audited(planted: Path, texts: str, out: Path, **more: Any) -> Any:
+    return api.run(
+        defense="as_is",
+        attack=["copies"],
+        model=planted / texts,
+        secrets=planted / "m.json",
+        training={"epochs": 1},
+        output=out,
+        format=["json"],
+        workers=1,
+        **more,
+    )
+
+
+def test_planted_values_in_them_are_found(planted: Path, tmp_path: Path) -> None:
+    results = audited(planted, "leaky.jsonl", tmp_path / "out", corpus=planted / "p.jsonl")
+    named = {release.defense: release for release in results.releases}
+    assert set(named) == {"as_is", "none", "public"}
+    found = {f.metric: f for f in named["as_is"].findings}
+    assert found["copied_code"].value == 1.0 and found["copied_code"].leaked == "leak"
+    assert found["copied_code"].control is not None
+    assert found["copied_code"].control.value == 0.0
+    assert named["as_is"].guarantee.release == "text"
+    assert named["public"].guarantee.release == "text"
+    (own,) = [s for s in named["none"].sessions if s.purpose == "text"]
+    lines = (planted / "leaky.jsonl").read_text().splitlines()
+    assert own.queries % len(lines) == 0  # references write as many
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "line 1: is no object with a string `text`"),
+        (b'{"text": ""}\n', "holds no text"),
+        (b'{"text": "a"}\n{"txt": "b"}\n', "line 2: is no object"),
+        (b'{"text": 3}\n', "line 1: is no object"),
+        (b'{"text": "\\ud800"}\n', "line 1: is no object"),
+        (b"[" * 100_000, "line 1: is no object"),
+        (b'{"text": "\xff"}\n', "cannot be read as UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_refused(
+    planted: Path, tmp_path: Path, content: bytes, words: str
+) -> None:
+    (planted / "bad.jsonl").write_bytes(content)
+    with pytest.raises(UsageError, match=words) as caught:
+        audited(planted, "bad.jsonl", tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_than_is_stated_is_refused(planted: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="texts, more than the 3 that --release states"):
+        audited(planted, "leaky.jsonl", tmp_path / "out", release="text:texts=3")
+    with pytest.raises(UsageError, match="tokens in a text, more than the 2"):
+        audited(planted, "leaky.jsonl", tmp_path / "out", release="text:tokens=2")
