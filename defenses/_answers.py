@@ -95,7 +95,7 @@ def _conditions(method: Distillation, teachers: int) -> tuple[str, ...]:
         "Noise is derived from the seed stored in results.json, so the guarantee holds only "
         "against someone who does not have that file. For a real release use source=system."
         if noise.source == "seed"
-        else "noise comes from the operating system",
+        else "noise comes from SHAKE-256 under the operating system's entropy",
         "noise is drawn in float64, not on the real line; a training that stops with an error is "
         "outside the guarantee",
     )

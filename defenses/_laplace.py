@@ -8,7 +8,6 @@ parts that are certain of different tokens reach this bound.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from audit.accounting import laplace_divergence
+from audit.core.noise import laplace_of, words
 
 _HALVINGS = 200
 
@@ -48,7 +48,4 @@ def laplace(seed: bytes, size: int) -> np.ndarray:
     A fast generator would not do: the release is the noise plus a mean that an attacker may know,
     and the state of a fast generator can be recovered from its output.
     """
-    bits = np.frombuffer(hashlib.shake_256(seed).digest(8 * size), dtype="<u8")
-    magnitude = -np.log(((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)  # uniform on (0, 1]
-    noise: np.ndarray = np.where(bits & np.uint64(1), magnitude, -magnitude)
-    return noise
+    return laplace_of(words(seed, size))

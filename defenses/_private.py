@@ -146,7 +146,7 @@ _SEED = (
     "Noise is derived from the seed stored in results.json, so the guarantee holds only against "
     "someone who does not have that file. For a real release use noise=system."
 )
-_SYSTEM = "noise and sampling come from the operating system"
+_SYSTEM = "noise and sampling come from SHAKE-256 under the operating system's entropy"
 
 
 def _fixed(population: int, source: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from audit.core import HOME
+from audit.core.code import imports
 
 
 def nouns(*files: str) -> tuple[str, ...]:
@@ -32,15 +33,10 @@ def imported(source: str, package: str = "") -> frozenset[str]:
 
     package: package of the source, for relative imports.
     """
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parent = package.rsplit(".", node.level - 1)[0] if node.level else ""
-            module = ".".join(filter(None, (parent, node.module)))
-            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+    tree = ast.parse(source)
+    names = set(imports(tree, package))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
     return frozenset(names)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-
 import numpy as np
 
 from audit.core.digest import sha256_of
+from audit.core.noise import NoiseStream, SystemStream
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
@@ -20,13 +19,15 @@ def stream(seed: int, *purpose: str | int) -> np.random.Generator:
     return np.random.default_rng(derived_seed(seed, *purpose))
 
 
-def noise_stream(key: str, purpose: str, source: str) -> np.random.Generator:
-    """Makes a generator of privacy noise with a 256-bit seed, unique to each key and purpose.
+def noise_stream(key: str, purpose: str, source: str) -> NoiseStream:
+    """Opens a stream of privacy noise, unique to each key and purpose.
 
     key: hash of everything that determines a training. Trainings that differ draw independent
         noise; otherwise the noise of two released models could be subtracted.
-    source: "seed" for a seed from key and purpose, "system" for the operating system's entropy.
+    source: "seed" for NumPy's generator under a seed from key and purpose, which is reproducible;
+        "system" for a cryptographic generator under the operating system's entropy.
     """
-    words = int(sha256_of(f"{key} {purpose}"), 16)
-    own = secrets.randbits(256) if source == "system" else words
+    if source == "system":
+        return SystemStream()
+    own = int(sha256_of(f"{key} {purpose}"), 16)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(own)))

@@ -37,6 +37,8 @@ from audit.results.schema import (
 )
 from audit.train.prepare import Prepared
 
+_UTILITY, _COMPLETION = ("audit.measure.perplexity",), ("audit.measure.bleu",)  # their modules
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -137,7 +139,8 @@ def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: b
     attacked = {}
     for chosen in prepared.plan.attacks:
         what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours
-        session = Session(prepared, one, folder, chosen.label, what, charged)
+        code = (type(chosen.plugin).__module__,)
+        session = Session(prepared, one, folder, chosen.label, what, charged, code)
         stored = session.stored(partial(_attack, prepared, one, chosen, folder, reveal))
         attacked[chosen] = stored
         sessions.append(SessionResult.model_validate(stored["session"]))
@@ -158,18 +161,20 @@ def _measured_utility(
     usable = replace(one, release=best)
     looks = [
         (
-            Session(prepared, usable, folder, "utility", [*what, *short]),
+            Session(prepared, usable, folder, "utility", [*what, *short], code=_UTILITY),
             partial(_utility, prepared, whole),
             share,
         ),
         (
-            Session(prepared, usable, folder, "completion", [*bleu.SETTINGS, *short]),
+            Session(
+                prepared, usable, folder, "completion", [*bleu.SETTINGS, *short], code=_COMPLETION
+            ),
             partial(_completion, prepared, whole),
             share,
         ),
     ]
     if share is not None:
-        at_end = Session(prepared, one, folder, "utility at the end", [*what, "end"])
+        at_end = Session(prepared, one, folder, "utility at the end", [*what, "end"], code=_UTILITY)
         looks.append((at_end, partial(_at_end, prepared), None))
     utility, sessions = {}, []
     for session, look, where in looks:

@@ -36,6 +36,7 @@ class Audited:
     keys: of its trainings; of a served model, its URL. public: the model it started from.
     shadows: loads the same release on other coins. bare: whether it is without its protection.
     written: the session in which it wrote its texts, where only these are released.
+    code: the module of its defense.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Audited:
     bare: bool = False
     external: bool = False
     written: SessionResult | None = None
+    code: tuple[str, ...] = ()
 
     @property
     def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
@@ -91,6 +93,7 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
         public=public,
         shadows=partial(_shadows, prepared, chosen, public),
         external=chosen.plugin.external,
+        code=(type(chosen.plugin).__module__,),
     )
     bare = release.unprotected()
     if bare is None or not plan.references:
@@ -104,6 +107,7 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
         release=bare,
         shadows=partial(_unprotected, one.shadows),
         bare=True,
+        code=(),
     )
     return [_published(prepared, one), _published(prepared, mixture)]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.predictor import Predictor
 from audit.core.randomness import stream
@@ -16,6 +17,7 @@ from audit.results.folder import RunFolder
 from audit.results.schema import SessionResult
 from audit.train.prepare import Prepared
 
+_READERS = ("audit.measure.samples", "audit.models.causal")  # modules
 Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, answered
 
 
@@ -23,7 +25,8 @@ Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, 
 class Session:
     """One session with a release, stored as a stage once it has ended.
 
-    charged: whether the charges of every answered query are stored, too.
+    charged: whether the charges of every answered query are stored, too. code: modules that
+        measure, beside those that read and answer.
     """
 
     prepared: Prepared
@@ -32,6 +35,7 @@ class Session:
     purpose: str
     what: list[Any]
     charged: bool = False
+    code: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,8 +47,10 @@ class Session:
         different runs cannot be subtracted."""
         plan = self.prepared.plan
         secrets = [s.value for s in self.prepared.planted.secrets]
+        answers = type(self.one.release).__module__
         return key_of(
-            "session 3",
+            "session 4",
+            code_digest(*sorted({*_READERS, answers, *self.one.code, *self.code})),
             [*self.one.determined, self.what, *plan.source.model.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
         )

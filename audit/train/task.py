@@ -6,11 +6,13 @@ So a killed run resumes at the task it was in, and plans share trained models.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
+from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.model import ModelFolder
 from audit.core.training import Training
@@ -30,11 +32,12 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Hash of everything that determines the weights, versions included."""
+        """Hash of everything that determines the weights, code and versions included."""
         return key_of(
-            "training 4",
+            "training 5",
             (self.base.sha256, self.training.digest),
             (self.device, self.threads, version("torch"), version("transformers")),
+            code_digest(*sorted({"audit.train.train", *_modules(self.training)})),
         )
 
     @cached_property
@@ -66,7 +69,7 @@ class Task:
     @property
     def path(self) -> Path:
         """The file of its weights; an idle task writes none."""
-        return self.stages / f"model-{self.key}.safetensors"
+        return self.stages / f"trained-{self.key}.safetensors"
 
     @property
     def best_path(self) -> Path:
@@ -77,6 +80,13 @@ class Task:
     def sources(self) -> tuple[Path, ...]:
         """The weight files that it starts from or queries, except the public model's."""
         return tuple(dict.fromkeys(path for task in self.earlier if (path := weights_path(task))))
+
+
+def _modules(training: Training) -> Iterator[str]:
+    """Yields the modules of the methods by which a model is made."""
+    yield type(training.method).__module__
+    for earlier in training.earlier:
+        yield from _modules(earlier)
 
 
 def weights_path(task: Task) -> Path | None:

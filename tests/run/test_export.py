@@ -186,7 +186,7 @@ def test_what_cannot_be_handed_over_leaves_nothing(run: Path, tmp_path: Path) ->
 
 def test_without_its_models_a_run_has_nothing_to_hand_over(run: Path, tmp_path: Path) -> None:
     copied = shutil.copytree(run, tmp_path / "run")
-    for path in (copied / "stages").glob("model-*.safetensors"):
+    for path in (copied / "stages").glob("trained-*.safetensors"):
         path.unlink()
     assert "run its plan again" in refused(lambda: api.export(copied, "none", tmp_path / "out"))
     clean(copied)

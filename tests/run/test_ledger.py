@@ -80,7 +80,7 @@ def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
 
     monkeypatch.setattr(Mixing, "mix", half)
     (tmp_path / "false" / "stages").mkdir(parents=True)
-    for stage in (tmp_path / "honest" / "stages").glob("model-*"):
+    for stage in (tmp_path / "honest" / "stages").glob("trained-*"):
         (tmp_path / "false" / "stages" / stage.name).hardlink_to(stage)
     finding = found(ran(tmp_path / "false"))["submix"]
     assert finding.value == pytest.approx(2.0, abs=2e-3)

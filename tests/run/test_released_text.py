@@ -134,7 +134,7 @@ def test_a_killed_run_ends_with_the_same_texts_and_results(
     folder, before = tmp_path / "again", list(written(ran[0]))
     shutil.copytree(ran[0], folder)
     (folder / "results.json").unlink()
-    patterns = {"readers": "stages/model-*", "sessions": "stages/session-*"}
+    patterns = {"readers": "stages/trained-*", "sessions": "stages/session-*"}
     for path in folder.glob(patterns.get(lost, "nothing")):
         path.unlink()
     assert comparable(run(planned(corpus), folder)) == comparable(ran[1])

@@ -86,7 +86,7 @@ def test_nothing_else_changes_the_key(base: ModelFolder) -> None:
     assert with_training(one, label="submix part 3").key == one.key
     assert replace(one, stages=Path("elsewhere")).key == one.key
     assert replace(one, base=replace(base, name="copy", path=Path("copy"))).key == one.key
-    assert one.path == Path("stages") / f"model-{one.key}.safetensors"
+    assert one.path == Path("stages") / f"trained-{one.key}.safetensors"
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from audit.core.language_model import runs_of
+from audit.core.noise import NoiseStream
 from audit.core.randomness import noise_stream
 from audit.core.training import Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated
@@ -37,11 +37,11 @@ class SumNoise:
         if not 0 < self.scale < math.inf:
             raise ValueError(f"the noise's scale must be above 0 and finite; got {self.scale}")
 
-    def stream(self, training: Training) -> np.random.Generator:
+    def stream(self, training: Training) -> NoiseStream:
         """Opens the noise stream of a training; no two trainings share one."""
         return noise_stream(training.key or training.digest, "answers", self.source)
 
-    def draws(self, count: int, stream: np.random.Generator) -> Tensor:
+    def draws(self, count: int, stream: NoiseStream) -> Tensor:
         """Draws noise in float64, shape (count,)."""
         if self.kind == "laplace":
             return torch.from_numpy(stream.laplace(0.0, self.scale, count))
@@ -58,7 +58,7 @@ class NoisyTeachers:
         self,
         teachers: Teachers,
         noise: SumNoise,
-        stream: np.random.Generator,
+        stream: NoiseStream,
         queries: int,
         aggregation: str,
     ) -> None:

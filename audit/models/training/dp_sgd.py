@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from audit.accounting import Gaussians
 from audit.core.errors import UsageError
 from audit.core.model import PreTrainedModel, TextTokenizer
+from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed, noise_stream
 from audit.core.training import Method, NotFiniteError, Teachers, Training
@@ -51,11 +51,11 @@ class Noise:
     max_norm: float
     source: str = "seed"
 
-    def stream(self, training: Training, purpose: str) -> np.random.Generator:
+    def stream(self, training: Training, purpose: str) -> NoiseStream:
         """Opens a stream that no other training or purpose shares."""
         return noise_stream(training.key or training.digest, purpose, self.source)
 
-    def drawn(self, like: Tensor, stream: np.random.Generator) -> Tensor:
+    def drawn(self, like: Tensor, stream: NoiseStream) -> Tensor:
         """Draws N(0, σ²C²) in the shape and on the device of `like`.
 
         Drawn in float64 and then rounded: float32 generators end before six standard deviations,
@@ -159,7 +159,7 @@ class NoisySum:
     the training.
     """
 
-    def __init__(self, model: nn.Module, noise: Noise, stream: np.random.Generator) -> None:
+    def __init__(self, model: nn.Module, noise: Noise, stream: NoiseStream) -> None:
         check_supported(model)
         self._model = model
         self._noise = noise

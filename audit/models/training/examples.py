@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from audit.core.model import TextTokenizer
+from audit.core.noise import NoiseStream
 from audit.core.predictor import record_marks, record_tokens
 from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
@@ -113,9 +113,7 @@ class Marked:
         return Example(tuple(rows))
 
 
-def poisson(
-    examples: Sequence[Example], probability: float, coins: np.random.Generator
-) -> list[Example]:
+def poisson(examples: Sequence[Example], probability: float, coins: NoiseStream) -> list[Example]:
     """Samples each example independently; the batch's size is random, and may be 0."""
     draws = coins.random(len(examples))
     return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]

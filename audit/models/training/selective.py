@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from audit.accounting import Gaussians, hidden_states
 from audit.core.model import TextTokenizer
+from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
 from audit.core.training import FineTuning, Method, NotFiniteError, Teachers, Training
@@ -118,7 +118,7 @@ class PublicSteps:
         model: Any,
         records: Sequence[Marked],
         seed: int,
-        hidden: np.random.Generator,
+        hidden: NoiseStream,
     ) -> None:
         self._recipe = recipe
         self._model = model
@@ -170,7 +170,7 @@ def noised_loss(
     records: Sequence[Marked],
     noise: Noise,
     transitions: int,
-    stream: np.random.Generator,
+    stream: NoiseStream,
 ) -> Tensor:
     """Computes the mean −log p, nats, of the public predictions; records are read whole.
 
@@ -197,7 +197,7 @@ def noised_loss(
     return cross_entropy(torch.stack(logits, dim=1)[public], targets[public])
 
 
-def noised(state: State, noise: Noise, stream: np.random.Generator, released: Tensor) -> State:
+def noised(state: State, noise: Noise, stream: NoiseStream, released: Tensor) -> State:
     """Clips each row of h and of c to C and adds N(0, σ²C²); gradients do not flow through.
 
     released: (n,), bool: the rows to release; all other rows become the zero state.

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from audit.accounting import Gaussians, hidden_states
 from audit.core.model import TextTokenizer
+from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
 from audit.core.training import Method, NotFiniteError, Teachers, Training
@@ -101,8 +101,8 @@ class Alternating:
         self,
         recipe: AlternatingRecipe,
         model: Any,
-        stream: np.random.Generator,
-        hidden: np.random.Generator,
+        stream: NoiseStream,
+        hidden: NoiseStream,
     ) -> None:
         self._recipe = recipe
         self._model = model

@@ -532,7 +532,7 @@ def test_one_results_json_holds_every_seed_and_fits_the_schema(done: Path) -> No
     names = [loaded.releases[c.releases[0]].defense for c in loaded.sweep.cells]
     assert names == [*["submix", "submix_unprotected"] * 2, "none", "public"]
     assert document["plan"]["sweep"]["epsilon"] == [2.0, 8.0]
-    assert len(list((done / "stages").glob("model-*"))) == 2 * (4 + 1)  # members, none
+    assert len(list((done / "stages").glob("trained-*"))) == 2 * (4 + 1)  # members, none
     audited = 2 + 1 + 2  # two settings, their members without protection once, none, public
     sessions = list((done / "stages").glob("session-*"))
     assert len(sessions) == 2 * 3 * audited  # seeds; utility, completion, extraction

@@ -1,0 +1,1 @@
+from audit.core import Defense as Defense
