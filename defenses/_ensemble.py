@@ -44,9 +44,9 @@ EMPTIED = (
     "ranked"
 )
 FIXED_USERS = (
-    "which users are private is fixed beforehand: where a corpus names no splits and the loader "
-    "holds users out, one user more can move another between private and held out, which changes "
-    "two parts, and the claim per user does not hold"
+    "which users are private is fixed beforehand, or, where a corpus names no splits, by a hash of "
+    "each user's own id or only text, so that one user more moves no other; in a corpus of so few "
+    "users that the hash holds out nobody, it may move one other, and the claim does not hold"
 )
 PER_USER = (
     "per user (added, removed, or with other records under the same id; a user replaced by one "

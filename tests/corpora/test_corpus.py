@@ -203,22 +203,56 @@ def test_something_must_be_private(tmp_path):
         read(jsonl(tmp_path / "c.jsonl", *rows))
 
 
-@pytest.mark.parametrize(("users", "heldout"), [(2, 1), (4, 1), (10, 2), (100, 20), (104, 20)])
-def test_a_fifth_of_the_users_is_held_out_with_all_their_records(tmp_path, users, heldout):
-    corpus = read(jsonl(tmp_path / "c.jsonl", *people(users), *people(users)))
-    assert len(corpus.users("heldout")) == heldout
-    assert len(corpus.users("private")) == users - heldout
-    assert not set(corpus.users("heldout")) & set(corpus.users("private"))
-    assert len(corpus.of("heldout")) == 2 * heldout
+def heldout_of(tmp_path, rows):
+    return set(read(jsonl(tmp_path / "c.jsonl", *rows)).users("heldout"))
+
+
+def test_a_fifth_of_the_users_is_held_out_with_all_their_records(tmp_path):
+    rows = people(1000)
+    corpus = read(jsonl(tmp_path / "c.jsonl", *rows, *rows))
+    heldout = set(corpus.users("heldout"))
+    assert 150 < len(heldout) < 250  # 4 standard deviations
+    assert not heldout & set(corpus.users("private"))
+    assert len(corpus.of("heldout")) == 2 * len(heldout)
+    # users of several records by their id: the lowest fifth of SHA-256
+    below = {r["user"] for r in rows if sha256(r["user"].encode()).digest()[0] < 51}
+    above = {r["user"] for r in rows if sha256(r["user"].encode()).digest()[0] > 51}
+    assert below <= heldout and not above & heldout
 
 
 def test_who_is_held_out_does_not_move_with_the_order_of_the_file(tmp_path):
     rows = people(200)
-    users = sorted((row["user"] for row in rows), key=lambda u: sha256(u.encode()).digest())
-    for name in "cd":
-        corpus = read(jsonl(tmp_path / f"{name}.jsonl", *rows))
-        assert set(corpus.users("heldout")) == set(users[:40])
-        random.Random(0).shuffle(rows)
+    first = heldout_of(tmp_path, rows)
+    random.Random(0).shuffle(rows)
+    assert heldout_of(tmp_path, rows) == first
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_removing_a_user_moves_nobody_else(tmp_path, copies):
+    rows = people(60) * copies
+    whole = heldout_of(tmp_path, rows)
+    for user in (row["user"] for row in people(60)):
+        rest = [row for row in rows if row["user"] != user]
+        assert heldout_of(tmp_path, rest) == whole - {user}
+
+
+def test_removing_a_record_without_a_user_moves_no_other_record(tmp_path):
+    def held(rows):
+        corpus = read(jsonl(tmp_path / "c.jsonl", *rows))
+        return {record.text for record in corpus.of("heldout")}
+
+    rows = [{"text": f"text {i}"} for i in range(60)]
+    whole = held(rows)
+    for i in range(60):
+        assert held(rows[:i] + rows[i + 1 :]) == whole - {f"text {i}"}
+
+
+@pytest.mark.parametrize("users", range(2, 12))
+def test_a_small_corpus_keeps_somebody_on_both_sides(tmp_path, users):
+    for salt in "abcdefgh":
+        rows = [{"user": f"{salt}{i}", "text": f"{salt} {i}"} for i in range(users)]
+        corpus = read(jsonl(tmp_path / "c.jsonl", *rows))
+        assert corpus.users("heldout") and corpus.users("private")
 
 
 def test_splits_of_the_data_stand_as_they_are(tmp_path):
