@@ -147,7 +147,8 @@ def test_imports_stand_at_the_top():
     """Inside a function only on the light paths, where a library is an extra, and where it takes
     seconds to import that a dry run does not have."""
     light = {*of("audit.cli"), "audit.api"}
-    extras = {"audit.train.workers.ray", "audit.corpora.hub", "audit.models.loading"}
+    ray = {f"audit.train.workers.{name}" for name in ("ray", "on_ray", "ray_worker")}
+    extras = {*ray, "audit.corpora.hub", "audit.models.loading"}
     slow = {
         "audit.accounting.composition",
         "audit.accounting.moments",

@@ -29,8 +29,9 @@ from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe
 from audit.results.schema import GuaranteeResult
+from audit.train.models import TrainedModels
 from audit.train.task import Task, weights_path
-from audit.train.train import TrainedModels, train_all
+from audit.train.train import train_all
 
 RELATIONS = tuple(Relation)
 _HIDDEN = ("attacks", "audit.findings", *nouns("attack", "evidence", "secret"))

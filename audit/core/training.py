@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -20,7 +20,39 @@ from audit.core.rules import NOT_NEGATIVE, POSITIVE, Rule, at_least, check_field
 from audit.core.spans import Span
 from audit.core.terms import Unit
 
-Teachers = Iterable[Any]  # models in order; can be iterated again
+
+class Question(ABC):
+    """What all teachers are asked: a function of a model, which can be pickled."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of all that determines what a model answers, beside its weights."""
+
+    @abstractmethod
+    def __call__(self, model: Any) -> Tensor:
+        """Computes what a model answers."""
+
+
+class Teachers(ABC):
+    """The models that a training asks; they may be elsewhere, where only answers come from."""
+
+    @abstractmethod
+    def answers(self, question: Question) -> Iterator[Tensor]:
+        """Gives the answer of each teacher, in their order, one in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Models(Teachers):
+    """Teachers in memory."""
+
+    models: Sequence[Any] = ()
+
+    def answers(self, question: Question) -> Iterator[Tensor]:
+        return map(question, self.models)
+
+
+NO_TEACHERS = Models()
 
 
 @dataclass(frozen=True)
@@ -46,14 +78,13 @@ class Method(ABC):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> BestStep | None:
         """Trains `model` in place and leaves the global random state unchanged.
 
         Returns the best step on `training.heldout` where that is not the last, else None.
 
-        teachers: the models of `training.teachers`, one in memory at a time: each is dropped when
-            the next is reached.
+        teachers: the models of `training.teachers`.
         """
 
     @abstractmethod

@@ -21,6 +21,7 @@ from typing import Any
 
 from audit.core.errors import UsageError
 from audit.core.files import append_lines, read_lines, write_atomically
+from audit.core.scratch import remove_abandoned
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,13 @@ class RunFolder:
 
     @contextlib.contextmanager
     def held(self, plan: dict[str, Any]) -> Iterator[None]:
-        """Creates the folder, locks it, and marks it as running until the block ends."""
+        """Creates the folder, locks it, and marks it as running until the block ends.
+
+        Removes what killed runs of this machine left in their scratch folders.
+        """
         _make(self.stages)
         with _locked(self.stages):
+            remove_abandoned()
             self.mark("running", plan)
             yield
 
@@ -115,22 +120,23 @@ def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
 
 
 def clean(folder: Path) -> int:
-    """Removes a run's stages and returns their size in bytes.
+    """Removes a run's stages, and what killed runs of this machine left in scratch folders.
 
-    Raises UsageError if this is no run folder, or a run is working in it.
+    Returns their size in bytes. Raises UsageError if this is no run folder, or a run is working in
+    it.
     """
     if run_record(folder) is None:
         raise UsageError(f"{folder}: is not a run folder; nothing was removed")
-    stages = folder / "stages"
+    abandoned, stages = remove_abandoned(), folder / "stages"
     if not stages.exists():
-        return 0
+        return abandoned
     if stages.is_symlink():
         sweep = stages.resolve().parent
         raise UsageError(f"{folder}: its stages belong to a sweep; clean {sweep} instead")
     with _locked(stages), _locked(stages, "sweep.lock"):
         size = sum(path.stat().st_size for path in stages.rglob("*") if path.is_file())
         shutil.rmtree(stages)
-    return size
+    return size + abandoned
 
 
 def _make(stages: Path) -> None:

@@ -11,21 +11,18 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_model, save_model
 
-from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.core.model import PreTrainedModel
 from audit.core.progress import StepProgress
-from audit.core.training import BestStep, NotFiniteError
-from audit.models.loading import load_tokenizer, load_weights
+from audit.core.training import BestStep, NotFiniteError, Teachers
+from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
 from audit.train.workers.place import Workers
+from audit.train.workers.serial import Serial
 
 
 def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
@@ -33,7 +30,7 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -
 
     workers: a number of processes (0: one per core), "ray" or "ray://HOST:PORT".
     """
-    if next(_missing(tasks), None) is not None:
+    if next(_missing(tasks, Serial()), None) is not None:
         with workers_for(tasks, workers) as place:
             train_on(place, tasks, report)
 
@@ -42,46 +39,26 @@ def workers_for(
     tasks: Sequence[Task], workers: int | str
 ) -> contextlib.AbstractContextManager[Workers]:
     """Opens workers; only processes, which start when they are used, if no weights are missing."""
-    if isinstance(workers, str) and next(_missing(tasks), None) is None:
+    if isinstance(workers, str) and next(_missing(tasks, Serial()), None) is None:
         return open_workers(1)
     return open_workers(workers)
 
 
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
     """Trains every task whose weights are not there yet on these workers, as `train_all` does."""
-    for independent in _missing(tasks):
+    for independent in _missing(tasks, place):
         place.train(_train, independent, report)
 
 
-def _missing(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
     """Yields rounds of tasks without weights: earlier tasks first, in a round the longest."""
     wanted = [task for task in tasks if task.idle or not task.path.exists()]
-    earlier = [before for task in wanted for before in task.earlier]
+    earlier = [before for task in wanted for before in place.first(task)]
     if earlier:
-        yield from _missing(earlier)
+        yield from _missing(earlier, place)
     missing = {task.path: task for task in wanted if not task.idle and not task.path.exists()}
     if missing:
         yield sorted(missing.values(), key=_work, reverse=True)
-
-
-@dataclass(frozen=True)
-class TrainedModels:
-    """Trained models one after the other; one is in memory at a time, beside the public one.
-
-    paths: the files of their weights; None: the public model.
-    """
-
-    public: PreTrainedModel
-    paths: tuple[Path | None, ...]
-
-    def __iter__(self) -> Iterator[PreTrainedModel]:
-        model: Any = copy.deepcopy(self.public)
-        for path in self.paths:
-            if path is None:
-                yield self.public
-            else:
-                load_model(model, str(path), device=str(model.device))
-                yield model
 
 
 def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
@@ -101,9 +78,9 @@ def _work(task: Task) -> float:
     return sum(map(len, task.training.texts)) * task.training.method.passes
 
 
-def _train(task: Task, report: StepProgress) -> None:
+def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -> None:
     torch.set_num_threads(task.threads)
-    tokenizer, public = _base(task.base, task.device)
+    tokenizer, public = public_model(task.base, task.device)
     model = copy.deepcopy(public)
     start = None if task.before is None else weights_path(task.before)
     if start is not None:
@@ -116,16 +93,10 @@ def _train(task: Task, report: StepProgress) -> None:
             report(label, share)
 
     try:
-        teachers = TrainedModels(public, tuple(map(weights_path, task.teachers)))
+        teachers = teachers or TrainedModels(public, tuple(map(weights_path, task.teachers)))
         training = dataclasses.replace(task.training, key=task.key)
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
     _save(model, best, task)
     report(label, 1.0)
-
-
-@lru_cache(maxsize=1)
-def _base(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
-    """Loads the public model, once per process."""
-    return load_tokenizer(folder), load_weights(folder, device)

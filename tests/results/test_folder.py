@@ -1,5 +1,6 @@
 import json
 import os
+import secrets
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import pytest
 from audit.core.digest import key_of
 from audit.core.errors import UsageError
 from audit.core.files import append_lines, read_lines, write_atomically
+from audit.core.scratch import SHORT
 from audit.results.folder import RunFolder, clean, find, run_record
 
 PLAN = {"seed": 0}
@@ -295,3 +297,19 @@ def test_the_stages_of_a_sweep_are_not_cleaned_by_one_of_its_seeds(tmp_path: Pat
     with pytest.raises(UsageError, match=r"belong to a sweep; clean .* instead"):
         clean(seed.path)
     assert whole.stages.exists()
+
+
+@pytest.mark.parametrize("remove", ["clean", "next run"])
+def test_scratch_of_a_killed_run_is_removed(tmp_path: Path, remove: str) -> None:
+    mine = RunFolder(tmp_path, "a" * 64)
+    with mine.held({}):
+        pass
+    left = SHORT / f"audit-ray-{secrets.token_hex(8)}"
+    (left / "stages").mkdir(parents=True)
+    (left / "stages" / "model").write_bytes(b"x" * 1000)
+    if remove == "clean":
+        assert clean(tmp_path) >= 1000
+    else:
+        with mine.held({}):
+            pass
+    assert not left.exists()

@@ -13,7 +13,7 @@ from audit.core.language_model import draw
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.randomness import stream
-from audit.core.training import FineTuning, Method, Teachers, Training
+from audit.core.training import NO_TEACHERS, FineTuning, Method, Teachers, Training
 from audit.models.causal import CausalLM
 from audit.models.training.fine_tuning import fine_tune
 
@@ -102,7 +102,7 @@ class PseudoTuning(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         sentences = self.pseudo.complete(model, tokenizer, training.texts, training.seed)
         fine_tune(model, sentences, self.recipe, training.seed, progress)

@@ -16,7 +16,7 @@ from torch import Tensor
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import FineTuning, Method, Teachers, Training
+from audit.core.training import NO_TEACHERS, FineTuning, Method, Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, ranks, top_k, top_p
 from audit.models.seqpate.losses import AnsweredSentence, Loss, with_answers
 from audit.models.seqpate.pseudo_data import PseudoData
@@ -62,7 +62,7 @@ class Distillation(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         seed = training.seed
         sentences = self.pseudo.complete(model, tokenizer, training.texts, seed)

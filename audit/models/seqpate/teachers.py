@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from audit.core.digest import digest_of_json
 from audit.core.language_model import runs_of
 from audit.core.noise import NoiseStream
 from audit.core.randomness import noise_stream
-from audit.core.training import Teachers, Training
+from audit.core.training import Question, Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated
 from audit.models.training.fine_tuning import pad
 
@@ -77,10 +78,32 @@ class NoisyTeachers:
             raise RuntimeError(f"{len(questions)} questions, but only {self.remaining} remain")
         self.remaining -= len(questions)
         total = torch.zeros(len(questions.rows), dtype=torch.float64)
-        for teacher in self._teachers:
-            total += contribution(teacher, questions, sentences, self._aggregation)
+        asked = Contribution(questions, sentences, self._aggregation)
+        for values in self._teachers.answers(asked):
+            total += values
         total += self._noise.draws(len(total), self._stream)
         return aggregated(questions, total)
+
+
+@dataclass(frozen=True)
+class Contribution(Question):
+    """Asks a teacher for what it adds to the sum: (Σ candidates,), float64; as private as itself.
+
+    aggregation: "mean" or "vote", as for NoisyTeachers.
+    """
+
+    questions: Questions
+    sentences: Sequence[Sequence[int]]
+    aggregation: str
+
+    @property
+    def digest(self) -> str:
+        asked = self.questions
+        tensors = [t.tolist() for t in (asked.places, asked.rows, asked.tokens)]
+        return digest_of_json([tensors, self.sentences, self.aggregation])
+
+    def __call__(self, model: Any) -> Tensor:
+        return contribution(model, self.questions, self.sentences, self.aggregation)
 
 
 def contribution(

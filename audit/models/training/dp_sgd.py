@@ -21,7 +21,7 @@ from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed, noise_stream
-from audit.core.training import Method, NotFiniteError, Teachers, Training
+from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, Training
 from audit.models.layers import limited
 from audit.models.training.examples import collated, examples_of, poisson
 from audit.models.training.fine_tuning import stepped, warmed
@@ -112,7 +112,7 @@ class PrivateRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         examples = examples_of(training, tokenizer, self.max_length)
         coins = self.noise.stream(training, "sampling")

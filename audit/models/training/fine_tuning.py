@@ -13,7 +13,14 @@ from torch.nn.functional import cross_entropy
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
-from audit.core.training import BestStep, FineTuning, NotFiniteError, Teachers, Training
+from audit.core.training import (
+    NO_TEACHERS,
+    BestStep,
+    FineTuning,
+    NotFiniteError,
+    Teachers,
+    Training,
+)
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
 from audit.models.training.per_example_gradients import trainable
@@ -32,7 +39,7 @@ class Recipe(FineTuning):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> BestStep | None:
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         heldout = opening(training.heldout, tokenizer)

@@ -25,7 +25,7 @@ from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import FineTuning, Method, NotFiniteError, Teachers, Training
+from audit.core.training import NO_TEACHERS, FineTuning, Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Marked, collated, marked_records, poisson
@@ -69,7 +69,7 @@ class SelectiveRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         records = marked_records(training, tokenizer)
         length = self.public.max_length

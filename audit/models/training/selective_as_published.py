@@ -19,7 +19,7 @@ from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed
-from audit.core.training import Method, NotFiniteError, Teachers, Training
+from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, Training
 from audit.models.lstm import State
 from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Example, Marked, collate, marked_records
@@ -56,7 +56,7 @@ class AlternatingRecipe(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         records = [r.first(self.max_length) for r in marked_records(training, tokenizer)]
         runs = max((sum(private for private, _, _ in r.runs()) for r in records), default=0)

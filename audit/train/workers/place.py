@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from audit.core.progress import StepProgress
+from audit.core.training import Teachers
 from audit.train.task import Task
 
 T = TypeVar("T")
 R = TypeVar("R")
-Train = Callable[[Task, StepProgress], None]  # trains one task and writes task.path
+
+
+class Train(Protocol):
+    """Trains one task and writes its weights."""
+
+    def __call__(
+        self, task: Task, report: StepProgress, teachers: Teachers | None = None, /
+    ) -> None:
+        """teachers: that the task asks; None: those whose weights lie beside its own."""
 
 
 class Workers(ABC):
@@ -23,6 +32,10 @@ class Workers(ABC):
 
         The weights of each are written as soon as it ends: a killed run loses only tasks in flight.
         """
+
+    def first(self, task: Task) -> Sequence[Task]:
+        """The tasks whose weights must be there before this one is trained here."""
+        return task.earlier
 
     @property
     def at_once(self) -> int:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.training import Training
+from audit.core.training import Models, Training
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate import student as students_of_seqpate
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
@@ -54,7 +54,8 @@ def shifted(model: Any, seed: int) -> Any:
 def trained(base: Any, method: Distillation, teachers: Sequence[Any], seed: int = 1) -> Any:
     model, tokenizer = base
     student = copy.deepcopy(model)
-    method.train(student, tokenizer, Training("student", TEXTS, method, seed), None, teachers)
+    training = Training("student", TEXTS, method, seed)
+    method.train(student, tokenizer, training, None, Models(teachers))
     return student
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from audit.core.training import Training
+from audit.core.training import Models, Question, Teachers, Training
 from audit.models.seqpate.aggregation import Questions
-from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, contribution, next_log_pmfs
+from audit.models.seqpate.teachers import (
+    Contribution,
+    NoisyTeachers,
+    SumNoise,
+    contribution,
+    next_log_pmfs,
+)
 from audit.models.training.fine_tuning import Recipe
 
 V = 6
@@ -80,15 +87,29 @@ def test_a_broken_teacher_moves_a_sum_no_further_than_any_other(aggregation: str
     assert said.isfinite().all() and (said >= 0).all() and (said <= 1).all()
 
 
-class Spy:
-    """Counts how often the teachers are gone through."""
+def test_every_part_of_a_question_changes_its_digest() -> None:
+    """Answers are stored under it: two questions with one digest would share an answer."""
+    asked = Contribution(ASKED, SENTENCES, "mean")
+    others = {
+        "other places": replace(asked, questions=replace(ASKED, places=PLACES.flip(0))),
+        "other rows": replace(asked, questions=replace(ASKED, rows=ASKED.rows.clamp(min=1))),
+        "other tokens": replace(asked, questions=replace(ASKED, tokens=ASKED.tokens.flip(0))),
+        "other sentences": replace(asked, sentences=[[0, 1, 2, 5], *SENTENCES[1:]]),
+        "a vote": replace(asked, aggregation="vote"),
+    }
+    assert len({asked.digest, *(other.digest for other in others.values())}) == len(others) + 1
+    assert pickle.loads(pickle.dumps(asked)).digest == asked.digest
+
+
+class Spy(Teachers):
+    """Counts how often the teachers are asked."""
 
     def __init__(self, *models: Bigram) -> None:
         self.models, self.rounds = models, 0
 
-    def __iter__(self) -> Iterator[Bigram]:
+    def answers(self, question: Question) -> Iterator[torch.Tensor]:
         self.rounds += 1
-        return iter(self.models)
+        return Models(self.models).answers(question)
 
 
 def asked_of(spy: Spy, queries: int, scale: float = 1e-9, seed: int = 0) -> NoisyTeachers:

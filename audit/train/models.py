@@ -1,0 +1,46 @@
+"""Loads the models that trainings start from and query."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_model
+from torch import Tensor
+
+from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.core.training import Question, Teachers
+from audit.models.loading import load_tokenizer, load_weights
+
+
+@dataclass(frozen=True)
+class TrainedModels(Teachers):
+    """Trained models one after the other; one is in memory at a time, beside the public one.
+
+    paths: the files of their weights; None: the public model.
+    """
+
+    public: PreTrainedModel
+    paths: tuple[Path | None, ...]
+
+    def __iter__(self) -> Iterator[PreTrainedModel]:
+        model: Any = copy.deepcopy(self.public)
+        for path in self.paths:
+            if path is None:
+                yield self.public
+            else:
+                load_model(model, str(path), device=str(model.device))
+                yield model
+
+    def answers(self, question: Question) -> Iterator[Tensor]:
+        return map(question, self)
+
+
+@lru_cache(maxsize=1)
+def public_model(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
+    """Loads a public model and its tokenizer, once per process."""
+    return load_tokenizer(folder), load_weights(folder, device)

@@ -1,0 +1,105 @@
+"""What a worker of Ray does: trains a task, or asks its model; nothing is left on its disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import torch
+from safetensors.torch import save
+
+from audit.core.errors import UsageError
+from audit.core.scratch import remove_abandoned, scratch
+from audit.core.training import Question
+from audit.train.models import TrainedModels, public_model
+from audit.train.task import Task
+from audit.train.workers.place import Train
+
+ANSWER = "answer"  # its name in the file of a teacher's answer
+
+
+def train_remotely(
+    train: Train,
+    task: Task,
+    model: Sequence[Any],
+    sources: Sequence[tuple[str, Any]],
+    place: Path | None,
+) -> dict[str, bytes]:
+    """Trains a task on this worker and gives its weights.
+
+    By name of the file: those of its best step, if any, before its own.
+    """
+    import ray
+
+    with _brought(task, model, place) as there:
+        for name, weights in sources:
+            (there.stages / name).write_bytes(ray.get(weights))
+        train(there, _silent)
+        files = [path for path in (there.best_path, there.path) if path.exists()]
+        return {path.name: path.read_bytes() for path in files}
+
+
+def train_and_ask(
+    train: Train,
+    task: Task,
+    model: Sequence[Any],
+    question: Sequence[Any],
+    place: Path | None,
+) -> tuple[bytes, bytes]:
+    """Trains a teacher on this worker; gives its answer, and its weights apart from it."""
+    with _brought(task, model, place) as there:
+        train(there, _silent)
+        return _answer(there, question), there.path.read_bytes()
+
+
+def ask_again(
+    task: Task,
+    model: Sequence[Any],
+    weights: bytes,
+    question: Sequence[Any],
+    place: Path | None,
+) -> bytes:
+    """Gives the answer of a teacher with these weights."""
+    with _brought(task, model, place) as there:
+        there.path.write_bytes(weights)
+        return _answer(there, question)
+
+
+def _answer(task: Task, question: Sequence[Any]) -> bytes:
+    import ray
+
+    asked: Question = ray.get(question[0])
+    torch.set_num_threads(task.threads)
+    _, public = public_model(task.base, task.device)
+    (values,) = TrainedModels(public, (task.path,)).answers(asked)
+    content: bytes = save({ANSWER: values})
+    return content
+
+
+@contextlib.contextmanager
+def _brought(task: Task, model: Sequence[Any], place: Path | None) -> Iterator[Task]:
+    """Brings a task and its public model to a folder of this machine, until the block ends."""
+    import ray
+
+    parent = place or Path(gettempdir())
+    remove_abandoned(parent)
+    with scratch(parent) as private:
+        base, stages = private / "model", private / "stages"
+        base.mkdir()
+        stages.mkdir()
+        for name, content in ray.get(model[0]).items():
+            (base / name).write_bytes(content)
+        there = replace(task, base=replace(task.base, path=base), stages=stages)
+        if there.key != task.key:
+            raise UsageError(
+                "a Ray worker has another version of audit, torch or transformers; install the same"
+            )
+        yield there
+
+
+def _silent(label: str, share: float) -> None:
+    return None
