@@ -119,7 +119,10 @@ def report(folder: Path, formats: str) -> None:
 @click.command()
 @FOLDER
 def clean(folder: Path) -> None:
-    """Removes a run's stages: trained members and other costly results. Reports stay."""
+    """Removes a run's stages: trained members and other costly results. Reports stay.
+
+    Scratch that killed runs with --workers ray left on this machine is removed, too.
+    """
     from audit.results.folder import clean as remove_stages
 
     size = remove_stages(folder)
