@@ -26,12 +26,12 @@ from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
 from audit.models.training.fine_tuning import Recipe
 from audit.results.folder import clean
-from audit.train.models import TrainedModels
+from audit.train.models import TrainedModels, public_model
 from audit.train.task import Task
 from audit.train.train import train_all, train_on
-from audit.train.workers import on_ray
 from audit.train.workers.choice import open_workers
-from audit.train.workers.on_ray import Ray, RemoteTeachers
+from audit.train.workers.on_ray import Ray
+from audit.train.workers.remote_teachers import RemoteTeachers, answer_path
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
 ROUNDS, TEACHERS = 2, 5
@@ -97,14 +97,12 @@ class AskedError(Exception):
     pass
 
 
-class NoCluster:
-    def ask(self, question: Question, teachers: Any, *more: Any) -> None:
-        raise AskedError([teacher.training.label for teacher in teachers])
+def nobody(question: Question, wanted: Any) -> None:
+    raise AskedError([teacher.training.label for teacher in wanted.values()])
 
 
 def answers_of(one: Task, question: Question) -> list[Any]:
-    teachers = RemoteTeachers(one.teachers, NoCluster(), silent)  # type: ignore[arg-type]
-    return [values.tolist() for values in teachers.answers(question)]
+    return [values.tolist() for values in RemoteTeachers(one.teachers, nobody).answers(question)]
 
 
 class Norm(Question):
@@ -116,7 +114,7 @@ class Norm(Question):
 
 def test_who_is_here_already_is_asked_here(alone: Task) -> None:
     """In the order of the teachers, with the public model for the one that learned nothing."""
-    _, public = on_ray.public_model(alone.base, alone.device)
+    _, public = public_model(alone.base, alone.device)
     paths = tuple(None if t.idle else t.path for t in alone.teachers)
     expected = [values.tolist() for values in TrainedModels(public, paths).answers(Norm())]
     assert answers_of(alone, Norm()) == expected
@@ -131,10 +129,10 @@ def test_a_stored_answer_is_read_and_a_damaged_one_is_named(tmp_path: Path) -> N
     with pytest.raises(AskedError, match=r"\['teacher 0', 'teacher 1', 'teacher 2', 'teacher 3'"):
         answers_of(one, Norm())
     for i, teacher in enumerate(t for t in one.teachers if not t.idle):
-        save_file({"answer": tensor(float(i))}, on_ray._answer_path(teacher, "norm"))
+        save_file({"answer": tensor(float(i))}, answer_path(teacher, "norm"))
     zeroth, first, public, *others = answers_of(one, Norm())
     assert [zeroth, first, *others] == [0.0, 5.0, 2.0, 3.0, 4.0, 5.0] and public > 5
-    torn = on_ray._answer_path(one.teachers[0], "norm")
+    torn = answer_path(one.teachers[0], "norm")
     torn.write_bytes(torn.read_bytes()[:20])
     with pytest.raises(UsageError, match=r"answer-.*is damaged; remove it to ask"):
         answers_of(one, Norm())

@@ -12,23 +12,20 @@ store until all tasks of the round are trained.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
-from torch import Tensor
-
-from audit.core.digest import key_of
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.progress import StepProgress
-from audit.core.training import Question, Teachers
-from audit.train.models import TrainedModels, public_model
-from audit.train.task import Task, weights_path
+from audit.core.training import Question
+from audit.train.task import Task
 from audit.train.workers.place import Train, Workers
-from audit.train.workers.ray_worker import ANSWER, ask_again, train_and_ask, train_remotely
+from audit.train.workers.ray_worker import ask_again, train_and_ask, train_remotely
+from audit.train.workers.remote_teachers import RemoteTeachers
 
 RETRIES = 3  # how many workers a task may lose
 MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
@@ -53,35 +50,8 @@ class Ray(Workers):
         cluster.train([task for task in tasks if not task.teachers], report)
         for task in tasks:
             if task.teachers:
-                train(task, report, RemoteTeachers(task.teachers, cluster, report))
-
-
-@dataclass(frozen=True)
-class RemoteTeachers(Teachers):
-    """Teachers on Ray's workers.
-
-    Answers are stored beside the weights, under all that determines them: a killed run asks only
-    for those that are missing. A teacher whose weights are on this machine already, and one that
-    learned nothing, is asked here.
-    """
-
-    teachers: tuple[Task, ...]
-    cluster: _Cluster
-    report: StepProgress
-
-    def answers(self, question: Question) -> Iterator[Tensor]:
-        digest = question.digest
-        there = [t for t in self.teachers if not t.idle and not t.path.exists()]
-        stored = {t.path: _answer_path(t, digest) for t in there}
-        missing = {t.path: t for t in there if not stored[t.path].exists()}
-        if missing:
-            self.cluster.ask(question, list(missing.values()), stored, self.report)
-        for teacher in self.teachers:
-            if teacher.path in stored:
-                yield _read(stored[teacher.path])
-            else:
-                _, public = public_model(teacher.base, teacher.device)
-                yield from TrainedModels(public, (weights_path(teacher),)).answers(question)
+                ask = partial(cluster.ask, report=report)
+                train(task, report, RemoteTeachers(task.teachers, ask))
 
 
 @dataclass(frozen=True)
@@ -102,7 +72,8 @@ class _Cluster:
         """Trains tasks; the weights of each are written as soon as it ends."""
         import ray
 
-        sources = {path: ray.put(path.read_bytes()) for task in tasks for path in task.sources}
+        every = {path for task in tasks for path in task.sources}
+        sources = {path: ray.put(path.read_bytes()) for path in every}
         remote = self._remote(train_remotely)
         waiting = {}
         for task in tasks:
@@ -115,37 +86,31 @@ class _Cluster:
                 _keep(task.path.with_name(name), weights)
             report(task.training.label, 1.0)
 
-    def ask(
-        self,
-        question: Question,
-        teachers: Sequence[Task],
-        files: Mapping[Path, Path],
-        report: StepProgress,
-    ) -> None:
-        """Asks teachers and writes the answer of each as soon as it is there.
-
-        files: for the answers, by the path of the teacher's weights.
-        """
+    def ask(self, question: Question, wanted: Mapping[Path, Task], report: StepProgress) -> None:
+        """Asks teachers; writes the answer of each to its file as soon as it is there."""
         import ray
 
-        asked = ray.put(question)
-        new = {t.path for t in teachers if t.path not in self.kept}
-        waiting = {self._asked(task, [asked]): task for task in teachers}
-        for task, answer in _done(waiting):
+        files = {task.path: path for path, task in wanted.items()}
+        new = files.keys() - self.kept.keys()
+        for task, answer in _done(self._asked([ray.put(question)], wanted.values())):
             _keep(files[task.path], answer)
             if task.path in new:
                 report(task.training.label, 1.0)
 
-    def _asked(self, task: Task, question: Sequence[Any]) -> Any:
-        """Sends a question; gives the reference to its answer."""
-        model, kept = self._model(task.base), self.kept.get(task.path)
-        if kept is not None:  # not inside a list: the task is sent to where the weights are
-            return self._remote(ask_again).remote(task, model, kept, question, self.scratch)
-        remote = self._remote(train_and_ask, num_returns=2)
-        answer, self.kept[task.path] = remote.remote(
-            self.train_one, task, model, question, self.scratch
-        )
-        return answer
+    def _asked(self, question: Sequence[Any], teachers: Iterable[Task]) -> dict[Any, Task]:
+        """Sends a question to teachers; gives the references to their answers."""
+        first, again = self._remote(train_and_ask, num_returns=2), self._remote(ask_again)
+        waiting = {}
+        for task in teachers:
+            model, kept = self._model(task.base), self.kept.get(task.path)
+            if kept is None:
+                answer, self.kept[task.path] = first.remote(
+                    self.train_one, task, model, question, self.scratch
+                )
+            else:  # not inside a list: the task is sent to where the weights are
+                answer = again.remote(task, model, kept, question, self.scratch)
+            waiting[answer] = task
+        return waiting
 
     def _remote(self, function: Callable[..., Any], **options: Any) -> Any:
         import ray
@@ -194,15 +159,3 @@ def _keep(path: Path, content: bytes) -> None:
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_bytes(content)
     partial.replace(path)
-
-
-def _answer_path(teacher: Task, digest: str) -> Path:
-    return teacher.stages / f"answer-{key_of('answer 1', teacher.key, digest)}.safetensors"
-
-
-def _read(path: Path) -> Tensor:
-    try:
-        answer: Tensor = load_file(path)[ANSWER]
-        return answer
-    except Exception:  # of any class: what a damaged file raises is the library's choice
-        raise UsageError(f"{path}: is damaged; remove it to ask that teacher again") from None
