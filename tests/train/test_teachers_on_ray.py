@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from audit.train.workers.on_ray import Ray
 from audit.train.workers.remote_teachers import RemoteTeachers, answer_path
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
+LONG = replace(RECIPE, epochs=40)
 ROUNDS, TEACHERS = 2, 5
 LEARN = Distillation(
     noise=SumNoise(1e-3),
@@ -55,9 +56,20 @@ def silent(label: str, share: float) -> None:
     return None
 
 
-def student(stages: Path, epochs: int = 1, **changes: Any) -> Task:
+@dataclass(frozen=True)
+class Logged(Recipe):
+    """Writes down whom it trains."""
+
+    log: str = ""
+
+    def train(self, model: Any, tokenizer: Any, training: Training, *more: Any) -> Any:
+        with open(self.log, "a") as log:
+            log.write(f"{training.label}\n")
+        return super().train(model, tokenizer, training, *more)
+
+
+def student(stages: Path, recipe: Recipe = RECIPE, **changes: Any) -> Task:
     """Its teachers: five that learn, one of them listed twice, and one that learns nothing."""
-    recipe = replace(RECIPE, epochs=epochs)
     learning = [
         Training(f"teacher {i}", (f"My code is #{i}0718.",) * 3, recipe, i) for i in range(TEACHERS)
     ]
@@ -183,14 +195,18 @@ class TestRay:
         weights = one.path.stat().st_size
         assert public > weights / 2 and sum(sizes) - public < weights / 10
 
-    def test_students_of_a_round_share_what_they_may(
-        self, here: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_students_of_a_round_share_what_they_may(self, here: Any, tmp_path: Path) -> None:
         """The same first question to the same teachers is asked once, and they are trained once."""
-        told: list[str] = []
-        pair = [student(tmp_path), student(tmp_path, noise=SumNoise(2.0))]
+        import ray
+
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        told, log = [], tmp_path / "log"
+        logged = Logged(1, 1e-3, 64, 32, log=str(log))
+        pair = [student(tmp_path, logged), student(tmp_path, logged, noise=SumNoise(2.0))]
         train_on(here, pair, lambda label, share: told.append(label))
-        assert [told.count(f"teacher {i}") for i in range(TEACHERS)] == [1] * TEACHERS
+        each = [f"teacher {i}" for i in range(TEACHERS)]
+        assert sorted(log.read_text().split("\n")) == ["", *each]
+        assert [told.count(label) for label in each] == [1] * TEACHERS
         assert len(list(tmp_path.glob("answer-*"))) == 3 * TEACHERS
         assert pair[0].path.read_bytes() != pair[1].path.read_bytes()
 
@@ -231,15 +247,15 @@ from pathlib import Path
 from audit.results.folder import RunFolder
 from audit.train.train import train_all
 sys.path.insert(0, {folder!r})
-from test_teachers_on_ray import silent, student
+from test_teachers_on_ray import LONG, silent, student
 folder = RunFolder(Path({run!r}), "a" * 64)
 with folder.held({{}}):
-    train_all([student(folder.stages, {epochs})], "ray", silent)
+    train_all([student(folder.stages, LONG)], "ray", silent)
 """
 
 
-def started(run: Path, epochs: int) -> subprocess.Popen[bytes]:
-    code = RUN.format(folder=str(Path(__file__).parent), run=str(run), epochs=epochs)
+def started(run: Path) -> subprocess.Popen[bytes]:
+    code = RUN.format(folder=str(Path(__file__).parent), run=str(run))
     return subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 
 
@@ -269,9 +285,8 @@ def alive(process: Any) -> bool:
 def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> None:
     """Killed while teachers train; what it left goes at once, though Ray's processes still end."""
     psutil = pytest.importorskip("psutil")
-    epochs = 40
     before, stages = scratches(), tmp_path / "run" / "stages"
-    with started(tmp_path / "run", epochs) as run:
+    with started(tmp_path / "run") as run:
         try:
             assert wait_until(lambda: list(stages.glob("answer-*")) or run.poll(), 120)
             assert run.poll() is None
@@ -285,9 +300,9 @@ def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> N
         assert not stages.exists()
     else:
         answered = {path: path.stat().st_mtime_ns for path in stages.glob("answer-*")}
-        with started(tmp_path / "run", epochs) as again:
+        with started(tmp_path / "run") as again:
             assert again.wait(300) == 0
-        alone = student(tmp_path, epochs)
+        alone = student(tmp_path, LONG)
         train_all([alone], 1, silent)
         assert (stages / alone.path.name).read_bytes() == alone.path.read_bytes()
         assert {path: path.stat().st_mtime_ns for path in answered} == answered
