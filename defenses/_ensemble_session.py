@@ -14,7 +14,6 @@ import torch
 from audit.core.ensemble import Ensemble
 from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
 from audit.core.law import Law
-from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from defenses._mixing import Aside, Mixed
 
@@ -34,6 +33,34 @@ class Mechanism(Protocol):
 
         seeds: 256 bits for the noise of each query, used nowhere else.
         """
+
+
+class Accounts(Protocol):
+    """What a session charges before it answers: a Ledger, or what stands for one."""
+
+    @property
+    def queries(self) -> int: ...
+
+    @property
+    def stopped(self) -> bool: ...
+
+    @property
+    def remaining(self) -> int | None: ...
+
+    def mark(self, query: Sequence[int | float]) -> str: ...
+
+    def admit(
+        self,
+        charges: np.ndarray,
+        lambdas: np.ndarray,
+        marks: Sequence[str],
+        local: np.ndarray | None = None,
+    ) -> int:
+        """Charges queries in order; gives how many of them were admitted before STOP."""
+
+    def skip(self, queries: int) -> None: ...
+
+    def flush(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +89,7 @@ class EnsembleSession:
     readable = Access.DISTRIBUTION
 
     def __init__(
-        self, service: Service, ledger: Ledger, stream: np.random.Generator, secret: bytes = b""
+        self, service: Service, ledger: Accounts, stream: np.random.Generator, secret: bytes = b""
     ) -> None:
         self._service = service
         self._public = service.public

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import torch
-
 from audit.accounting.renyi import least_epsilon
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
@@ -22,15 +20,13 @@ from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.ledger import round_up
 from audit.core.model import ModelFolder
-from audit.core.predictor import Access
 from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
 from defenses import _ensemble
+from defenses._clipped_logits import ClippedLogits
 from defenses._ensemble import ORDER
-from defenses._mixing import Aside
-from defenses._mixing_weights import divergence
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _REACH = 1e4  # largest order of that conversion, less 1
@@ -115,44 +111,3 @@ class InvisibleInk(Defense):
             "derived for a part replaced by any other; it rests on parts by a keyed hash of the "
             "user and members trained apart"
         )
-
-
-@dataclass(frozen=True)
-class ClippedLogits:
-    """Softmax of φ + (1/k)·Σ clip(φ_i − φ), where φ are log-probabilities.
-
-    bound: clip C, nats. alpha: order of `divergence`. parts: k.
-    """
-
-    bound: float
-    alpha: float
-    parts: int
-    access = Access.GENERATE
-    reads_public = True
-
-    @property
-    def divergence(self) -> float:
-        """Bounds D_α of one query, nats, per part under emptied: αρ with ρ = (C/k)²/2."""
-        return self.alpha * (self.bound / self.parts) ** 2 / 2
-
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes the log of the answer's pmf, (n, V); the last member is public."""
-        return torch.log_softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1), dim=-1)
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Computes what each query costs each part on this data set: at most the charge."""
-        moves, public = self._moves(log_pmfs), log_pmfs[:, -1]
-        logits = public + moves.sum(dim=1)
-        log_h = torch.log_softmax(logits, dim=-1)
-        costs = []
-        for move in moves.unbind(dim=1):
-            without = torch.log_softmax(logits - move, dim=-1)
-            forth = divergence(log_h, without, self.alpha)
-            costs.append(torch.maximum(forth, divergence(without, log_h, self.alpha)))
-        return Aside(local=torch.stack(costs, dim=1))
-
-    def _moves(self, log_pmfs: torch.Tensor) -> torch.Tensor:
-        """Computes each part's clipped share of the change, (n, k, V); 0 where φ excludes."""
-        public = log_pmfs[:, -1:]
-        change = (log_pmfs[:, :-1] - public).clamp_(-self.bound, self.bound)
-        return torch.where(public == -math.inf, 0.0, change).div_(self.parts)

@@ -88,6 +88,11 @@ class Release(ABC):
         """The external server; None for a release that runs here."""
         return None
 
+    @property
+    def unheard(self) -> str:
+        """Says why no attack can show what was planted, as far as is known; "" where one can."""
+        return ""
+
     @abstractmethod
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         """Opens a session with a full budget. `stream` is its only source of randomness."""

@@ -104,7 +104,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
             tests=prepared.tests,
             claim_tests=prepared.claim_tests,
             unit=plan.source.unit,
-            lost=_lost(prepared) if one.external else {},
+            lost=_lost(prepared, one),
             guarantee=one.release.guarantee,
         )
         evidence = map(from_json, stored["seen"]["evidence"])
@@ -264,10 +264,12 @@ def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
     return OpenSession(one.public, stream(prepared.plan.seed, name, "public"))
 
 
-def _lost(prepared: Prepared) -> dict[str, str]:
-    """Returns by kind what may never have reached the training of an external model."""
+def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
+    """Returns by kind what may never have reached a model: in training, or from its prompt."""
     kinds = dict.fromkeys(secret.kind for secret in prepared.planted.secrets)
-    return prepared.plan.source.lost(prepared.coverage, kinds)
+    if one.release.unheard:
+        return dict.fromkeys(kinds, one.release.unheard)
+    return prepared.plan.source.lost(prepared.coverage, kinds) if one.external else {}
 
 
 def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
