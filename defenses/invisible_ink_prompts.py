@@ -106,6 +106,8 @@ class InvisibleInkPrompts(Defense):
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         references, known = (each.training for each in trained)
-        assert isinstance(references.method, InPrompts)
-        batches = references.method.references(references, public.tokenizer)
-        return ReferencesRelease(self, public, batches, references.method.population, known.texts)
+        method = references.method
+        if not isinstance(method, InPrompts):
+            raise UsageError(f"{NAME}: its references are private texts, which no export carries")
+        batches = method.references(references, public.tokenizer)
+        return ReferencesRelease(self, public, batches, method.population, known.texts)

@@ -534,3 +534,12 @@ def test_what_does_not_fit_is_refused() -> None:
     short = replace(MODEL, max_length=192)
     with pytest.raises(UsageError, match="longest is 192, but toy reads 192 tokens"):
         InvisibleInkPrompts(references=1).trainings(corpus(THREE, 3), short, RECIPE, 3)
+
+
+def test_a_release_without_its_texts_is_refused() -> None:
+    training = replace(
+        InvisibleInkPrompts(references=3).trainings(corpus(THREE, 3), MODEL, RECIPE, 3)[0],
+        method=RECIPE,
+    )
+    with pytest.raises(UsageError, match="which no export carries"):
+        InvisibleInkPrompts().release(copier(), [Trained(training, copier())] * 2)
