@@ -15,13 +15,16 @@ from audit.core.predictor import Tokenizer, Tokens
 
 
 def reference_of(tokenizer: Tokenizer, texts: Sequence[str], longest: int) -> tuple[int, ...]:
-    """Gives a user's reference: all texts as records, cut to `longest` tokens; () where all are
-    empty.
+    """Gives a user's reference: every text once, as a record, cut to `longest` tokens; () where all
+    are empty.
 
-    A record ends where the next one opens, if one token does both.
+    Copies would fill the prompt and cut off what follows. A record ends where the next one opens,
+    if one token does both.
     """
     end = [] if tokenizer.stop == tokenizer.start else [tokenizer.stop]
-    records = ([tokenizer.start, *tokenizer.encode(text), *end] for text in texts if text)
+    records = (
+        [tokenizer.start, *tokenizer.encode(text), *end] for text in dict.fromkeys(texts) if text
+    )
     return tuple(token for record in records for token in record)[:longest]
 
 

@@ -118,7 +118,8 @@ class ReferencesRelease(Release):
             "tokens, then the public model does; ε is that of all of them",
             f"per user whose records are replaced under the same id: "
             f"({round_up(replaced):.6g}, {self.delta:g})-DP, four times as much zCDP",
-            f"all records of a user are one reference, cut to {own.longest} tokens; a text in "
+            f"all records of a user are one reference, each distinct text once, cut to "
+            f"{own.longest} tokens: what is beyond is in no prompt and cannot leak; a text in "
             "several users' references of a batch is protected less: its loss grows about with the "
             "square of their number",
             "which users are private, and their number N, are fixed beforehand: where a corpus "

@@ -42,7 +42,7 @@ class InvisibleInkPrompts(Defense):
     references: B, the mean number of users in a batch and the divisor of their changes; at least 1.
     tokens: T, tokens that each batch answers before the public model takes over; at least 1.
     temperature: τ, at which tokens are sampled from the public model and the references; above 0.
-    longest: tokens to which a reference, all texts of a user, is cut; at least 1.
+    longest: tokens to which a reference, all distinct texts of a user, is cut; at least 1.
     source: source of the sampled tokens: "seed" (reproducible) or "system" (the operating system's
         entropy).
     """

@@ -306,6 +306,7 @@ def test_a_reference_is_all_records_of_a_user_cut_to_a_public_length() -> None:
     assert reference_of(tokenizer, ["0", "", "11"], 9) == (0, 1, 0, 2, 2)
     assert reference_of(tokenizer, ["0", "", "11"], 4) == (0, 1, 0, 2)
     assert reference_of(tokenizer, ["", ""], 9) == ()
+    assert reference_of(tokenizer, ["0", "1", "0", "0"], 9) == (0, 1, 0, 2)  # copies once
     closing = CharacterTokenizer("^01$", stop=3)
     assert reference_of(closing, ["0", "1"], 9) == (0, 1, 3, 0, 2, 3)
 
@@ -346,6 +347,13 @@ def test_nobody_is_read_with_anybody_else() -> None:
     for read in toy.reads:
         head, rest = (read[:3], read[3:]) if read[:3] in references else ((), read)
         assert rest[0] == 0 and 0 not in rest[1:], (head, read)
+
+
+def test_how_many_prompts_are_read_at_once_tells_nothing_of_a_batch() -> None:
+    release = made(SIX, 6, copier(), references=2)
+    sizes = {len(batch) for batch in release.batches}
+    assert len(sizes) > 1
+    assert {release._service(batch).models for batch in release.batches} == {3}
 
 
 def test_the_public_prompt_reads_the_same_numbers_beside_any_references() -> None:
