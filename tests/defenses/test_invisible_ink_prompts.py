@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit.accounting import gaussian_epsilon
 from audit.contract.toys import CharacterTokenizer
 from audit.core.corpus import Corpus, Population, Record
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.ensemble import Separate
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
@@ -25,6 +26,8 @@ from audit.core.predictor import Access, record_tokens
 from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.measure import release as measured
+from audit.models.causal import CausalLM
+from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.train.task import Task, weights_path
 from defenses import _copying
 from defenses._clipped_logits import ClippedLogits
@@ -97,6 +100,7 @@ def test_the_clip_is_that_of_the_paper(references: int, bound: float, temperatur
     assert mechanism.bound == pytest.approx(bound * temperature, rel=2e-5)
 
 
+@example(rho=0.001, delta=0.1)  # where κ would be below 0
 @given(
     rho=st.floats(1e-4, 50.0), delta=st.sampled_from([1e-9, 1e-6, 1e-5, 1e-3, 0.1])
 )  # fmt: skip
@@ -120,6 +124,7 @@ def test_the_fees_of_all_tokens_spend_epsilon(epsilon: float, tokens: int) -> No
     defense = InvisibleInkPrompts(epsilon=epsilon, tokens=tokens)
     fees = defense.fees(1e-5)
     assert 0.9998 * epsilon < fees.once + tokens * fees.each <= epsilon
+    assert fees.once + tokens * fees.each < fees.total < fees.once + (tokens + 1) * fees.each
     spent = conversion(tokens * defense.mechanism(1e-5).rho, 1e-5).epsilon
     assert 0.9998 * epsilon < spent <= epsilon
 
@@ -357,10 +362,6 @@ def test_how_many_prompts_are_read_at_once_tells_nothing_of_a_batch() -> None:
 
 
 def test_the_public_prompt_reads_the_same_numbers_beside_any_references() -> None:
-    from audit.core.embedded import EMBEDDED_FOLDER
-    from audit.models.causal import CausalLM
-    from audit.models.loading import describe, load_tokenizer, load_weights
-
     folder = describe("embedded", EMBEDDED_FOLDER)
     model = CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
     prompts = [[0, 5, 6], [0, 7, 8]]
@@ -495,7 +496,8 @@ def test_silence_of_a_model_that_does_not_copy_shows_nothing(copies: bool) -> No
     lost = measured._lost(prepared, one)
     assert lost == ({} if copies else {"code": release.unheard, "record": release.unheard})
     assert release.copying.sentence in release.guarantee.conditions[-1]
-    assert measured._lost(prepared, SimpleNamespace(release=release.unprotected(), external=False)) == lost  # type: ignore[arg-type]  # fmt: skip  # noqa: E501
+    control: Any = SimpleNamespace(release=release.unprotected(), external=False)
+    assert measured._lost(prepared, control) == lost
 
 
 # the promise
