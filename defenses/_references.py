@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import Tokenizer
 from audit.core.progress import ShareDone
-from audit.core.training import Method, Teachers, Training
+from audit.core.training import NO_TEACHERS, Method, Teachers, Training
 from defenses._partition import teacher_of
 from defenses._prompted import reference_of
 
@@ -33,7 +33,7 @@ class InPrompts(Method):
         tokenizer: TextTokenizer,
         training: Training,
         progress: ShareDone | None = None,
-        teachers: Teachers = (),
+        teachers: Teachers = NO_TEACHERS,
     ) -> None:
         return None
 

@@ -122,9 +122,7 @@ class ReferencesRelease(Release):
             f"{own.longest} tokens: what is beyond is in no prompt and cannot leak; a text in "
             "several users' references of a batch is protected less: its loss grows about with the "
             "square of their number",
-            "which users are private, and their number N, are fixed beforehand: where a corpus "
-            "names no splits and the loader holds users out, one user more can move another, and "
-            "the claim does not hold",
+            f"N is fixed beforehand; {_ensemble.FIXED_USERS}",
             "each session spends a budget of its own: the losses of several sessions add up",
             _ensemble.ONE_TOKEN,
             _ensemble.randomness(own.source),
