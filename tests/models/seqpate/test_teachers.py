@@ -192,4 +192,4 @@ def test_noise_is_of_the_whole_training_teachers_included() -> None:
 
 def test_noise_of_the_system_is_not_of_the_seed() -> None:
     noise = SumNoise(1.0, source="system")
-    assert noise.stream(training("x")).random() != noise.stream(training("x")).random()
+    assert noise.stream(training("x")).random(1) != noise.stream(training("x")).random(1)
