@@ -1,0 +1,99 @@
+"""A claim of a paper as data: what was stated, which runs test it, and what they must show."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError, did_you_mean
+
+HERE = Path(__file__).parent
+PAPERS = ("submix", "selective_dp", "seqpate", "attacks")  # folders
+SCALES = ("small", "medium", "paper")
+_KEYS = {
+    "paper",
+    "claim",
+    "published",
+    "note",
+    "plan",
+    "scales",
+    "runs",
+    "statement",
+    "unreachable",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim.
+
+    id: as in docs/claims.md. paper: its source, with the table or figure. claim: what it states.
+    published: its figures. note: how the runs differ from the paper's.
+    plan: settings of all runs. scales: further settings by scale. runs: further settings by the name
+    of a run; one run, "main", where there are none. statements: what must hold for the claim.
+    unreachable: by scale, why it is out of reach there.
+    """
+
+    id: str
+    paper: str
+    claim: str
+    published: str
+    note: str
+    plan: Mapping[str, Any]
+    scales: Mapping[str, Mapping[str, Any]]
+    runs: Mapping[str, Mapping[str, Any]]
+    statements: tuple[Mapping[str, Any], ...]
+    unreachable: Mapping[str, str]
+
+    def plans(self, scale: str) -> dict[str, dict[str, Any]]:
+        """Gives the settings of each run at a scale. Raises UsageError where it is out of reach."""
+        if scale in self.unreachable:
+            raise UsageError(f"{self.id}: out of reach at {scale}: {self.unreachable[scale]}")
+        common = merged(self.plan, self.scales.get(scale, {}))
+        runs = self.runs or {"main": {}}
+        return {name: merged(common, settings) for name, settings in runs.items()}
+
+
+def ids() -> dict[str, Path]:
+    """Lists the files of all claims by their id, in the order of the papers."""
+    paths = [path for paper in PAPERS for path in (HERE / paper).glob("*.toml")]
+    key = {
+        path: (PAPERS.index(path.parent.name), path.stem[0], int(path.stem[1:])) for path in paths
+    }
+    return {path.stem: path for path in sorted(paths, key=key.__getitem__)}
+
+
+def read(name: str) -> Claim:
+    """Reads a claim by its id. Raises UsageError for an unknown one."""
+    known = ids()
+    if name not in known:
+        raise UsageError(f"claim {name}: unknown{did_you_mean(name, list(known))}")
+    table = tomllib.loads(known[name].read_text(encoding="utf-8"))
+    unknown = set(table) - _KEYS
+    if unknown:
+        raise UsageError(f"{known[name]}: unknown key {min(unknown)!r}")
+    return Claim(
+        id=name,
+        paper=table["paper"],
+        claim=table["claim"],
+        published=table["published"],
+        note=table.get("note", ""),
+        plan=table["plan"],
+        scales=table.get("scales", {}),
+        runs=table.get("runs", {}),
+        statements=tuple(table["statement"]),
+        unreachable=table.get("unreachable", {}),
+    )
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lays settings over others, table by table."""
+    both = dict(below)
+    for key, value in above.items():
+        under = both.get(key)
+        nested = isinstance(value, Mapping) and isinstance(under, Mapping)
+        both[key] = merged(under, value) if nested else value  # type: ignore[arg-type]
+    return both

@@ -1,0 +1,126 @@
+"""Reads one measure of one setting from results.json: its value for every seed.
+
+A measure is named `[RUN/]SETTING MEASURE`. SETTING is a defense with the parameters that tell it
+from the others of its sweep (`submix:k=4`). MEASURE is a measure of utility (`perplexity`), a
+finding (`extraction/hit_rate`), `gain` (the share of fine-tuning's gain in perplexity that is kept),
+`answered` (the share of queries of utility that were answered before the session stopped),
+`epsilon`, or a field of the guarantee's phrases (`phrases.mean`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from audit.core.errors import UsageError
+from audit.results.schema import FindingResult, ReleaseResult, Results
+
+Runs = Mapping[str, Results]  # the results of a claim's runs by name
+
+
+@dataclass(frozen=True)
+class Values:
+    """A measure over seeds.
+
+    name: as it was asked for. values: one a seed, in the order of seeds. log: whether ratios count
+        (perplexity) rather than differences. counts: (k, n) of each seed, where it is a share of n
+        independent trials.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    log: bool = False
+    counts: tuple[tuple[int, int], ...] | None = None
+
+
+def values(name: str, runs: Runs) -> Values:
+    """Reads a measure. Raises UsageError where a run has no such setting, or several."""
+    place, _, measure = name.partition(" ")
+    run, _, setting = place.rpartition("/")
+    results = runs.get(run or "main")
+    if results is None or not measure or not setting:
+        raise UsageError(f"{name!r}: names no run of the claim; write [RUN/]SETTING MEASURE")
+    releases = of_setting(setting, results)
+    if "/" in measure:
+        found = [_finding(release, measure, name) for release in releases]
+        whole = [(f.k, f.n) for f in found if f.k is not None and f.n]
+        counts = tuple(whole) if len(whole) == len(found) else None
+        return Values(name, tuple(_number(f.value, name) for f in found), counts=counts)
+    read = tuple(_utility(release, measure, results, name) for release in releases)
+    return Values(name, read, log="perplexity" in measure)
+
+
+def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
+    """Gives the releases of a setting, one a seed. Raises UsageError."""
+    defense, _, rest = setting.partition(":")
+    wanted = dict(pair.split("=", 1) for pair in rest.split(",") if pair)
+    fits = [
+        release
+        for release in results.releases
+        if release.defense == defense
+        and all(_same(release.parameters.get(key), value) for key, value in wanted.items())
+    ]
+    kinds = {json.dumps(release.parameters, sort_keys=True) for release in fits}
+    if len(kinds) != 1:
+        raise UsageError(f"{setting!r}: {len(kinds)} settings of the run are meant; name one")
+    by_seed = {release.seed: release for release in fits}
+    return [by_seed[seed] for seed in sorted(by_seed)]
+
+
+def _same(have: object, wanted: str) -> bool:
+    """Compares a parameter with a word of a setting: numbers by value."""
+    if isinstance(have, bool) or have is None or isinstance(have, str):
+        return str(have).lower() == wanted.lower()
+    try:
+        return float(str(have)) == float(wanted)
+    except ValueError:
+        return False
+
+
+def _finding(release: ReleaseResult, measure: str, name: str) -> FindingResult:
+    attack, _, metric = measure.partition("/")
+    alike = [f for f in release.findings if f.metric == metric and _is(f.attack, attack)]
+    found = [f for f in alike if f.attack == attack] or alike
+    if len(found) != 1:
+        raise UsageError(f"{name!r}: {len(found)} findings of this name; one is needed")
+    return found[0]
+
+
+def _is(label: str, attack: str) -> bool:
+    """Tells whether an attack's label has the name and parameters that are meant."""
+    have, wanted = ((one.partition(":")[0], set(filter(None, one.partition(":")[2].split(","))))
+                    for one in (label, attack))  # fmt: skip
+    return have[0] == wanted[0] and wanted[1] <= have[1]
+
+
+def _utility(release: ReleaseResult, measure: str, results: Results, name: str) -> float:
+    if measure == "epsilon":
+        return _number(release.guarantee.epsilon, name)
+    if measure.startswith("phrases."):
+        return _number(release.guarantee.phrases[0][measure.partition(".")[2]], name)
+    if measure == "gain":
+        own, low, high = (
+            math.log(_of_seed(defense, release.seed, results).utility["perplexity"].value)
+            if defense
+            else math.log(release.utility["perplexity"].value)
+            for defense in ("", "none", "public")
+        )
+        return (high - own) / (high - low)
+    if measure == "answered":
+        session = next(s for s in release.sessions if s.purpose == "utility")
+        return session.answered / session.queries
+    if measure not in release.utility:
+        raise UsageError(f"{name!r}: the run measured {', '.join(release.utility)}")
+    return _number(release.utility[measure].value, name)
+
+
+def _of_seed(defense: str, seed: int, results: Results) -> ReleaseResult:
+    return next(r for r in results.releases if r.defense == defense and r.seed == seed)
+
+
+def _number(value: object, name: str) -> float:
+    if not isinstance(value, (int, float)):
+        raise UsageError(f"{name!r}: was not measured")
+    return float(value)

@@ -1,0 +1,120 @@
+"""Writes docs/claims.md from the claims and their stored verdicts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from audit.core.files import write_atomically
+from experiments import claim as claims
+from experiments.claim import HERE, SCALES, Claim
+
+PAGE = HERE.parent / "docs" / "claims.md"
+STORED = HERE / "results"
+_TITLES = {
+    "submix": "SubMix (arXiv 2201.00971)",
+    "selective_dp": "Selective DP-SGD (arXiv 2108.12944)",
+    "seqpate": "SeqPATE (NeurIPS 2022)",
+    "attacks": "The attacks' own papers",
+}
+_HEAD = """# What the papers claim, and what we measured
+Each row is one command: `python -m experiments M1 --scale small`. It runs sweeps, resumes them, and judges the claim by code from their
+results. *Confirmed*: each of its statements holds over the seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their
+number. *Inconclusive* is neither, and counts as no confirmation.
+
+`small` is the embedded model of half a million parameters and simulated text, so orders count there and numbers do not. `medium` is a model
+of a few million on public text. `paper` is the paper's own size, for whoever has a GPU.
+"""
+
+
+def stored_path(claim: str, scale: str) -> Path:
+    """The file of a verdict among the project's own results."""
+    return STORED / scale / f"{claim}.json"
+
+
+def stored(claim: str) -> dict[str, dict[str, Any]]:
+    """Reads the stored verdicts of a claim by scale."""
+    paths = {scale: stored_path(claim, scale) for scale in SCALES}
+    return {
+        scale: json.loads(path.read_text(encoding="utf-8"))
+        for scale, path in paths.items()
+        if path.exists()
+    }
+
+
+def write() -> None:
+    """Writes the page."""
+    write_atomically(PAGE, text())
+
+
+def text() -> str:
+    """Makes the page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    every = {name: claims.read(name) for name in claims.ids()}
+    yield _HEAD
+    for paper, title in _TITLES.items():
+        of_paper = [one for name, one in every.items() if claims.ids()[name].parent.name == paper]
+        if of_paper:
+            yield f"## {title}"
+            yield "| | claim | published | small | medium |\n|---|---|---|---|---|"
+            yield from map(_row, of_paper)
+            yield ""
+    for one in every.values():
+        yield from _section(one)
+
+
+def _row(claim: Claim) -> str:
+    have = stored(claim.id)
+    cells = [
+        have[scale]["verdict"] if scale in have
+        else "out of reach" if scale in claim.unreachable
+        else "not run"
+        for scale in ("small", "medium")
+    ]  # fmt: skip
+    return (
+        f"| [{claim.id}](#{claim.id.lower()}) | {claim.claim} | {claim.published} | "
+        + " | ".join([*cells])
+        + " |"
+    )
+
+
+def _section(claim: Claim) -> Iterator[str]:
+    yield f"## {claim.id}"
+    yield f"{claim.paper}: {claim.claim} Published: {claim.published}."
+    if claim.note:
+        yield f"\n{claim.note}"
+    for scale, why in claim.unreachable.items():
+        yield f"\nOut of reach at `{scale}`: {why}"
+    for scale, document in stored(claim.id).items():
+        minutes = document["seconds"] / 60
+        yield (
+            f"\nAt `{scale}` **{document['verdict']}** (seeds {', '.join(map(str, document['seeds']))}; "
+            f"{minutes:.0f} min on two cores):\n"
+        )
+        yield "| statement | | seeds | difference |\n|---|---|---|---|"
+        for one in document["statements"]:
+            yield f"| {one['says']} | {one['verdict']} | {_seeds(one)} | {_interval(one)} |"
+    yield ""
+
+
+def figures(statement: Mapping[str, Any]) -> str:
+    """Says what was measured, in one line."""
+    return f"{_seeds(statement)}; {_interval(statement)}"
+
+
+def _seeds(statement: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{name}: {', '.join(f'{value:.3g}' for value in values)}"
+        for name, values in statement["measured"].items()
+    )
+
+
+def _interval(statement: Mapping[str, Any]) -> str:
+    low, high = statement["low"], statement["high"]
+    known = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
+    return f"{statement['difference']:+.3g}{known}"
