@@ -32,8 +32,8 @@ class Claim:
 
     id: as in docs/claims.md. paper: its source, with the table or figure. claim: what it states.
     published: its figures. note: how the runs differ from the paper's.
-    plan: settings of all runs. scales: further settings by scale. runs: further settings by the name
-    of a run; one run, "main", where there are none. statements: what must hold for the claim.
+    plan: settings of all runs. scales: further settings by scale. runs: further settings by the
+    name of a run; one run, "main", where there are none. statements: what must hold for the claim.
     unreachable: by scale, why it is out of reach there.
     """
 

@@ -1,9 +1,9 @@
-"""Judges a claim from results.json: confirmed, contradicted or inconclusive, statement by statement.
+"""Judges a claim from results.json: confirmed, contradicted or inconclusive.
 
-A statement is confirmed where its interval over seeds lies on the stated side, contradicted where it
-lies on the other. Confirming a claim takes all statements, each at 95 %. Contradicting it takes one
-of k, so that is judged at 1 − 5 %/k. A statement is `seedless` where its measures follow from the
-settings alone, as an ε does: then equal values are no accident.
+A statement is confirmed where its interval over seeds lies on the stated side, contradicted where
+it lies on the other. Confirming a claim takes all statements, each at 95 %. Contradicting it takes
+one of k, so that is judged at 1 − 5 %/k. A statement is `seedless` where its measures follow from
+the settings alone, as an ε does: then equal values are no accident.
 """
 
 from __future__ import annotations

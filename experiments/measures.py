@@ -2,9 +2,9 @@
 
 A measure is named `[RUN/]SETTING MEASURE`. SETTING is a defense with the parameters that tell it
 from the others of its sweep (`submix:k=4`). MEASURE is a measure of utility (`perplexity`), a
-finding (`extraction/hit_rate`), `gain` (the share of fine-tuning's gain in perplexity that is kept),
-`answered` (the share of queries of utility that were answered before the session stopped),
-`epsilon`, or a field of the guarantee's phrases (`phrases.mean`).
+finding (`extraction/hit_rate`), `gain` (the share that is kept of what fine-tuning gains in log
+perplexity), `answered` (the share of utility's queries that were answered before the session
+stopped), `epsilon`, or a field of the guarantee's phrases (`phrases.mean`).
 """
 
 from __future__ import annotations

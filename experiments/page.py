@@ -20,12 +20,14 @@ _TITLES = {
     "attacks": "The attacks' own papers",
 }
 _HEAD = """# What the papers claim, and what we measured
-Each row is one command: `python -m experiments M1 --scale small`. It runs sweeps, resumes them, and judges the claim by code from their
-results. *Confirmed*: each of its statements holds over the seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their
-number. *Inconclusive* is neither, and counts as no confirmation.
+Each row is one command: `python -m experiments M1 --scale small`. It runs sweeps, resumes them, and
+judges the claim by code from their results. *Confirmed*: each of its statements holds over the
+seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their number.
+*Inconclusive* is neither, and counts as no confirmation.
 
-`small` is the embedded model of half a million parameters and simulated text, so orders count there and numbers do not. `medium` is a model
-of a few million on public text. `paper` is the paper's own size, for whoever has a GPU.
+`small` is the embedded model of half a million parameters and simulated text, so orders count there
+and numbers do not. `medium` is a model of a few million on public text. `paper` is the paper's own
+size, for whoever has a GPU.
 """
 
 
@@ -91,11 +93,9 @@ def _section(claim: Claim) -> Iterator[str]:
     for scale, why in claim.unreachable.items():
         yield f"\nOut of reach at `{scale}`: {why}"
     for scale, document in stored(claim.id).items():
-        minutes = document["seconds"] / 60
-        yield (
-            f"\nAt `{scale}` **{document['verdict']}** (seeds {', '.join(map(str, document['seeds']))}; "
-            f"{minutes:.0f} min on two cores):\n"
-        )
+        minutes, seeds = document["seconds"] / 60, ", ".join(map(str, document["seeds"]))
+        verdict = document["verdict"]
+        yield f"\nAt `{scale}` **{verdict}** (seeds {seeds}; {minutes:.0f} min on two cores):\n"
         yield "| statement | | seeds | difference |\n|---|---|---|---|"
         for one in document["statements"]:
             yield f"| {one['says']} | {one['verdict']} | {_seeds(one)} | {_interval(one)} |"

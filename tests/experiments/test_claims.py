@@ -1,0 +1,203 @@
+"""Claims of the papers: verdicts follow from results, flip with them, and cover every row."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.core.errors import UsageError
+from audit.results.schema import Measure, ReleaseResult, Results
+from experiments import claim as claims
+from experiments import page
+from experiments.judge import Judged, Verdict, judge, overall
+from experiments.measures import values
+from tests.results.documents import document, finding
+
+Perplexities = Mapping[str, Sequence[float]]
+
+
+def release(defense: str, seed: int, perplexity: float, **changes: Any) -> ReleaseResult:
+    utility = {"perplexity": Measure(value=perplexity, ci=None, n=1, method="m", unit="perplexity")}
+    fields = {"utility": utility, "parameters": {}, "findings": [], **changes}
+    return document(defense=defense, seed=seed, **fields).releases[0]
+
+
+def results(of: Perplexities) -> Results:
+    """A sweep in which each setting has these perplexities, one a seed."""
+    rows = []
+    for setting, seeds in of.items():
+        name, _, rest = setting.partition(":")
+        given = {k: float(v) for k, v in (pair.split("=") for pair in rest.split(",") if pair)}
+        rows += [release(name, i, p, parameters=given) for i, p in enumerate(seeds)]
+    return document().model_copy(update={"releases": rows})
+
+
+def judged(statement: Mapping[str, Any], of: Perplexities) -> Judged:
+    (one,) = judge([{"says": "s", **statement}], {"main": results(of)})
+    return one
+
+
+LESS = {"less": "a perplexity", "than": "b perplexity"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ((10, 11, 10.5), (20, 21, 22), "confirmed"),
+        ((20, 21, 22), (10, 11, 10.5), "contradicted"),
+        ((10, 30, 20), (20, 21, 22), "inconclusive"),
+        ((10,), (20,), "inconclusive"),  # one seed says nothing
+        ((10, 10, 10), (20, 20, 20), "inconclusive"),  # equal values have no known spread
+        ((10, 11), (20, 33), "inconclusive"),  # t is 12.7 with two seeds
+    ],
+)
+def test_an_order_is_judged_over_seeds(a: Any, b: Any, verdict: str) -> None:
+    assert judged(LESS, {"a": a, "b": b}).verdict == verdict
+
+
+def test_the_interval_of_an_order_is_student_s_of_paired_logarithms() -> None:
+    one = judged(LESS, {"a": (10, 12, 11), "b": (20, 18, 26)})
+    differences = [math.log(20 / 10), math.log(18 / 12), math.log(26 / 11)]
+    mean = sum(differences) / 3
+    error = math.sqrt(sum((d - mean) ** 2 for d in differences) / 2 / 3)
+    assert one.difference == pytest.approx(mean)
+    assert one.low == pytest.approx(mean - 4.302653 * error, rel=1e-6)
+    assert one.high == pytest.approx(mean + 4.302653 * error, rel=1e-6)
+
+
+@given(st.lists(st.floats(1.5, 50), min_size=3, max_size=5), st.floats(1.2, 3))
+def test_swapping_the_sides_flips_the_verdict(base: list[float], factor: float) -> None:
+    other = [p * factor * (1 + i / 10) for i, p in enumerate(base)]
+    forth = judged(LESS, {"a": base, "b": other}).verdict
+    back = judged(LESS, {"a": other, "b": base}).verdict
+    flipped = {Verdict.CONFIRMED: Verdict.CONTRADICTED, Verdict.INCONCLUSIVE: Verdict.INCONCLUSIVE}
+    assert forth in flipped and back == flipped[forth]
+
+
+def test_contradicting_one_of_many_statements_takes_more() -> None:
+    of = {"main": results({"a": (20, 23, 27), "b": (16, 17, 18)})}
+    alone = judge([{"says": "s", **LESS}], of)
+    among = judge([{"says": "s", **LESS}] * 10, of)
+    assert alone[0].verdict == "contradicted"
+    assert {one.verdict for one in among} == {"inconclusive"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "verdict"),
+    [
+        ("at_least", 285, "confirmed"),
+        ("at_least", 271, "inconclusive"),
+        ("at_least", 200, "contradicted"),
+        ("at_most", 200, "confirmed"),
+        ("at_most", 285, "contradicted"),
+    ],
+)
+def test_a_share_of_trials_is_pooled_over_seeds(kind: str, k: int, verdict: str) -> None:
+    rows = [
+        release("a", seed, 9.0, findings=[finding(k=k // 3 + (seed < k % 3), n=100, value=k / 300)])
+        for seed in range(3)
+    ]
+    of = document().model_copy(update={"releases": rows})
+    statement = {"says": "s", kind: "a extraction/hit_rate", "value": 0.9}
+    assert judge([statement], {"main": of})[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("a", "verdict"),
+    [
+        ((10.0, 10.2, 9.9), "confirmed"),
+        ((15.0, 15.3, 14.8), "contradicted"),
+        ((9.0, 11.5, 10.0), "inconclusive"),
+    ],
+)
+def test_the_same_means_within_a_stated_distance(a: Any, verdict: str) -> None:
+    statement = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
+    assert judged(statement, {"a": a, "b": (10.1, 10.0, 10.05)}).verdict == verdict
+
+
+def test_the_gain_is_the_share_of_fine_tuning_s_logarithm() -> None:
+    of = {"none": (2.0,), "public": (32.0,), "a": (8.0,)}
+    assert values("a gain", {"main": results(of)}).values == (pytest.approx(0.5),)
+
+
+def test_what_follows_from_settings_alone_needs_no_spread() -> None:
+    of = {"a": (10, 10, 10), "b": (20, 20, 20)}
+    assert judged({**LESS, "seedless": True}, of).verdict == "confirmed"
+
+
+def test_a_claim_is_confirmed_by_all_and_contradicted_by_one() -> None:
+    def one(verdict: Verdict) -> Judged:
+        return Judged("s", verdict, 0.0, None, None, "t", {})
+
+    yes, no, unknown = map(one, (Verdict.CONFIRMED, Verdict.CONTRADICTED, Verdict.INCONCLUSIVE))
+    assert overall([yes, yes]) == "confirmed"
+    assert overall([yes, no, unknown]) == "contradicted"
+    assert overall([yes, unknown]) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("c perplexity", "0 settings"),
+        ("a:k=3 perplexity", "0 settings"),
+        ("a perplexity", "2 settings"),
+        ("a:k=1 bleu", "the run measured perplexity"),
+        ("other/a:k=1 perplexity", "names no run"),
+        ("a:k=1 extraction/hit_rate", "0 findings"),
+    ],
+)
+def test_a_measure_that_is_not_there_or_not_one_is_refused(name: str, words: str) -> None:
+    of = {"main": results({"a:k=1": (10,), "a:k=2": (11,)})}
+    with pytest.raises(UsageError, match=words):
+        values(name, of)
+
+
+# the claims themselves
+
+
+def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> None:
+    assert len(claims.ids()) >= 25
+    for name in claims.ids():
+        one = claims.read(name)
+        assert one.statements and all(s["says"].strip() for s in one.statements)
+        scales = [scale for scale in claims.SCALES if scale not in one.unreachable]
+        assert scales, f"{name} is out of reach everywhere"
+        for plan in one.plans("small").values():
+            assert {"attack", "sweep"} <= set(plan)
+            assert plan["sweep"]["seeds"] == [0, 1, 2]
+
+
+def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
+    source = claims.ids()["M1"].read_text()
+    (tmp_path / "submix").mkdir()
+    (tmp_path / "submix" / "M1.toml").write_text("verdict = 1\n" + source)
+    monkeypatch.setattr(claims, "HERE", tmp_path)
+    with pytest.raises(UsageError, match="unknown key 'verdict'"):
+        claims.read("M1")
+    with pytest.raises(UsageError, match="claim M2: unknown; known: M1"):
+        claims.read("M2")
+
+
+def test_stored_verdicts_are_of_claims_as_they_stand() -> None:
+    """A verdict is of the statements of its claim; its figures follow from what was measured."""
+    for path in page.STORED.glob("*/*.json"):
+        stored = json.loads(path.read_text())
+        one = claims.read(stored["claim"])
+        assert path == page.stored_path(stored["claim"], stored["scale"])
+        assert [s["says"] for s in stored["statements"]] == [s["says"] for s in one.statements]
+        verdicts = [Judged(**s) for s in stored["statements"]]
+        assert stored["verdict"] == overall(verdicts)
+        for s in stored["statements"]:
+            sides = {"confirmed": s["low"] is not None and s["low"] > 0,
+                     "contradicted": s["high"] is not None and s["high"] < 0}  # fmt: skip
+            assert sides.get(s["verdict"], True), (path, s["says"])
+
+
+def test_the_page_shows_what_is_stored() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.text()
