@@ -24,7 +24,7 @@ from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, broken, check_fields, one_of
 from audit.core.training import FineTuning, Trained, Training
-from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes, StudentText
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
 from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo, _public_text
@@ -51,6 +51,9 @@ class SeqPATE(Defense):
     top_k: answer over the student's k likeliest tokens; default 10, or off with top_p; at least 1.
     threshold: ask only where the student ranks the pseudo-label worse than this; at least 0.
     weight: weight λ of the teachers' loss; above 0.
+    pseudo_data: whether public prefixes are completed to pseudo-sentences (false: Table 9, the
+        student reads the prefixes alone and learns from nothing but the answers about their tokens,
+        without warm-up and pseudo-labels).
     sentences: number of pseudo-sentences to complete; at least 1.
     prefix: tokens of a public text that each pseudo-sentence begins with; at least 1.
     shortest: least tokens of a pseudo-sentence, shorter ones are dropped; at least prefix.
@@ -84,6 +87,7 @@ class SeqPATE(Defense):
     top_k: Annotated[int | None, at_least(1)] = None
     threshold: Annotated[int, at_least(0)] = 2
     weight: Annotated[float, POSITIVE] = 300.0
+    pseudo_data: bool = True
     sentences: int = 1000
     prefix: int = 4
     shortest: int = 8
@@ -125,8 +129,10 @@ class SeqPATE(Defense):
             _phrases.read("seqpate", self.phrases)
 
     @property
-    def pseudo(self) -> PseudoData:
-        """Describes the pseudo-sentences D̃pub (PseudoData checks their ranges)."""
+    def pseudo(self) -> StudentText:
+        """Describes the pseudo-sentences D̃pub, or the prefixes Dpub (both check their ranges)."""
+        if not self.pseudo_data:
+            return PublicPrefixes(self.sentences, self.prefix)
         return PseudoData(self.sentences, self.prefix, self.shortest, self.longest)
 
     def trainings(
@@ -155,7 +161,7 @@ class SeqPATE(Defense):
         ]
 
     def _distillation(self, users: int, recipe: FineTuning) -> Distillation:
-        delta = _private.delta_of(self.delta, users)
+        pseudo, delta = self.pseudo, _private.delta_of(self.delta, users)
         scale = self.sigma
         if self.answers == "exact":
             scale = _NEXT_TO_NOTHING
@@ -166,19 +172,19 @@ class SeqPATE(Defense):
             recipe,
             epochs=self.epochs,
             learning_rate=self.learning_rate or 0.15 * recipe.learning_rate,
-            batch_tokens=self.batch * self.longest,
+            batch_tokens=self.batch * (self.longest if self.pseudo_data else self.prefix),
         )
         return Distillation(
             noise=SumNoise(scale, self.noise, self.source),
             queries=self.queries,
             population=users,
-            pseudo=self.pseudo,
-            warmup=replace(tuning, epochs=self.warmup_epochs),
+            pseudo=pseudo,
+            warmup=replace(tuning, epochs=self.warmup_epochs if self.pseudo_data else 0),
             recipe=tuning,
             rounds=self.rounds,
             aggregation=self.aggregation,
             loss=self.loss,
-            pseudo_loss=self.pseudo_loss,
+            pseudo_loss=self.pseudo_loss and self.pseudo_data,
             hard_rank=self.threshold if self.efficient_kd else 0,
             weight=self.weight,
             top_p=self.top_p,

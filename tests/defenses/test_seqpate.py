@@ -20,6 +20,7 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.model import ModelFolder
 from audit.core.training import Trained
+from audit.models.seqpate.pseudo_data import PublicPrefixes
 from audit.models.seqpate.student import Distillation
 from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
@@ -196,6 +197,19 @@ def test_all_ablations_off_is_the_paper_s_pate() -> None:
     assert "Laplace" in guarantee.theorem and guarantee.accounting is None
 
 
+def test_without_pseudo_data_prefixes_stay_and_teach_nothing_themselves() -> None:
+    """Table 9: no completion, warm-up or pseudo-label; the teachers and ε are the same."""
+    whole, alone = student(SeqPATE()), student(SeqPATE(pseudo_data=False))
+    assert alone.method.pseudo == PublicPrefixes(1000, 4)
+    assert (alone.method.warmup.epochs, alone.method.pseudo_loss) == (0, False)
+    assert alone.method.recipe.batch_tokens == 32 * 4  # 32 prefixes a batch
+    assert alone.teachers == whole.teachers and alone.texts == whole.texts
+    assert promise(SeqPATE(pseudo_data=False)) == promise(SeqPATE())
+    assert [student(c).method.pseudo for c in SeqPATE(pseudo_data=False).controls] == [
+        alone.method.pseudo
+    ] * 2
+
+
 def test_phrases_are_counted_by_teachers(tmp_path: Path) -> None:
     file = tmp_path / "phrases"
     file.write_text("wrote 1\n17 wrote 2\nnobody\n")
@@ -230,6 +244,7 @@ def test_phrases_are_counted_by_teachers(tmp_path: Path) -> None:
         ({"train": "top:3"}, "2 blocks"),
         ({"train": "half"}, "train is half"),
         ({"prefix": 50}, "ascending order"),
+        ({"pseudo_data": False, "prefix": 0}, "prefix must be at least 1"),
         ({"phrases": "/nowhere"}, "cannot be read"),
     ],
 )

@@ -1,10 +1,11 @@
-"""Makes pseudo-sentences: a public model completes public prefixes.
+"""Makes what a student reads: pseudo-sentences that a public model completes, or prefixes alone.
 
-This is D̃pub of SeqPATE (arXiv 2210.05281, section 4.1).
+Pseudo-sentences are D̃pub of SeqPATE (arXiv 2210.05281, section 4.1), public prefixes are Dpub.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +21,21 @@ from audit.models.training.fine_tuning import fine_tune
 _AT_ONCE = 128  # sentences completed together
 
 
+class StudentText(ABC):
+    """What a student reads, made from public text alone."""
+
+    @abstractmethod
+    def complete(
+        self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
+    ) -> list[list[int]]:
+        """Makes the sentences: start, and the token ids after it. texts: the public texts.
+
+        Raises UsageError where there are none.
+        """
+
+
 @dataclass(frozen=True)
-class PseudoData:
+class PseudoData(StudentText):
     """How pseudo-sentences are made, from public text alone.
 
     sentences: how many are completed. prefix: tokens of public text at the start of each.
@@ -51,12 +65,7 @@ class PseudoData:
         Raises UsageError where no text is as long as a prefix, or no sentence is long enough.
         """
         generator = stream(seed, "pseudo-data")
-        prompts = self._prompts(tokenizer, texts)
-        if not prompts:
-            raise UsageError(
-                f"no public text has {self.prefix} tokens to begin a pseudo-sentence with; "
-                'mark longer records with "split": "public"'
-            )
+        prompts = prefixes(tokenizer, texts, self.prefix)
         order = generator.permutation(len(prompts))
         chosen = [prompts[order[i % len(prompts)]] for i in range(self.sentences)]
         uniforms = generator.random((self.sentences, self.longest - self.prefix + 1))
@@ -75,10 +84,6 @@ class PseudoData:
             )
         return enough
 
-    def _prompts(self, tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
-        heads = (tokenizer.encode(text)[: self.prefix] for text in texts)
-        return [[tokenizer.start, *head] for head in heads if len(head) == self.prefix]
-
     def _ended(self, tokens: Sequence[int], stop: int) -> list[int]:
         """Cuts after the first stop token; without one, drops the last token."""
         if stop in tokens:
@@ -87,6 +92,45 @@ class PseudoData:
 
     def _text_tokens(self, sentence: Sequence[int], stop: int) -> int:
         return len(sentence) - 1 - (sentence[-1] == stop)
+
+
+@dataclass(frozen=True)
+class PublicPrefixes(StudentText):
+    """Public prefixes as they are, for a student without pseudo-data (Appendix J, Table 9).
+
+    most: at most so many, each once. prefix: tokens of each.
+    """
+
+    most: int
+    prefix: int
+
+    def __post_init__(self) -> None:
+        if self.most < 1 or self.prefix < 1:
+            raise UsageError("pseudo-data: sentences and prefix must be at least 1")
+
+    def complete(
+        self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
+    ) -> list[list[int]]:
+        """Draws distinct prefixes and completes none of them: start, and `prefix` token ids."""
+        found = prefixes(tokenizer, texts, self.prefix)
+        distinct = [list(one) for one in dict.fromkeys(map(tuple, found))]
+        order = stream(seed, "prefixes").permutation(len(distinct))
+        return [distinct[i] for i in order[: self.most]]
+
+
+def prefixes(tokenizer: TextTokenizer, texts: Sequence[str], length: int) -> list[list[int]]:
+    """Gives start and the first `length` token ids of every text that has so many.
+
+    Raises UsageError where none has.
+    """
+    heads = (tokenizer.encode(text)[:length] for text in texts)
+    long_enough = [[tokenizer.start, *head] for head in heads if len(head) == length]
+    if not long_enough:
+        raise UsageError(
+            f"no public text has {length} tokens to begin a pseudo-sentence with; "
+            'mark longer records with "split": "public"'
+        )
+    return long_enough
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from audit.core.randomness import derived_seed
 from audit.core.training import NO_TEACHERS, FineTuning, Method, Teachers, Training
 from audit.models.seqpate.aggregation import Answers, Questions, ranks, top_k, top_p
 from audit.models.seqpate.losses import AnsweredSentence, Loss, with_answers
-from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.pseudo_data import StudentText
 from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
 from audit.models.training.fine_tuning import descend, fine_tune
 
@@ -30,7 +30,9 @@ class Distillation(Method):
 
     noise: added to each sum of answers. queries: k, the largest number of questions, fixed before
         training. population: N, the public number of users that k was chosen for.
-    pseudo: the pseudo-sentences. warmup: fine-tuning on them before the first question.
+    pseudo: what the student reads: pseudo-sentences, or public prefixes, which teach it nothing but
+        the answers about them: then `warmup` has no epochs and `pseudo_loss` is false.
+    warmup: fine-tuning on the pseudo-sentences before the first question.
     recipe: fine-tuning after each round of questions. rounds: how many rounds; in later ones the
         student has learned from earlier answers.
     aggregation: "mean" of the teachers' distributions, or "vote" (Table 3, −Merge_P).
@@ -44,7 +46,7 @@ class Distillation(Method):
     noise: SumNoise
     queries: int
     population: int
-    pseudo: PseudoData
+    pseudo: StudentText
     warmup: FineTuning
     recipe: FineTuning
     rounds: int = 1

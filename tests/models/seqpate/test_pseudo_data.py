@@ -11,7 +11,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.training import Training
 from audit.models.loading import describe, load_tokenizer, load_weights
-from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
+from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning, PublicPrefixes
 from audit.models.training.fine_tuning import Recipe
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.", "Hi")
@@ -92,6 +92,24 @@ def test_without_a_prefix_or_a_sentence_there_is_one_clear_line(base: Any) -> No
 def test_impossible_lengths_are_refused(values: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="pseudo-data"):
         PseudoData(**values)
+
+
+def test_public_prefixes_are_distinct_and_nobody_completes_them(base: Any) -> None:
+    tokenizer = base[1]
+    texts = (*TEXTS, TEXTS[0] + " Longer, with the same beginning.")
+    everyone = {(tokenizer.start, *tokenizer.encode(text)[:4]) for text in TEXTS[:2]}
+    nobody: Any = None  # no model is asked
+    both = PublicPrefixes(most=9, prefix=4).complete(nobody, tokenizer, texts, seed=0)
+    assert len(both) == 2 and set(map(tuple, both)) == everyone
+    drawn = [
+        tuple(*PublicPrefixes(1, 4).complete(nobody, tokenizer, texts, seed)) for seed in range(20)
+    ]
+    assert set(drawn) == everyone  # of the seed
+    with pytest.raises(UsageError, match="no public text has 4 tokens"):
+        PublicPrefixes(1, 4).complete(nobody, tokenizer, ["Hi"], seed=0)
+    for wrong in ((0, 4), (1, 0)):
+        with pytest.raises(UsageError, match="pseudo-data"):
+            PublicPrefixes(*wrong)
 
 
 def test_tuning_on_pseudo_sentences_changes_the_model_and_reads_public_text_only(base: Any) -> None:

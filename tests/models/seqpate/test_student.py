@@ -15,7 +15,7 @@ from audit.core.training import Models, Training
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate import student as students_of_seqpate
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
-from audit.models.seqpate.pseudo_data import PseudoData
+from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import NoisyTeachers, SumNoise, next_log_pmfs
 from audit.models.training.fine_tuning import Recipe
@@ -212,3 +212,35 @@ def test_all_ablations_off_runs(base: Any, teachers: list[Any]) -> None:
         hard_rank=0,
     )
     assert weights(trained(base, off, teachers)).isfinite().all()
+
+
+# without pseudo-data
+
+ALONE = replace(
+    TAUGHT,
+    pseudo=PublicPrefixes(most=12, prefix=4),
+    warmup=replace(RECIPE, epochs=0),
+    pseudo_loss=False,
+    hard_rank=0,
+)
+
+
+def test_without_pseudo_data_prefixes_are_asked_about_and_nothing_else(
+    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch)
+    trained(base, ALONE, teachers)
+    tokenizer = base[1]
+    assert {tuple(s) for s in log.sentences} == {
+        (tokenizer.start, *tokenizer.encode(text)[:4]) for text in TEXTS
+    }
+    assert sorted(log.pairs) == [(text, place) for text in (0, 1) for place in (1, 2, 3, 4)]
+
+
+def test_without_pseudo_data_a_student_learns_from_answers_alone(
+    base: Any, teachers: list[Any]
+) -> None:
+    """Where nobody is asked it stays the public model, and its prefixes teach it nothing."""
+    silent = trained(base, replace(ALONE, hard_rank=2000), teachers)
+    assert torch.equal(weights(silent), weights(base[0]))
+    assert not torch.equal(weights(trained(base, ALONE, teachers)), weights(base[0]))
