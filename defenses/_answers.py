@@ -21,6 +21,7 @@ from audit.accounting import (
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation, Unit
 from audit.models.seqpate.student import Distillation
+from defenses import _phrases
 from defenses._public_text import CHECKED
 
 APART = math.sqrt(2.0)  # ‖p − q‖₂ of two pmfs, at most
@@ -50,8 +51,14 @@ def scale_for(noise: str, target: float, queries: int, delta: float, teachers: i
     return APART * teachers * calibrate(target, delta, 1.0, queries, RELATION)
 
 
-def promised(method: Distillation, delta: float, teachers: int) -> Guarantee:
-    """States the guarantee of a student for users whose records reach at most `teachers`."""
+def promised(
+    method: Distillation, delta: float, teachers: int, average: float | None = None
+) -> Guarantee:
+    """States the guarantee of a student for users whose records reach at most `teachers`.
+
+    average: mean of ε over phrases by which the noise was chosen, in nats; then ε is
+        data-dependent.
+    """
     scale, queries, noise = method.noise.scale, method.queries, method.noise.kind
     gaussian = noise == "gaussian"
     return Guarantee(
@@ -61,20 +68,20 @@ def promised(method: Distillation, delta: float, teachers: int) -> Guarantee:
         relation=RELATION,
         also=(Relation.REPLACE,),
         release="model",
-        basis="worst case",
+        basis="worst case" if average is None else "data-dependent",
         theorem="SeqPATE (arXiv 2210.05281, section 5): "
         + (
             f"{queries} Gaussian answers, Δ₂ = √2·{teachers}, composed in closed form"
             if gaussian
             else f"{queries} Laplace answers, Δ₁ = 2·{teachers}, composed by Rényi divergences"
         ),
-        conditions=_conditions(method, teachers),
+        conditions=_conditions(method, teachers, average),
         accounting=to_table(mechanism(scale, queries, teachers), delta) if gaussian else None,
         population=method.population,
     )
 
 
-def _conditions(method: Distillation, teachers: int) -> tuple[str, ...]:
+def _conditions(method: Distillation, teachers: int, average: float | None) -> tuple[str, ...]:
     noise = method.noise
     sign = "σ" if noise.kind == "gaussian" else "b"
     spread = (
@@ -91,7 +98,9 @@ def _conditions(method: Distillation, teachers: int) -> tuple[str, ...]:
         "and places; changing the user id affects twice as many teachers",
         CHECKED,
         f"N = {method.population} is the public number of users, independent of all coins; M, the "
-        f"number of questions, {sign} and δ follow from it and from the settings",
+        f"number of questions{f', {sign}' if average is None else ''} and δ follow from it and "
+        "from the settings",
+        *(() if average is None else (_phrases.chosen(average),)),
         "Noise is derived from the seed stored in results.json, so the guarantee holds only "
         "against someone who does not have that file. For a real release use source=system."
         if noise.source == "seed"

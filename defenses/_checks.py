@@ -8,9 +8,23 @@ from audit.core.model import ModelFolder
 
 
 def check_noise(
-    name: str, epsilon: float | None, given: float | None, key: str = "noise_multiplier"
+    name: str,
+    epsilon: float | None,
+    given: float | None,
+    key: str = "noise_multiplier",
+    average: float | None = None,
 ) -> None:
-    """Raises UsageError unless exactly one of ε and the noise is given; `key` names the noise."""
+    """Raises UsageError unless exactly one of ε, the noise and an average ε of phrases is given.
+
+    key: names the noise. average: `phrase_epsilon`, of defenses that have one.
+    """
+    if average is not None:
+        if epsilon is not None or given is not None:
+            raise UsageError(
+                f"{name}: with phrase_epsilon={average:g} the noise follows from the phrases; "
+                f"write epsilon=none beside it, and no {key}"
+            )
+        return
     if epsilon is not None and given is not None:
         raise UsageError(
             f"{name}: with {key}={given:g} ε follows from the noise; write epsilon=none beside it"

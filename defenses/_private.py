@@ -15,6 +15,7 @@ from audit.core.guarantee import Guarantee, default_delta
 from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
+from defenses import _phrases
 
 FASTER = 3.0  # times the plan's learning rate: clipped means are small and noise averages out
 MOST_STEPS = 1_000_000
@@ -107,10 +108,12 @@ def promised(
     conditions: tuple[str, ...],
     published_epsilon: float | None = None,
     phrases: tuple[dict[str, Any], ...] = (),
+    average: float | None = None,
 ) -> Guarantee:
     """States the guarantee of the noisy sums that are released.
 
-    source: source of the noise, "seed" or "system".
+    source: source of the noise, "seed" or "system". average: mean of ε over phrases by which the
+    noise was chosen, in nats; then ε is data-dependent.
     """
     return Guarantee(
         epsilon=_epsilon(mechanism, delta),
@@ -118,9 +121,13 @@ def promised(
         unit=unit,
         relation=mechanism.relation,
         release="model",
-        basis="worst case",
+        basis="worst case" if average is None else "data-dependent",
         theorem=f"{theorem} (dp-accounting, pessimistic)",
-        conditions=(*map(_sampled, mechanism.terms), *_fixed(population, source), *conditions),
+        conditions=(
+            *map(_sampled, mechanism.terms),
+            *_fixed(population, source, average),
+            *conditions,
+        ),
         published_epsilon=published_epsilon,
         accounting=to_table(mechanism, delta),
         population=population,
@@ -149,10 +156,12 @@ _SEED = (
 _SYSTEM = "noise and sampling come from SHAKE-256 under the operating system's entropy"
 
 
-def _fixed(population: int, source: str) -> tuple[str, ...]:
+def _fixed(population: int, source: str, average: float | None) -> tuple[str, ...]:
+    sigma = "σ, " if average is None else ""
     return (
         f"N = {population} is the public number of units, independent of all coins; the number of "
-        "steps, σ, the clipping norms and δ follow from it and from the settings",
+        f"steps, {sigma}the clipping norms and δ follow from it and from the settings",
+        *(() if average is None else (_phrases.chosen(average),)),
         _SEED if source == "seed" else _SYSTEM,
         "Gaussian noise is drawn in float64 and rounded, not on the real line; a training that "
         "stops with an error is outside the guarantee",

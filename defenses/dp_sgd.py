@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any
 
-from audit.accounting import Mechanism, phrase_distribution
+from audit.accounting import Mechanism, phrase_distribution, phrase_epsilon
+from audit.accounting.calibration import LARGEST, LEAST
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -54,6 +56,8 @@ class DPSGD(Defense):
     lora: rank of LoRA adapters to train instead and merge afterwards; 0 for none; with layers=all.
     noise: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
     phrases: file of phrases, one a line, for which ε is reported to the auditor; default none.
+    phrase_epsilon: mean of ε over these phrases, in nats at δ under replace, instead of a target ε;
+        σ then depends on private counts, and no claim is tested; above 0, with epsilon=none.
     pseudo: whether to start from the public model tuned on pseudo-sentences (arXiv 2210.05281).
     """
 
@@ -72,13 +76,14 @@ class DPSGD(Defense):
     lora: Annotated[int, at_least(0)] = 0
     noise: Annotated[str, one_of("seed", "system")] = "seed"
     phrases: str | None = None
+    phrase_epsilon: Annotated[float | None, POSITIVE] = None
     pseudo: bool = False
 
     def __post_init__(self) -> None:
         check_fields("dp_sgd", self)
-        _checks.check_noise("dp_sgd", self.epsilon, self.noise_multiplier)
-        if self.phrases is not None:
-            _phrases.read("dp_sgd", self.phrases)
+        given = self.noise_multiplier
+        _checks.check_noise("dp_sgd", self.epsilon, given, average=self.phrase_epsilon)
+        _phrases.check("dp_sgd", self.phrases, self.phrase_epsilon)
         if self.sampling == "record" and self.unit == Unit.RECORD:
             raise UsageError("dp_sgd: with unit=record records are sampled already; drop sampling")
         if self.lora and self.layers != "all":
@@ -92,15 +97,20 @@ class DPSGD(Defense):
         records = corpus.of("private")
         if self.sampling == "record":
             records = _private.capped(records, self.per_user, derived_seed(seed, "dp_sgd", "cap"))
+        texts = tuple(record.text for record in records)
+        held = owners(records, self.unit if self.sampling == "unit" else Unit.RECORD)
         method = self._method(corpus, recipe)
         delta = _private.delta_of(self.delta, units)
+        sigma = self.noise_multiplier
+        if self.phrase_epsilon is not None:
+            sigma = self._sigma_for_phrases(method, held, texts, delta)
         return [
             Training(
                 "dp_sgd",
-                tuple(record.text for record in records),
-                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
+                texts,
+                _private.noised(method, self.epsilon, sigma, delta, RELATION),
                 derived_seed(seed, "dp_sgd", model.sha256, "training"),
-                owners=owners(records, self.unit if self.sampling == "unit" else Unit.RECORD),
+                owners=held,
                 after=_pseudo.tuning("dp_sgd", corpus, model, recipe, seed)
                 if self.pseudo
                 else None,
@@ -130,6 +140,14 @@ class DPSGD(Defense):
             units=Units(units, self.per_user) if by_record else None,
         )
 
+    def _sigma_for_phrases(
+        self, method: PrivateRecipe, owners: Sequence[str], texts: Sequence[str], delta: float
+    ) -> float:
+        assert self.phrases is not None and self.phrase_epsilon is not None
+        counts = _phrases.counts("dp_sgd", self.phrases, owners, texts)
+        steps, q = method.steps, method.sampling_probability
+        return _averaged(self.phrase_epsilon, tuple(sorted(counts)), steps, q, delta)
+
     def _check_model(self, model: ModelFolder) -> None:
         """Raises UsageError for layers or adapters that the model does not have."""
         if self.lora and model.kind == "lstm":
@@ -158,6 +176,7 @@ class DPSGD(Defense):
             source=self.noise,
             conditions=conditions,
             phrases=self._over_phrases(only, method, delta),
+            average=self.phrase_epsilon,
         )
 
     def _over_phrases(
@@ -171,6 +190,18 @@ class DPSGD(Defense):
             _phrases.table(r, delta, phrase_distribution(sigma, steps, q, delta, counts, r))
             for r in _phrases.RELATIONS
         )
+
+
+@lru_cache
+def _averaged(
+    average: float, counts: tuple[int, ...], steps: int, probability: float, delta: float
+) -> float:
+    """Finds σ for which ε averages so many nats over phrases that so many units hold."""
+
+    def epsilon_of(sigma: float, occurrences: int) -> float:
+        return phrase_epsilon(sigma, steps, probability, delta, occurrences, _phrases.AVERAGED)
+
+    return _phrases.noise_for("dp_sgd", average, counts, epsilon_of, (LEAST, LARGEST))
 
 
 def _by_record(units: Units, records: int) -> tuple[str, ...]:

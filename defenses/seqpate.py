@@ -29,6 +29,7 @@ from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
 from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo, _public_text
 
+_SCALES = 1e-3, 1e7  # of the noise, where it is chosen by an average over phrases
 _NEXT_TO_NOTHING = 1e-9  # σ of what is called no noise; sums of pmfs are read to 1e-7
 
 
@@ -71,6 +72,8 @@ class SeqPATE(Defense):
     train: layers that teachers train: "all" that the recipe trains, or "top:N" for the last N
         blocks.
     phrases: file of phrases, one a line, for which ε is reported to the auditor; default none.
+    phrase_epsilon: mean of ε over these phrases, in nats at δ, instead of a target ε; the noise
+        then depends on private counts, and no claim is tested; above 0, with epsilon=none.
     source: source of the noise: "seed" (reproducible) or "system" (the operating system's entropy).
     answers: what the student hears: "teachers", or for controls "noise" alone, without teachers,
         or "exact" answers, without noise or any guarantee.
@@ -103,6 +106,7 @@ class SeqPATE(Defense):
     noise: Annotated[str, one_of("gaussian", "laplace")] = "gaussian"
     train: Annotated[str, LAYERS] = ALL
     phrases: str | None = None
+    phrase_epsilon: Annotated[float | None, POSITIVE] = None
     source: Annotated[str, one_of("seed", "system")] = "seed"
     answers: Annotated[str, one_of("teachers", "noise", "exact")] = "teachers"
 
@@ -115,18 +119,19 @@ class SeqPATE(Defense):
         """
         if self.answers != "teachers":
             return ()
-        exact = replace(self, answers="exact", epsilon=SeqPATE.epsilon, sigma=None)
+        exact = replace(
+            self, answers="exact", epsilon=SeqPATE.epsilon, sigma=None, phrase_epsilon=None
+        )
         return replace(self, answers="noise"), exact
 
     def __post_init__(self) -> None:
         check_fields("seqpate", self)
-        _checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma")
+        _checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma", self.phrase_epsilon)
+        _phrases.check("seqpate", self.phrases, self.phrase_epsilon)
         if self.rounds > self.queries:
             raise broken("seqpate", "rounds", self.rounds, "at most queries")
         if self.top_p is not None and (self.top_k is not None or not 0 < self.top_p <= 1):
             raise broken("seqpate", "top_p", self.top_p, "in (0, 1], and without top_k")
-        if self.phrases is not None:
-            _phrases.read("seqpate", self.phrases)
 
     @property
     def pseudo(self) -> StudentText:
@@ -148,26 +153,38 @@ class SeqPATE(Defense):
                 f"seqpate: teachers is {count}, but there are {users} users to teach them; lower it"
             )
         public = _public_text.of("seqpate", corpus)
+        teachers = self._teachers(corpus, count, recipe, seed)
         return [
             Training(
                 "seqpate student",
                 public,
-                self._distillation(users, recipe),
+                self._distillation(users, recipe, teachers),
                 derived_seed(seed, "seqpate", "student"),
-                teachers=()
-                if self.answers == "noise"
-                else self._teachers(corpus, count, recipe, seed),
+                teachers=() if self.answers == "noise" else teachers,
             )
         ]
 
-    def _distillation(self, users: int, recipe: FineTuning) -> Distillation:
-        pseudo, delta = self.pseudo, _private.delta_of(self.delta, users)
-        scale = self.sigma
+    def _scale(self, delta: float, teachers: Sequence[Training]) -> float:
+        """Gives σ, or b, of the noise on a sum. teachers: whose texts hold the phrases."""
         if self.answers == "exact":
-            scale = _NEXT_TO_NOTHING
-        elif scale is None:
-            assert self.epsilon is not None
-            scale = _answers.scale_for(self.noise, self.epsilon, self.queries, delta, self.spread)
+            return _NEXT_TO_NOTHING
+        if self.sigma is not None:
+            return self.sigma
+        if self.epsilon is not None:
+            return _answers.scale_for(self.noise, self.epsilon, self.queries, delta, self.spread)
+        assert self.phrase_epsilon is not None
+        heard = self._teachers_of_phrases(teachers)
+
+        def epsilon_of(scale: float, occurrences: int) -> float:
+            return _answers.epsilon_of(self.noise, scale, self.queries, delta, occurrences)
+
+        return _phrases.noise_for("seqpate", self.phrase_epsilon, heard, epsilon_of, _SCALES)
+
+    def _distillation(
+        self, users: int, recipe: FineTuning, teachers: Sequence[Training]
+    ) -> Distillation:
+        pseudo, delta = self.pseudo, _private.delta_of(self.delta, users)
+        scale = self._scale(delta, teachers)
         tuning = replace(
             recipe,
             epochs=self.epochs,
@@ -219,6 +236,8 @@ class SeqPATE(Defense):
         (student,) = trainings
         method, teachers = student.method, student.teachers
         assert isinstance(method, Distillation)
+        if self.answers == "noise" and self.phrase_epsilon is not None:
+            return no_guarantee("a control: its noise was chosen from private counts of phrases")
         if self.answers == "noise":
             return _public_text.NEVER_READ
         if self.answers == "exact":
@@ -226,7 +245,7 @@ class SeqPATE(Defense):
         delta = _private.delta_of(self.delta, method.population)
         heard = [(owner, m) for m, teacher in enumerate(teachers) for owner in teacher.owners]
         return replace(
-            _answers.promised(method, delta, self.spread),
+            _answers.promised(method, delta, self.spread, self.phrase_epsilon),
             phrases=self._over_phrases(method, teachers, delta),
             teachers_per_user=_partition.histogram(heard),
         )
@@ -236,12 +255,17 @@ class SeqPATE(Defense):
     ) -> tuple[dict[str, Any], ...]:
         if self.phrases is None:
             return ()
-        texts = [text for teacher in teachers for text in teacher.texts]
-        labels = [teacher.label for teacher in teachers for _ in teacher.texts]
-        counts = _phrases.counts("seqpate", self.phrases, labels, texts)
+        counts = self._teachers_of_phrases(teachers)
         noise, k = method.noise, method.queries
         by_count = {
             n: _answers.epsilon_of(noise.kind, noise.scale, k, delta, n) for n in set(counts)
         }
         spread = distribution([by_count[n] for n in counts])
         return tuple(_phrases.table(r, delta, spread) for r in _phrases.RELATIONS)
+
+    def _teachers_of_phrases(self, teachers: Sequence[Training]) -> list[int]:
+        """Counts the teachers that hear each phrase of the file."""
+        assert self.phrases is not None
+        texts = [text for teacher in teachers for text in teacher.texts]
+        labels = [teacher.label for teacher in teachers for _ in teacher.texts]
+        return _phrases.counts("seqpate", self.phrases, labels, texts)

@@ -13,7 +13,7 @@ A new mechanism of noisy sums starts in `mechanism.py`, and `composition.py` cho
 mechanism of a single defense stands beside that defense: `defenses/_votes.py`, `_coins.py` ….
 """
 
-from audit.accounting.calibration import calibrate
+from audit.accounting.calibration import calibrate, least_noise
 from audit.accounting.claimed import claimed_mechanism, described
 from audit.accounting.composition import epsilon
 from audit.accounting.gaussian import gaussian_epsilon
@@ -48,6 +48,7 @@ __all__ = [
     "laplace_divergence",
     "laplace_epsilon",
     "laplace_scale",
+    "least_noise",
     "moments",
     "phrase_distribution",
     "phrase_epsilon",

@@ -58,6 +58,35 @@ def calibrate(
     return sigma
 
 
+def least_noise(
+    epsilon_of: Callable[[float], float],
+    target: float,
+    bounds: tuple[float, float] = (LEAST, LARGEST),
+) -> float:
+    """Finds the smallest noise for which a falling ε is at most the target, to a thousandth.
+
+    epsilon_of: ε, or a mean of several, of a noise, in the target's nats; may be inf for little
+        noise. bounds: the least and the largest noise. Raises UsageError where no noise in between
+        comes to the target, with what it comes to.
+    """
+
+    def over(noise: float) -> float:
+        return math.log(min(max(epsilon_of(noise), 1e-12 * target), 1e9 * target) / target)
+
+    least, most = (epsilon_of(noise) for noise in bounds)
+    if not most <= target <= least:
+        raise UsageError(
+            f"{target:g} nats cannot be reached: noise gives {most:.4g} to {least:.4g}"
+        )
+    noise, _ = _smallest(over, 1.0, -2.0, _CLOSE[1], bounds)
+    if (reached := epsilon_of(noise)) < 0.98 * target:
+        raise UsageError(
+            f"{target:g} nats cannot be reached: noise of {noise:.4g} gives {reached:.4g}, and a "
+            "little less noise gives more than the target"
+        )
+    return noise
+
+
 def _check(epsilon: float, delta: float) -> None:
     if not 0.0 < epsilon < math.inf:
         raise UsageError(
@@ -71,7 +100,11 @@ def _check(epsilon: float, delta: float) -> None:
 
 
 def _smallest(
-    over: Callable[[float], float], start: float, slope: float, width: float
+    over: Callable[[float], float],
+    start: float,
+    slope: float,
+    width: float,
+    bounds: tuple[float, float] = (LEAST, LARGEST),
 ) -> tuple[float, float]:
     """Finds the smallest noise multiplier with over(σ) <= 0, to about `width` of itself.
 
@@ -79,7 +112,7 @@ def _smallest(
     just beyond the zero, inside a bracket. An evaluation takes seconds, so bisection is too slow.
     Returns σ and the slope there.
     """
-    low, high, here, at_here = LEAST, LARGEST, start, over(start)
+    (low, high), here, at_here = bounds, start, over(start)
     while high > low * (1.0 + width):
         low, high = (here, high) if at_here > 0.0 else (low, here)
         step = min(1.0, max(-1.0, -at_here / slope))

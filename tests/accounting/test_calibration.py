@@ -7,7 +7,7 @@ from dp_accounting import pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.accounting import Gaussians, Mechanism, calibrate, epsilon
+from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, least_noise
 from audit.core.errors import UsageError
 
 
@@ -168,3 +168,27 @@ def test_an_unreachable_target_says_what_is_reachable():
     with pytest.raises(UsageError) as error:
         calibrate(2.0, 1e-5, 0.01, 10, "replace", fixed=(Gaussians(1.0, 4),))
     assert f"{reached(0, 0.0, 0, 'replace', 1e-5, (Gaussians(1.0, 4),)):.4g}" in one_line(error)
+
+
+# any falling ε
+
+
+@pytest.mark.parametrize("target", [0.3, 3.0, 70.0])
+def test_least_noise_inverts_a_falling_epsilon(target):
+    assert least_noise(lambda noise: 5 / noise, target) == pytest.approx(5 / target, rel=2e-3)
+    assert least_noise(lambda noise: 5 / noise**2 + 1 / noise, target) > 1 / target
+
+
+def test_least_noise_crosses_a_place_where_epsilon_becomes_finite():
+    def falling(noise):
+        return math.inf if noise < 2.0 else 1 / noise
+
+    assert least_noise(falling, 0.2) == pytest.approx(5.0, rel=2e-3)
+    with pytest.raises(UsageError, match=r"3 nats cannot be reached: noise of 2(\.\d+)? gives 0\."):
+        least_noise(falling, 3.0)
+
+
+def test_least_noise_says_what_lies_out_of_reach():
+    for target in (1e-9, 1e9):
+        with pytest.raises(UsageError, match=r"cannot be reached: noise gives 0\.0005 to 250$"):
+            least_noise(lambda noise: 5 / noise, target)

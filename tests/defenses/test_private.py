@@ -260,6 +260,8 @@ def test_the_first_of_two_phases_holds_no_private_character() -> None:
         (lambda: DPSGD(layers="top"), "layers is top"),
         (lambda: DPSGD(lora=4, layers="top:1"), "lora"),
         (lambda: DPSGD(phrases="no/such/file"), "cannot be read"),
+        (lambda: DPSGD(epsilon=None, phrase_epsilon=3.0), "name their file in phrases"),
+        (lambda: DPSGD(phrase_epsilon=3.0, phrases="any"), "epsilon=none beside it"),
         (lambda: SDPSGD(schedule="late"), "schedule is late"),
         (lambda: SDPSGD(transitions=0), "transitions is 0"),
         (lambda: SDPSGD(mask=" "), "mask is empty"),
@@ -305,6 +307,46 @@ def test_phrases_have_their_own_epsilon(tmp_path: Path) -> None:
     alone = promise(replace(defense, phrases=str(one))).phrases[0]
     assert alone["mean"] == pytest.approx(found.epsilon, rel=5e-3)  # one user: the user's own ε
     assert both["maximum"] > forth["maximum"]
+
+
+@pytest.mark.parametrize("unit", ["user", "record"])
+@pytest.mark.parametrize("average", [0.5, 3.0])
+def test_sigma_makes_epsilon_average_over_phrases(
+    tmp_path: Path, unit: str, average: float
+) -> None:
+    """Without sampling a phrase that n hold is one Gaussian, 2n apart under replace."""
+    file = tmp_path / "phrases.txt"
+    file.write_text("hello 1\nhello 7\nhello\nnever said\n")
+    held = {"user": (1, 1, 40), "record": (2, 2, 80)}[unit]
+    defense = DPSGD(
+        epsilon=None, phrase_epsilon=average, phrases=str(file), batch=held[2], epochs=9, unit=unit
+    )
+    method, found = method_of(defense), promise(defense)
+    assert (method.sampling_probability, method.steps) == (1.0, 9)
+    mu = [2 * n * math.sqrt(9) / method.noise.multiplier for n in held]
+    mean = sum(gaussian_epsilon(each, found.delta) for each in mu) / 4
+    assert average * 0.995 <= mean <= average * (1 + 1e-3)
+    both = found.phrases[1]
+    assert both["relation"] == "replace" and both["n"] == 4
+    assert average * 0.995 <= both["mean"] <= average * (1 + 1e-6)
+    assert found.phrases[0]["mean"] < 0.7 * both["mean"]
+
+
+def test_sigma_from_private_counts_makes_no_claim_that_is_tested(tmp_path: Path) -> None:
+    file = tmp_path / "phrases.txt"
+    file.write_text("hello 1\nhello 7\n")
+    chosen = DPSGD(epsilon=None, phrase_epsilon=3.0, phrases=str(file))
+    found = promise(chosen)
+    sigma = method_of(chosen).noise.multiplier
+    fixed = promise(replace(chosen, phrase_epsilon=None, noise_multiplier=sigma))
+    assert (found.basis, fixed.basis) == ("data-dependent", "worst case")
+    assert found.epsilon == fixed.epsilon and found.accounting == fixed.accounting
+    assert "data-dependent" in (found.incomparable("user", "add_or_remove", found.delta) or "")
+    assert any("chosen from private counts" in said for said in found.conditions)
+    assert not any("σ, the clipping norms" in said for said in found.conditions)
+    assert any("σ, the clipping norms" in said for said in fixed.conditions)
+    closer = method_of(replace(chosen, phrase_epsilon=1.0)).noise.multiplier
+    assert closer > 1.5 * sigma
 
 
 def test_records_of_a_public_size_are_not_counted_from_what_is_there() -> None:

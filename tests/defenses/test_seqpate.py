@@ -293,6 +293,94 @@ def test_a_short_number_may_be_public() -> None:
     student(SeqPATE(), corpus(8, mine, Record("p9", "the 20 buses", split="public")))
 
 
+# an average over phrases
+
+
+@pytest.fixture
+def phrases(tmp_path: Path) -> str:
+    file = tmp_path / "phrases"
+    file.write_text("wrote 1\n17 wrote 2\n3 wrote 0\nnobody\n")
+    return str(file)
+
+
+def averaging(phrases: str, average: float, **more: Any) -> SeqPATE:
+    return SeqPATE(epsilon=None, phrase_epsilon=average, phrases=phrases, teachers=7, **more)
+
+
+def epsilon_by_hand(mu: float, delta: float) -> float:
+    low, high = 0.0, mu * mu / 2 + 40 * mu
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, mu) > delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("average", [0.5, 3.0, 40.0])
+def test_the_noise_makes_epsilon_average_over_phrases(phrases: str, average: float) -> None:
+    """By hand: one phrase in every teacher, two in one, one in none; not linear."""
+    training = student(averaging(phrases, average))
+    sigma = training.method.noise.scale
+    hearing = [
+        sum(any(f" {words} " in f" {text} " for text in t.texts) for t in training.teachers)
+        for words in ("wrote 1", "17 wrote 2", "3 wrote 0", "nobody")
+    ]
+    assert hearing == [7, 1, 1, 0]
+    one, every = (epsilon_by_hand(math.sqrt(160) * n / sigma, 1e-5) for n in (1, 7))
+    assert (every + 2 * one) / 4 == pytest.approx(average, rel=5e-3)
+    assert (every + 2 * one) / 4 <= average * (1 + 1e-6)
+    assert every > 7.5 * one
+    (entry, _) = promise(averaging(phrases, average)).phrases
+    assert entry["mean"] == pytest.approx(average, rel=5e-3)
+
+
+def test_laplace_noise_is_chosen_alike_and_less_epsilon_takes_more(phrases: str) -> None:
+    for kind in ("gaussian", "laplace"):
+        scales = [student(averaging(phrases, a, noise=kind)).method.noise.scale for a in (1, 3, 9)]
+        assert scales[0] > scales[1] > scales[2]
+        (entry, _) = promise(averaging(phrases, 3.0, noise=kind)).phrases
+        assert 2.98 <= entry["mean"] <= 3.0
+
+
+def test_noise_from_private_counts_makes_no_claim_that_is_tested(phrases: str) -> None:
+    found = promise(averaging(phrases, 3.0, spread=2))
+    sigma = student(averaging(phrases, 3.0, spread=2)).method.noise.scale
+    assert found.epsilon == epsilon_of("gaussian", sigma, 80, 1e-5, 2)  # per user, as ever
+    assert found.basis == "data-dependent"
+    for relation in ("add_or_remove", "replace"):
+        assert "data-dependent" in (found.incomparable("user", relation, 1e-5) or "")
+        assert "data-dependent" in str(claimed_mechanism(found, "user", relation))
+    assert any("chosen from private counts" in said for said in found.conditions)
+    assert not any("σ and δ follow" in said for said in found.conditions)
+    fixed = promise(SeqPATE(epsilon=None, sigma=sigma, phrases=phrases, teachers=7, spread=2))
+    assert fixed.epsilon == found.epsilon and fixed.basis == "worst case"
+    assert any("σ and δ follow" in said for said in fixed.conditions)
+
+
+def test_controls_of_noise_from_private_counts_promise_nothing(phrases: str) -> None:
+    """The student of noise alone would never have read private text, but for its σ."""
+    whole = averaging(phrases, 3.0)
+    noise, exact = whole.controls
+    assert student(noise).method == student(whole).method and student(noise).teachers == ()
+    assert promise(noise).epsilon == math.inf and "private counts" in promise(noise).theorem
+    assert student(exact).method.noise.scale < 1e-8
+
+
+def test_an_average_that_cannot_be_is_one_line(phrases: str, tmp_path: Path) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("nobody\nno one\n")
+    for make, words in (
+        (lambda: SeqPATE(epsilon=None, phrase_epsilon=3.0), "name their file in phrases"),
+        (lambda: SeqPATE(phrase_epsilon=3.0, phrases=phrases), "epsilon=none beside it"),
+        (lambda: averaging(phrases, 3.0, sigma=2.0), "no sigma"),
+        (lambda: averaging(phrases, 0.0), "phrase_epsilon is 0"),
+        (lambda: student(averaging(str(silent), 3.0)), "no phrase of the file occurs"),
+        (lambda: student(averaging(phrases, 1e-9)), "cannot be reached"),
+    ):
+        with pytest.raises(UsageError, match=words) as raised:
+            make()  # type: ignore[no-untyped-call]
+        assert "\n" not in str(raised.value) and str(raised.value).startswith("seqpate: ")
+
+
 # controls
 
 
