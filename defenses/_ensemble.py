@@ -34,6 +34,7 @@ from defenses._mixing import Aside, Mixed
 
 # nearer to 1 the divergence cancels to 0
 ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
+_NOISE_FLOOR = 1e-11  # nats: room for rounding errors of a divergence near 0
 _ROUNDING = 2e-5  # share of a charge: room for rounding it up to six digits
 
 
@@ -201,17 +202,21 @@ def one_model_a_part(
 
 @dataclass(frozen=True)
 class _Priced:
-    """A mechanism with its charge, the same for every answer and part."""
+    """A mechanism with its charge, the same for every answer and part; None: its local cost."""
 
     inner: Answering
-    charge: float
+    charge: float | None
     parts: int
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
         unweighted = torch.empty(len(log_pmfs), 0)
         clean = distributions(log_pmfs)
         answer, aside = self.inner.answer(clean, seeds), self.inner.aside(clean)
+        if self.charge is None:
+            assert aside.local is not None
+            charges = aside.local * (1 + 1e-9) + _NOISE_FLOOR
+            return Mixed(answer, unweighted, charges, replace(aside, local=None))
+        charges = torch.full((len(log_pmfs), self.parts), self.charge, dtype=torch.float64)
         return Mixed(answer, unweighted, charges, aside)
 
 
@@ -231,6 +236,8 @@ class EnsembleRelease(Release):
 
     relation, also, theorem, conditions: parts of the guarantee; conditions of all ensembles are
         added.
+    by_data: whether a query is charged its local cost (`Aside`), for a claim that is data-dependent
+        and a STOP that depends on the data; else its worst case.
     shared: of a neighbour, its place in the ensemble of the whole release.
     """
 
@@ -242,6 +249,7 @@ class EnsembleRelease(Release):
     theorem: str
     conditions: tuple[str, ...]
     also: tuple[str, ...] = ()
+    by_data: bool = False
     shared: Selected | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -269,12 +277,11 @@ class EnsembleRelease(Release):
             relation=self.relation,
             also=self.also,
             release="predictions",
-            basis="worst case",
+            basis="data-dependent" if self.by_data else "worst case",
             theorem=self.theorem,
             conditions=(
                 *self.conditions,
-                f"every query costs every part the same {self.charge:.6g} nats of D_α; the service "
-                f"stops after {budget} queries, a public number",
+                *self._charged,
                 f"each session spends a budget of its own: the ε of several sessions add up "
                 f"({budget} queries each)",
                 "all records of a user are in one part; a text in several parts is protected less: "
@@ -284,10 +291,34 @@ class EnsembleRelease(Release):
             ),
         )
 
-    def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
-        budget, charge = self.settings.budget, self.charge
+    @property
+    def _charged(self) -> tuple[str, ...]:
+        """States what a query costs, and when the service stops."""
+        budget = self.settings.budget
+        if self.by_data:
+            return (
+                "holds for this data set, this partition of the users and the STOP of this run: a "
+                "query costs a part what it could change at most with the other parts as they are, "
+                "so costs and STOP are themselves private; when the run with another part would "
+                "have stopped is not charged",
+                f"as a worst case {budget} such queries cost {budget * self.charge:.6g} nats",
+            )
+        return (
+            f"every query costs every part the same {self.charge:.6g} nats of D_α; the service "
+            f"stops after {budget} queries, a public number",
+        )
+
+    def _ledger(self, journal: Journal) -> Ledger:
+        parts, budget = len(self.members), self.settings.budget
+        if self.by_data:
+            assert self.settings.epsilon is not None
+            return Ledger(self.settings.epsilon, parts, budget, journal)
         # half a charge above: B charges fit strictly, B + 1 do not
-        ledger = Ledger((budget + 0.5) * charge, len(self.members), budget, journal)
+        return Ledger((budget + 0.5) * self.charge, parts, budget, journal)
+
+    def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
+        charge = None if self.by_data else self.charge
+        ledger = self._ledger(journal)
         service = Service(
             mechanism=_Priced(self.mechanism, charge, len(self.members)),
             ensemble=self.ensemble,

@@ -15,6 +15,7 @@ import torch
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
+from audit.core.errors import UsageError
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import ModelFolder
@@ -39,7 +40,10 @@ class GNMax(Defense):
     budget: number of queries B that a session answers before the public model takes over; at
         least 1.
     noise_multiplier: standard deviation σ of the noise on every count, in votes, instead of ε;
-        above 0, with epsilon=none.
+        above 0, with epsilon=none; beside ε, with charge=data.
+    charge: what a query is charged: "worst", its cost on any data, or "data", its cost on this data
+        set, which is private, as the papers do: the session stops when a part has spent ε, and ε is
+        data-dependent; with noise_multiplier, fixed before the first query.
     train: layers that each part trains: "all" that the recipe trains, or "top:N" for the last N
         blocks.
     source: source of noise and sampled tokens: "seed" (reproducible) or "system" (the operating
@@ -51,19 +55,26 @@ class GNMax(Defense):
     alpha: Annotated[float, ORDER] = 2.0
     budget: Annotated[int, at_least(1)] = 1024
     noise_multiplier: Annotated[float | None, POSITIVE] = None
+    charge: Annotated[str, one_of("worst", "data")] = "worst"
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
 
     def __post_init__(self) -> None:
         check_fields("gnmax", self)
-        _checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
+        if self.charge == "worst":
+            _checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
+        elif self.epsilon is None or self.noise_multiplier is None:
+            raise UsageError(
+                "gnmax: charge=data spends epsilon by what votes cost on this data set, which "
+                "names no noise; give both epsilon and noise_multiplier"
+            )
 
     @property
     def sigma(self) -> float:
         """Gives σ in votes: the parameter, or the σ at which B queries cost ε (α/σ² = ε/B)."""
-        if self.epsilon is None:
-            assert self.noise_multiplier is not None
+        if self.noise_multiplier is not None:
             return self.noise_multiplier
+        assert self.epsilon is not None
         return math.sqrt(self.alpha / _ensemble.share(self.epsilon, self.budget))
 
     def trainings(
@@ -72,22 +83,32 @@ class GNMax(Defense):
         return _ensemble.trainings("gnmax", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        mechanism = NoisyVotes(self.sigma, self.alpha)
+        mechanism, by_data = NoisyVotes(self.sigma, self.alpha), self.charge == "data"
         return _ensemble.EnsembleRelease(
             self,
             mechanism,
             public,
             tuple(each.model for each in trained),
             relation=Relation.REPLACE,
-            also=(Relation.REMOVED,),
-            theorem="GNMax (arXiv 1802.08908, Proposition 8): α/σ² a query, B queries composed",
+            also=() if by_data else (Relation.REMOVED,),
+            theorem=_BY_DATA if by_data else _WORST,
+            by_data=by_data,
             conditions=(
-                "removing a part removes one vote and costs half: α/(2σ²) a query",
+                *(() if by_data else (_REMOVED,)),
                 f"noise N(0, σ²) with σ = {self.sigma:.6g} votes is added to every token's count; "
                 "each query releases one token and nothing else; perplexity is measured by the "
                 "auditor, outside the guarantee",
             ),
         )
+
+
+_WORST = "GNMax (arXiv 1802.08908, Proposition 8): α/σ² a query, B queries composed"
+_REMOVED = "removing a part removes one vote and costs half: α/(2σ²) a query"
+_BY_DATA = (
+    "GNMax (arXiv 1802.08908) as arXiv 2201.00971 accounts it, but in both directions: for every "
+    "part, the largest D_α of the answered queries that another vote of it could make sum to at "
+    "most ε; Theorem 6 there bounds one direction"
+)
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,11 @@ def _sessions(release: ReleaseResult) -> Table:
     head = ["Session", "Queries", "Answered", "Allowed", "Left", "STOP at query"]
     head.append(f"ε spent in nats, least to most spent {unit}")
     rows = [_session(session) for session in release.sessions]
+    if any(session.epsilon_local for session in release.sessions):
+        head.append(f"On this data set, in nats, largest of any {unit}; data-dependent, private")
+        for row, session in zip(rows, release.sessions, strict=True):
+            local = session.epsilon_local
+            row.append(words.number(max(local)) if local else "not worked out")
     return Table(" ".join(["Sessions.", *_leaps(release)]).rstrip("."), head, rows)
 
 
@@ -169,7 +174,7 @@ def _leaps(release: ReleaseResult) -> Iterator[str]:
             yield (
                 f"{wording.spelled(s.purpose)}: the query at STOP would have cost part "
                 f"{s.stop_part} {words.number(s.stop_charge)} nats, {times} times an even share "
-                "of ε, as happens where one model of a part knows what no other model does."
+                "of ε, as happens where an answer hangs on what one part alone knows."
             )
 
 

@@ -29,6 +29,22 @@ def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: Simpl
     assert group.notes[0].facts and group.notes[0].leaked != "not measured"
 
 
+def test_the_cost_on_this_data_set_stands_beside_the_worst_case(results: Results) -> None:
+    """The largest sum of any part: what the session would be charged on that basis."""
+    release = next(r for r in results.releases if r.guarantee.epsilon == 2.0)
+    spent = {"epsilon_spent": [1.9, 1.9], "epsilon_local": []}
+    silent = release.sessions[0].model_copy(update=spent)
+    told = silent.model_copy(update={"epsilon_local": [0.125, 0.75]})
+    both = release.model_copy(update={"sessions": [told, silent]})
+    found = detail(both, "x", "x")
+    assert "cost 0.125 to 0.75 nats a part: a data-dependent figure, private" in found.spent
+    assert "On this data set" in found.sessions.head[-1]
+    assert "data-dependent, private" in found.sessions.head[-1]
+    assert [row[-1] for row in found.sessions.rows] == ["0.75", "not worked out"]
+    one = release.model_copy(update={"sessions": [silent]})
+    assert "On this data set" not in detail(one, "x", "x").sessions.head[-1]
+
+
 def test_a_stop_by_one_costly_query_is_explained(results: Results) -> None:
     """An even share of ε = 2 over 1,024 queries is 2/1,024 nats; 2.18 nats are 1,116 of these."""
     release = next(r for r in results.releases if r.guarantee.epsilon == 2.0)
