@@ -77,7 +77,8 @@ def _one(
         click.echo(f"{claim.id}: out of reach at {scale}: {claim.unreachable[scale]}")
         return
     folder = output / scale / claim.id
-    plans = {name: _placed(plan, data) for name, plan in claim.plans(scale).items()}
+    here = claims.ids()[claim.id].parent
+    plans = {name: _placed(plan, here, data) for name, plan in claim.plans(scale).items()}
     began, results = time.monotonic(), {}
     for name, plan in plans.items():
         planned = api.planned_sweep(
@@ -95,16 +96,17 @@ def _one(
         _store(document, folder, keep)
 
 
-def _placed(plan: Mapping[str, Any], data: Path | None) -> dict[str, Any]:
-    """Puts the folder of corpora and models in the place of DATA/."""
-    placed = dict(plan)
-    for key in ("corpus", "model"):
-        value = str(plan.get(key, ""))
-        if value.startswith("DATA/"):
-            if data is None:
-                raise UsageError(f"{key} {value}: give the folder of corpora with --data DIR")
-            placed[key] = str(data / value.removeprefix("DATA/"))
-    return placed
+def _placed(value: Any, here: Path, data: Path | None) -> Any:
+    """Puts the claim's folder in the place of HERE, and that of corpora and models for DATA."""
+    if isinstance(value, Mapping):
+        return {key: _placed(one, here, data) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_placed(one, here, data) for one in value]
+    if not isinstance(value, str):
+        return value
+    if "DATA/" in value and data is None:
+        raise UsageError(f"{value}: give the folder of corpora with --data DIR")
+    return value.replace("HERE/", f"{here}/").replace("DATA/", f"{data}/")
 
 
 def _written(plan: Mapping[str, Any], folder: Path, stages: Path) -> Path:

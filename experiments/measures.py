@@ -4,7 +4,8 @@ A measure is named `[RUN/]SETTING MEASURE`. SETTING is a defense with the parame
 from the others of its sweep (`submix:k=4`). MEASURE is a measure of utility (`perplexity`), a
 finding (`extraction/hit_rate`), `gain` (the share that is kept of what fine-tuning gains in log
 perplexity), `answered` (the share of utility's queries that were answered before the session
-stopped), `epsilon`, or a field of the guarantee's phrases (`phrases.mean`).
+stopped), `epsilon`, `teachers_per_user` (their mean), or a field of the guarantee's phrases
+(`phrases.mean`).
 """
 
 from __future__ import annotations
@@ -98,6 +99,9 @@ def _is(label: str, attack: str) -> bool:
 def _utility(release: ReleaseResult, measure: str, results: Results, name: str) -> float:
     if measure == "epsilon":
         return _number(release.guarantee.epsilon, name)
+    if measure == "teachers_per_user":
+        heard = release.guarantee.teachers_per_user or {}
+        return sum(n * users for n, users in heard.items()) / max(1, sum(heard.values()))
     if measure.startswith("phrases."):
         return _number(release.guarantee.phrases[0][measure.partition(".")[2]], name)
     if measure == "gain":
