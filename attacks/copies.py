@@ -71,16 +71,19 @@ class Copies(Attack):
 
 
 def _guessed(texts: Sequence[str], secrets: Sequence[Secret]) -> Hits:
-    """Collects the digits that follow the words of planted codes, each a guess."""
+    """Collects the digits that follow the words of planted codes, each a guess.
+
+    One a text and wording: texts are drawn independently, what one of them repeats is not.
+    """
     codes = [i for i, secret in enumerate(secrets) if secret.kind == "code"]
     index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
     prefixes = dict.fromkeys(secrets[i].prefix for i in codes)
-    guesses = [
-        (prefix, digits)
+    stated = [
+        (prefix, re.search(rf"{re.escape(prefix)}\s*(\d+)", text))
         for prefix in prefixes
         for text in texts
-        for digits in re.findall(rf"{re.escape(prefix)}\s*(\d+)", text)
     ]
+    guesses = [(prefix, match.group(1)) for prefix, match in stated if match is not None]
     repeats = tuple(Counter(guesses).values())
     found = [index.get(guess, -1) for guess in guesses]
     digits = tuple(value for _, value in guesses)

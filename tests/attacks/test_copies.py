@@ -90,11 +90,11 @@ def of(evidence: list[Evidence], kind: type[Evidence]) -> Evidence:
 
 def test_a_code_after_its_words_is_a_guess_and_a_longer_number_is_another() -> None:
     secrets = [code("123"), code("456", 1)]
-    texts = ("hello#mycodeis#123", "mycodeis#1234", "mycodeis#456#mycodeis#456", "123#456")
+    texts = ("hello#mycodeis#123", "mycodeis#1234", "mycodeis#456#mycodeis#123", "123#456")
     hits = of(attacked(Copies(), secrets, *texts), Hits)
     assert isinstance(hits, Hits)
-    assert hits.found.tolist() == [0, -1, 1, 1]
-    assert sorted(hits.repeats) == [1, 1, 2]
+    assert hits.found.tolist() == [0, -1, 1]  # of a text that states two, the first
+    assert sorted(hits.repeats) == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
