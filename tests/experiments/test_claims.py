@@ -170,7 +170,7 @@ def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> N
         assert scales, f"{name} is out of reach everywhere"
         for plan in one.plans("small").values():
             assert {"attack", "sweep"} <= set(plan)
-            assert plan["sweep"]["seeds"] == [0, 1, 2]
+            assert len(plan["sweep"]["seeds"]) >= 3
 
 
 def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -> None:
