@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,6 +168,47 @@ def test_what_cannot_be_answered_costs_nothing(
     with api.serve(service, tmp_path / "ledger") as one:
         assert why in refused(lambda: one.complete(text, tokens))
         assert one.remaining == BUDGET
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_has_said_is_spent(run: Path, tmp_path: Path) -> None:
+    """However early the process ends: what left it was charged before."""
+    with_budget = resolve_service(run, tmp_path / "service", budget=400)
+    ledger, said = tmp_path / "ledger", 0
+    for wait in (0.0, 0.05, 0.2, 0.5):
+        words = [sys.executable, "-c", _ASKS, str(with_budget), str(ledger)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said += len(process.stdout.readline().split())  # the first answer is out
+            time.sleep(wait)
+            process.kill()
+            said += sum(len(line.split()) for line in process.stdout)
+        spent = [row["row"] for row in read_lines(ledger / "ledger.jsonl")]
+        assert said <= sum(not row["stopped"] for row in spent)
+        with api.serve(with_budget, ledger) as next_one:
+            assert next_one.remaining is not None and next_one.remaining <= 400 - said
+    assert said > 4
+
+
+_ASKS = """
+import sys
+from pathlib import Path
+from audit import api
+with api.serve(Path(sys.argv[1]), ledger=Path(sys.argv[2])) as service:
+    for i in range(50):
+        service.complete(f"Hello {i}", 2)
+        print("token token", flush=True)  # after the answer: two tokens have left
+"""
+
+
+def resolve_service(run: Path, out: Path, budget: int) -> Path:
+    """The service of a run with a larger budget, which is another service."""
+    api.export(run, "submix", out)
+    document = json.loads((out / "service.json").read_text())
+    document["parameters"]["budget"] = budget
+    del document["guarantee"]
+    (out / "service.json").write_text(json.dumps(document))
+    return out
 
 
 # bad input
