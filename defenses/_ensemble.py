@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from audit.core.corpus import Corpus
-from audit.core.ensemble import Ensemble, Mean, Selected
+from audit.core.ensemble import Ensemble, Mean, Selected, Separate
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.language_model import LanguageModel
@@ -30,7 +30,8 @@ from audit.models.ensembles.batching import batched
 from defenses import _partition
 from defenses._checks import check_layers
 from defenses._ensemble_session import EnsembleSession, Service
-from defenses._mixing import Aside, Mixed
+from defenses._filter import Filter, Weighing
+from defenses._mixing import Aside, Mixed, distributions
 
 # nearer to 1 the divergence cancels to 0
 ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
@@ -52,6 +53,10 @@ FIXED_USERS = (
 PER_USER = (
     "per user (added, removed, or with other records under the same id; a user replaced by one "
     "with another id is two changes, which this does not bound)"
+)
+READ_ALONE = (
+    "each model is read on its own, so its numbers do not depend on the other models; the accounts "
+    "are in float64"
 )
 READ_ALIKE = (
     "taken for granted: the numbers of the other models do not depend on who is read with them; in "
@@ -220,16 +225,6 @@ class _Priced:
         return Mixed(answer, unweighted, charges, aside)
 
 
-def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
-
-    The worst case covers every distribution, but broken weights may give none at all.
-    """
-    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
-    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
-    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
-
-
 @dataclass(frozen=True)
 class EnsembleRelease(Release):
     """Serves predictions of k members, and of the public model after B queries.
@@ -239,10 +234,12 @@ class EnsembleRelease(Release):
     by_data: whether a query is charged its local cost (`Aside`), for a claim that is data-dependent
         and a STOP that depends on the data; else its worst case.
     shared: of a neighbour, its place in the ensemble of the whole release.
+    With a mechanism that weighs, every part pays from an account of its own. Models are then read
+    one by one: whether a cost fits is a jump, which the last digit of a number can decide.
     """
 
     settings: Settings
-    mechanism: Answering
+    mechanism: Answering | Weighing
     public: LanguageModel
     members: tuple[LanguageModel, ...]
     relation: str
@@ -255,8 +252,15 @@ class EnsembleRelease(Release):
     @cached_property
     def ensemble(self) -> Ensemble:
         """All members, then the public model if the mechanism reads it."""
+        if self.shared:
+            return self.shared
         public = (self.public,) if self.mechanism.reads_public else ()
-        return self.shared or batched((*self.members, *public))
+        models = (*self.members, *public)
+        return Separate(models) if self._filtered else batched(models)
+
+    @property
+    def _filtered(self) -> bool:
+        return isinstance(self.mechanism, Weighing)
 
     @property
     def _models(self) -> int:
@@ -303,24 +307,33 @@ class EnsembleRelease(Release):
                 "have stopped is not charged",
                 f"as a worst case {budget} such queries cost {budget * self.charge:.6g} nats",
             )
-        return (
-            f"every query costs every part the same {self.charge:.6g} nats of D_α; the service "
-            f"stops after {budget} queries, a public number",
+        how = (
+            f"a query costs a part by its own model, at most {self.charge:.6g} nats of D_α; a part "
+            "whose account does not hold that is silent in the query, and nobody is told"
+            if self._filtered
+            else f"every query costs every part the same {self.charge:.6g} nats of D_α"
         )
+        return (f"{how}; the service stops after {budget} queries, a public number",)
 
-    def _ledger(self, journal: Journal) -> Ledger:
+    def _charging(self, journal: Journal) -> tuple[_Priced | Filter, Ledger]:
+        """Gives a session's mechanism with its charges, and its ledger."""
         parts, budget = len(self.members), self.settings.budget
+        if isinstance(self.mechanism, Weighing):
+            assert self.settings.epsilon is not None
+            ledger = Ledger(self.settings.epsilon, parts, budget, journal)
+            return Filter(self.mechanism, ledger), ledger
         if self.by_data:
             assert self.settings.epsilon is not None
-            return Ledger(self.settings.epsilon, parts, budget, journal)
+            ledger = Ledger(self.settings.epsilon, parts, budget, journal)
+            return _Priced(self.mechanism, None, parts), ledger
         # half a charge above: B charges fit strictly, B + 1 do not
-        return Ledger((budget + 0.5) * self.charge, parts, budget, journal)
+        ledger = Ledger((budget + 0.5) * self.charge, parts, budget, journal)
+        return _Priced(self.mechanism, self.charge, parts), ledger
 
     def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
-        charge = None if self.by_data else self.charge
-        ledger = self._ledger(journal)
+        mechanism, ledger = self._charging(journal)
         service = Service(
-            mechanism=_Priced(self.mechanism, charge, len(self.members)),
+            mechanism=mechanism,
             ensemble=self.ensemble,
             models=self._models,
             public=self.public,

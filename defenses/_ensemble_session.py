@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -33,6 +33,20 @@ class Mechanism(Protocol):
 
         seeds: 256 bits for the noise of each query, used nowhere else.
         """
+
+
+@runtime_checkable
+class Filtering(Protocol):
+    """Charges queries in their order before it answers them, and decides by its accounts whom they
+    hear. No query may be charged before all those with smaller numbers are."""
+
+    @property
+    def place(self) -> int:
+        """The number of the last query in the ledger of all processes: no two have the same."""
+
+    def charged(self, log_pmfs: torch.Tensor, marks: Sequence[str]) -> tuple[Mixed, int]:
+        """Charges and answers n queries from the ensemble's log_pmfs (n, m, V), nats; gives how
+        many were admitted before STOP."""
 
 
 class Accounts(Protocol):
@@ -70,7 +84,7 @@ class Service:
     public: the model that answers after STOP. access: what an answer gives away.
     """
 
-    mechanism: Mechanism
+    mechanism: Mechanism | Filtering
     ensemble: Ensemble
     models: int
     public: LanguageModel
@@ -81,7 +95,8 @@ class EnsembleSession:
     """One session with a ledger for every part and a budget of B queries (a Predictor).
 
     Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
-    charged, stopped and answered in that order, so batching cannot move STOP.
+    charged, stopped and answered in that order, so batching cannot move STOP. A filter charges
+    before it answers: then tokens are drawn one by one, prompt after prompt, and nothing is ahead.
 
     secret: key of the randomness besides the stream; b"" if the stream alone determines it.
     """
@@ -109,6 +124,13 @@ class EnsembleSession:
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         after = self._stream.random((len(prompts), length))  # for the public model, after STOP
         answers: list[Answer] = []
+        mechanism = self._service.mechanism
+        if isinstance(mechanism, Filtering):
+            answers = [
+                self._one_by_one(mechanism, *one) for one in zip(prompts, after, strict=True)
+            ]
+            self._ledger.flush()
+            return answers
         size = self._queries_at_once()
         for first in range(0, len(prompts), size):
             rows = slice(first, first + size)
@@ -143,14 +165,43 @@ class EnsembleSession:
         admitted = self._admit(mixed, texts)
         if admitted == len(after):
             return whole
-        first = whole.tokens[:admitted]
-        rest = draw(self._public, [[*prompt, *first]], after[None, admitted:])[0]
+        kept = whole.tokens[:admitted], whole.log_probs[:admitted], whole.top1[:admitted]
+        return self._finished(prompt, Answer(*kept, admitted), after)
+
+    def _finished(self, prompt: Tokens, begun: Answer, after: np.ndarray) -> Answer:
+        """Joins the tokens of an answer before STOP with the public model's."""
+        admitted = len(begun.tokens)
+        rest = draw(self._public, [[*prompt, *begun.tokens]], after[None, admitted:])[0]
         return Answer(
-            first + rest.tokens,
-            np.concatenate([whole.log_probs[:admitted], rest.log_probs]),
-            np.concatenate([whole.top1[:admitted], rest.top1]),
+            begun.tokens + rest.tokens,
+            np.concatenate([begun.log_probs, rest.log_probs]),
+            np.concatenate([begun.top1, rest.top1]),
             answered=admitted,
         )
+
+    def _one_by_one(self, filtering: Filtering, prompt: Tokens, after: np.ndarray) -> Answer:
+        """Draws the tokens after one prompt, each charged before the next is read."""
+        cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
+        end = self._ledger.queries + len(after)
+        columns: list[tuple[int, float, bool]] = []
+        while self._ledger.queries < end and not self._ledger.stopped:
+            mark = self._ledger.mark([*text, _GENERATED])
+            mixed, admitted = filtering.charged(cursor.log_pmfs(), [mark])
+            if not admitted:
+                break
+            # by place: asked again after a kill, a query may meet other accounts, and another law
+            seed = self._seed(filtering.place, text)
+            chosen = sample(mixed.log_h, uniforms([seed]))
+            token = int(chosen)
+            columns.append(
+                (token, float(mixed.log_h[0, token]), int(mixed.log_h.argmax()) == token)
+            )
+            cursor.append(chosen)
+            text.append(token)
+        self._ledger.skip(end - self._ledger.queries)
+        tokens, log_probs, top1 = zip(*columns, strict=True) if columns else ((), (), ())
+        begun = Answer(tokens, np.array(log_probs), np.array(top1, dtype=bool), len(tokens))
+        return begun if len(tokens) == len(after) else self._finished(prompt, begun, after)
 
     def _admit(self, mixed: Mixed, queries: Sequence[Tokens]) -> int:
         local = mixed.aside.local
@@ -168,12 +219,13 @@ class EnsembleSession:
 
         numbers: number of the first query of each prompt.
         """
-        cursor = self._service.ensemble.cursor(prompts)
+        mechanism, cursor = self._service.mechanism, self._service.ensemble.cursor(prompts)
+        assert not isinstance(mechanism, Filtering)  # which computes nothing ahead
         texts = [list(prompt) for prompt in prompts]
         log_probs, top1, steps = [], [], []
         for step in range(length):
             seeds = [self._seed(n + step, t) for n, t in zip(numbers, texts, strict=True)]
-            mixed = self._service.mechanism.mix(cursor.log_pmfs(), seeds)
+            mixed = mechanism.mix(cursor.log_pmfs(), seeds)
             chosen = sample(mixed.log_h, uniforms(seeds))
             cursor.append(chosen)
             for text, token in zip(texts, chosen.tolist(), strict=True):
@@ -271,9 +323,13 @@ class EnsembleSession:
             for text, start in zip(texts, starts, strict=True)
             for i in range(start, len(text))
         ]
+        mechanism = self._service.mechanism
+        log_pmfs = self._service.ensemble.log_pmfs(texts, starts)
+        if isinstance(mechanism, Filtering):
+            return mechanism.charged(log_pmfs, list(map(self._ledger.mark, queries)))
         first = self._ledger.queries
         seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(queries)]
-        mixed = self._service.mechanism.mix(self._service.ensemble.log_pmfs(texts, starts), seeds)
+        mixed = mechanism.mix(log_pmfs, seeds)
         return mixed, self._admit(mixed, queries)
 
     def _segments(

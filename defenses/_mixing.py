@@ -7,6 +7,7 @@ without part i. Distributions are float64; divergences are in nats.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -151,6 +152,16 @@ def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
     squares = (h - without).square_()
     forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
     return torch.maximum(forth, back).log1p_()
+
+
+def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
+
+    The worst case covers every distribution, but broken weights may give none at all.
+    """
+    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
+    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
+    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
 
 
 def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:

@@ -23,7 +23,7 @@ from defenses._batched_session import Account, BatchedSession, Fees, NoAccount
 from defenses._clipped_logits import ClippedLogits
 from defenses._copying import Copying
 from defenses._ensemble_session import Accounts, EnsembleSession, Mechanism, Service
-from defenses._mixing import Mixed
+from defenses._mixing import Mixed, distributions
 from defenses._prompted import Prompted
 from defenses._references import Batch
 from defenses._zcdp import conversion
@@ -177,7 +177,7 @@ class Charged:
     charge: float
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        answer = self.inner.answer(_ensemble.distributions(log_pmfs), seeds)
+        answer = self.inner.answer(distributions(log_pmfs), seeds)
         charges = torch.full((len(answer), 1), self.charge, dtype=torch.float64)
         return Mixed(answer, torch.empty(len(answer), 0), charges)
 

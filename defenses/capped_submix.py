@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import torch
@@ -22,7 +22,16 @@ from audit.core.ledger import round_up
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
 from audit.core.release import Release
-from audit.core.rules import POSITIVE, SHARE, Rule, at_least, check_fields, one_of
+from audit.core.rules import (
+    POSITIVE,
+    SHARE,
+    UNSAID,
+    Rule,
+    at_least,
+    broken,
+    check_fields,
+    one_of,
+)
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
 from defenses import _ensemble
@@ -34,6 +43,7 @@ _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _USERS = 10_000  # most users N for which that δ is at most 1/(10·N)
 # between them 1 − w cancels in floating point, and with it what the public model keeps
 _NOT_BESIDE_1 = Rule("at most 0.999999, or 1", lambda weight: weight <= 1 - 1e-6 or weight == 1)
+_MULTIPLE = Rule("at least 1 and finite", lambda multiple: 1 <= multiple < math.inf)
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,9 @@ class CappedSubMix(Defense):
         blocks.
     source: source of the sampled tokens: "seed" (reproducible) or "system" (the operating system's
         entropy).
+    multiple: how many even shares ε/B a query may cost a part, m; above 1, a part pays from an
+        account of its own and is silent where it cannot; fixed before private data is seen; at
+        least 1, at most budget.
     """
 
     epsilon: Annotated[float, POSITIVE] = 2.0
@@ -60,15 +73,21 @@ class CappedSubMix(Defense):
     weight: Annotated[float, SHARE, _NOT_BESIDE_1] = 0.2
     train: Annotated[str, LAYERS] = ALL
     source: Annotated[str, one_of("seed", "system")] = "seed"
+    multiple: Annotated[float, _MULTIPLE] = field(default=1.0, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         check_fields("capped_submix", self)
+        if self.multiple > self.budget:
+            words = f"at most budget, {self.budget}: no query may cost a part more than ε"
+            raise broken("capped_submix", "multiple", self.multiple, words)
 
     @property
-    def mechanism(self) -> CappedMixture:
-        """Gives the mixture whose queries cost every part an equal share of ε."""
-        charge = _ensemble.share(self.epsilon, self.budget)
-        return CappedMixture(Caps(self.weight, self.k, self.alpha, charge))
+    def mechanism(self) -> CappedMixture | FilteredMixture:
+        """Gives the mixture in which a query costs a part m equal shares of ε, or at most so much
+        and by an account of its own."""
+        charge = self.multiple * _ensemble.share(self.epsilon, self.budget)
+        caps = Caps(self.weight, self.k, self.alpha, charge)
+        return CappedMixture(caps) if self.multiple == 1 else FilteredMixture(caps)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -83,21 +102,34 @@ class CappedSubMix(Defense):
             public,
             tuple(each.model for each in trained),
             relation=Relation.EMPTIED,
-            theorem="capped SubMix (after arXiv 2201.00971), derived: with part i emptied, at "
-            "least the share f = 1 − w(k−1)/k of the answer is the public model's pmf u, so the "
-            "answers with part i and with it emptied are f·T + (1−f)·R and f·u + (1−f)·R; R is the "
-            "same pmf in both, and T is u moved towards the part's own model; by joint convexity "
-            "D_α of a query is at most log(1 + f·(e^((α−1)γ) − 1))/(α−1), where γ is the larger of "
-            "D_α(T‖u) and D_α(u‖T); the part's weight keeps that within a constant; B queries "
-            "composed",
+            theorem=self._theorem,
             conditions=(
                 _ensemble.EMPTIED,
                 *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
-                f"{caps.floor:.6g}; its weight depends on its own model and the public one alone",
-                _ensemble.READ_ALIKE,
+                f"{caps.floor:.6g}; its weight depends on its own model and the public one alone"
+                + ("" if self.multiple == 1 else ", and on what is left on its own account"),
+                _ensemble.READ_ALIKE if self.multiple == 1 else _ensemble.READ_ALONE,
                 _ensemble.ONE_TOKEN,
             ),
+        )
+
+    @property
+    def _theorem(self) -> str:
+        composed = (
+            "B queries composed"
+            if self.multiple == 1
+            else "an individual Rényi filter (Feldman and Zrnic, arXiv 2008.11193) composes them: "
+            "what a part's account does not hold has weight 0 and costs nothing, so for every "
+            "transcript what a part is charged sums to at most ε"
+        )
+        return (
+            "capped SubMix (after arXiv 2201.00971), derived: with part i emptied, at "
+            "least the share f = 1 − w(k−1)/k of the answer is the public model's pmf u, so the "
+            "answers with part i and with it emptied are f·T + (1−f)·R and f·u + (1−f)·R; R is the "
+            "same pmf in both, and T is u moved towards the part's own model; by joint convexity "
+            "D_α of a query is at most log(1 + f·(e^((α−1)γ) − 1))/(α−1), where γ is the larger of "
+            "D_α(T‖u) and D_α(u‖T); the part's weight keeps that within a constant; " + composed
         )
 
     @property
@@ -145,10 +177,7 @@ class CappedMixture:
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V); the last member is public."""
         pmfs = log_pmfs.softmax(dim=-1)
-        weights = self.caps.weights(pmfs[:, :-1], pmfs[:, -1])
-        shares = weights / weights.shape[1]
-        rest = (1 - shares.sum(dim=-1, keepdim=True)).clamp_(min=0)
-        return (torch.cat([shares, rest], dim=-1)[:, None] @ pmfs)[:, 0].log_()
+        return _log_mixture(pmfs, self.caps.weights(pmfs[:, :-1], pmfs[:, -1]))
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
         """Computes what each query costs each part by its own member: at most the charge."""
@@ -156,3 +185,34 @@ class CappedMixture:
         members, public = pmfs[:, :-1], pmfs[:, -1]
         weights = self.caps.weights(members, public)
         return Aside(local=self.caps.costs(members, public, weights))
+
+
+@dataclass(frozen=True)
+class FilteredMixture:
+    """Mixes members in the same way, where each part has an account of its own."""
+
+    caps: Caps
+    access = Access.GENERATE
+    reads_public = True
+
+    @property
+    def divergence(self) -> float:
+        """Bounds D_α of one query, nats, per part under emptied: m even shares of ε."""
+        return self.caps.charge
+
+    def weighed(self, pmfs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Finds the largest weights within the caps, and what each costs its part, nats."""
+        members, public = pmfs[:, :-1], pmfs[:, -1]
+        weights = self.caps.weights(members, public)
+        return weights, self.caps.costs(members, public, weights)
+
+    def mixed(self, pmfs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V)."""
+        return _log_mixture(pmfs, weights)
+
+
+def _log_mixture(pmfs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Computes log of u + (1/k)·Σ λ_i (h_i − u), (n, V), of members and then u, (n, k + 1, V)."""
+    shares = weights / weights.shape[1]
+    rest = (1 - shares.sum(dim=-1, keepdim=True)).clamp_(min=0)
+    return (torch.cat([shares, rest], dim=-1)[:, None] @ pmfs)[:, 0].log_()

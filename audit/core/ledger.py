@@ -15,10 +15,15 @@ from audit.core.release import Journal
 LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _DIGITS = 6  # significant digits to which charges are rounded up
 _ASIDE = ("local",)  # keys of a row that say nothing of what was answered
+_SILENT = "silent"  # the parts, from 0, whose accounts did not hold the cost of a query
+_OF_PLACE = ("query", "stopped")  # keys of a row that follow from its place
 
 
 class Ledger:
-    """The accounts of one session. A query is admitted only if every account stays above 0.
+    """The accounts of one session.
+
+    Two uses, never in one session: a query is admitted only if every account stays above 0
+    (`admit`), or a part whose account does not hold a query is not heard in it (`hear`).
 
     epsilon: budget of each part, in nats.
     budget: most queries that the session answers; public, unlike the ε left to a part.
@@ -40,9 +45,14 @@ class Ledger:
         return mark(query, self._journal.key)
 
     @property
+    def asked(self) -> int:
+        """Queries so far, with those of a killed process that this one does not repeat."""
+        return self._lost + self.queries
+
+    @property
     def remaining(self) -> int:
         """Queries left in the public budget."""
-        return max(0, self._budget - self._lost - self.queries)
+        return max(0, self._budget - self.asked)
 
     def admit(
         self,
@@ -74,6 +84,27 @@ class Ledger:
         self.skip(len(charges) - admitted - (admitted < len(charges)))
         return admitted
 
+    def hear(self, costs: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, int]:
+        """Charges queries in order, and each part only where its account holds the cost.
+
+        costs: shape (queries, parts), nats: what a query costs a part that is heard in it.
+        marks: as in `admit`; here they alone tell a replay, in which the same parts are heard at
+            the same charges as before, whatever the costs are now.
+
+        Gives who is heard, (queries, parts), nobody from STOP on, and the number admitted before
+        STOP. No account stops the session: only the public budget does.
+        """
+        heard, admitted = np.zeros(costs.shape, dtype=bool), 0
+        for own, fingerprint in zip(costs, marks, strict=True):
+            entry = self._recalled(fingerprint) or self._payable(own, fingerprint)
+            if not self._admit_one(entry):
+                break
+            heard[admitted] = True
+            heard[admitted, entry[_SILENT]] = False
+            admitted += 1
+        self.skip(len(costs) - admitted - (admitted < len(costs)))
+        return heard, admitted
+
     def skip(self, queries: int) -> None:
         """Counts queries that are answered without private data."""
         self.queries += queries
@@ -82,6 +113,25 @@ class Ledger:
         """Writes every charge to disk; answers may be released only after this."""
         self._journal.append(self._new)
         self._new = []
+
+    def _recalled(self, fingerprint: str) -> dict[str, Any] | None:
+        """Gives the entry of this very query by a killed process; else charges what that process
+        was asked instead, before anybody's account is looked at."""
+        if not self._previous:
+            return None
+        row = self._previous[0]
+        if (row["query"], row["asked"]) == (self.queries, fingerprint):
+            return {key: value for key, value in row.items() if key not in _OF_PLACE}
+        self._absorb()
+        return None
+
+    def _payable(self, costs: np.ndarray, fingerprint: str) -> dict[str, Any]:
+        """Charges each part what the query costs it, or nothing where that does not fit."""
+        charges = [round_up(float(c)) for c in costs]
+        silent = [i for i, total in enumerate(self._with(charges)) if not total < self._epsilon]
+        for i in silent:
+            charges[i] = 0.0
+        return {"asked": fingerprint, "lambda": [], "charge": charges, _SILENT: silent}
 
     def _admit_one(self, entry: dict[str, Any]) -> bool:
         number, self.queries = self.queries, self.queries + 1

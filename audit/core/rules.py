@@ -34,6 +34,8 @@ POSITIVE = Rule("above 0 and finite", lambda value: 0 < value < math.inf)
 NOT_NEGATIVE = Rule("at least 0 and finite", lambda value: 0 <= value < math.inf)
 SHARE = Rule("above 0 and at most 1", lambda value: 0 < value <= 1)
 PROBABILITY = Rule("above 0 and below 1", lambda value: 0 < value < 1)
+# metadata of a parameter that came later: at its default a plan leaves it out and is what it was
+UNSAID = {"unsaid": True}
 VISIBLE = Rule("a word or sign that can be seen, such as _", lambda value: bool(value.strip()))
 
 

@@ -84,6 +84,7 @@ class Session:
                 **stop(rows, self.one.release.guarantee.epsilon or math.inf),
                 epsilon_spent=spent(rows)[-1] if rows else [],
                 epsilon_local=local(rows),
+                silent=silent(rows),
                 spent_curve=curve(rows),
             ).model_dump(mode="json"),
         }
@@ -129,6 +130,16 @@ def local(rows: Sequence[dict[str, Any]]) -> list[float]:
     """Adds up what the answered queries cost each part on this data set; [] where unknown."""
     costs = [row["local"] for row in rows if "local" in row and not row["stopped"]]
     return [sum(part) for part in zip(*costs, strict=True)]
+
+
+def silent(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Counts the answered queries in which each part was silent; [] where none can be."""
+    lists = [row["silent"] for row in rows if "silent" in row and not row["stopped"]]
+    return (
+        [sum(part in one for one in lists) for part in range(len(rows[0]["charge"]))]
+        if lists
+        else []
+    )
 
 
 def curve(rows: Sequence[dict[str, Any]], points: int = 64) -> list[tuple[int, float]]:

@@ -32,8 +32,10 @@ class Chosen:
     @property
     def shown(self) -> dict[str, Any]:
         """The parameters as results show them: those that are given here, files and folders by
-        their name."""
-        return {name: by_name(self.parameters[name]) for name in self._given}
+        their name. One that came later is left out at its default."""
+        later = {f.name for f in dataclasses.fields(self.plugin) if f.metadata.get("unsaid")}
+        values = {name: by_name(self.parameters[name]) for name in self._given}
+        return {k: v for k, v in values.items() if k not in later or v != self._given[k]}
 
     @property
     def _given(self) -> dict[str, Any]:

@@ -340,6 +340,11 @@ class SessionResult(_Strict):
         description="per part, in nats: the cost of the same queries on this data set, where "
         "epsilon_spent is a worst case; private, for the auditor",
     )
+    silent: list[int] = Field(
+        default=[],
+        description="per part: the answered queries in which it was silent, since its own account "
+        "did not hold their cost; private, as epsilon_spent then is; [] without such accounts",
+    )
     spent_curve: list[tuple[int, Number]] = Field(
         default=[], description="(queries so far, largest ε spent by any part)"
     )

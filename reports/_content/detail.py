@@ -142,6 +142,8 @@ def spent(release: ReleaseResult) -> str:
     if guarantee.epsilon > 0:
         promised += f" ({words.share(most / guarantee.epsilon)})"
     sentence = f"{sentence}{promised}. Sessions compose: their spending adds up."
+    if session.silent:
+        sentence += _silence(session)
     if not session.epsilon_local:
         return sentence
     ends = (min(session.epsilon_local), max(session.epsilon_local))
@@ -149,6 +151,24 @@ def spent(release: ReleaseResult) -> str:
     return (
         f"{sentence} On this data set the same queries cost {low} to {high} nats a part: a "
         "data-dependent figure, private itself, for the auditor only."
+    )
+
+
+def _silence(session: SessionResult) -> str:
+    """Words who was silent, and what of the accounts is private."""
+    parts = len(session.silent)
+    quiet = sum(n > 0 for n in session.silent)
+    silent, all_ = sum(session.silent), parts * session.answered
+    said = (
+        f"{words.integer(quiet)} of {words.integer(parts)} parts were silent in "
+        f"{words.integer(max(session.silent))} queries at most, {words.integer(silent)} of "
+        f"{words.integer(all_)} shares"
+        if silent
+        else "Every part was heard in every query"
+    )
+    return (
+        f" {said}. What a part's own account was charged, and when it was silent, depends on the "
+        "data: it is private, for the auditor only."
     )
 
 

@@ -40,6 +40,11 @@ def test_a_defense(name, check):
     check(quick("defenses", name))
 
 
+@pytest.mark.parametrize("check", contract.DEFENSE_CHECKS)
+def test_a_defense_whose_parts_have_accounts(check):
+    check(registry.build("defenses", "capped_submix:k=4,multiple=1.5", Defense, {})[1])
+
+
 @pytest.mark.parametrize("check", contract.ATTACK_CHECKS)
 @pytest.mark.parametrize("name", registry.names("attacks"))
 def test_an_attack(name, check):

@@ -355,3 +355,105 @@ def test_lost_queries_count_against_the_budget():
     ledger = opened(epsilon=1e9, budget=4, journal=journal)
     assert ledger.admit(np.full((3, 1), 0.2), np.full((3, 1), 0.5), ["a", "b", "c"]) == 1
     assert ledger.remaining == 0
+
+
+# accounts that do not stop a session
+
+
+def hear(ledger, *costs, marks=None):
+    """One call with these costs, each a number (one part) or a row; gives (heard, admitted)."""
+    rows = np.array([np.atleast_1d(c) for c in costs], dtype=float)
+    marks = marks or [f"query {ledger.queries + i}" for i in range(len(rows))]
+    heard, admitted = ledger.hear(rows, marks)
+    return heard.astype(int).tolist(), admitted
+
+
+def test_a_part_is_heard_where_its_account_holds_the_cost_and_tried_again():
+    ledger = opened(epsilon=1.0, parts=2)
+    assert hear(ledger, [0.6, 0.1], [0.6, 0.1], [0.3, 0.1]) == ([[1, 1], [0, 1], [1, 1]], 3)
+    assert ledger.spent == pytest.approx([0.9, 0.3])
+    assert not ledger.stopped
+
+
+def test_no_account_is_ever_used_up():
+    """As in `admit`: what would leave nothing does not fit, and a hair less does."""
+    ledger = opened(epsilon=1.0)
+    assert hear(ledger, 0.75, 0.25, 0.249999) == ([[1], [0], [1]], 3)
+    assert ledger.spent == [0.75 + 0.249999]
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf])
+def test_a_cost_that_cannot_be_computed_silences_a_part_and_nobody_else(cost):
+    ledger = opened(parts=2)
+    assert hear(ledger, [cost, 0.5], [0.1, 0.1]) == ([[0, 1], [1, 1]], 2)
+
+
+def test_only_the_budget_stops_who_can_be_silent():
+    ledger = opened(epsilon=1e-3, budget=3)
+    assert hear(ledger, 0.5, 0.5) == ([[0], [0]], 2)
+    assert hear(ledger, 1e-4, 1e-4, 1e-4) == ([[1], [0], [0]], 1)
+    assert ledger.stopped and ledger.remaining == 0 and ledger.queries == 5
+    assert ledger.spent == [1e-4]
+
+
+def test_a_silent_part_stands_in_the_row_and_is_charged_nothing():
+    journal = Memory()
+    ledger = opened(parts=2, journal=journal)
+    hear(ledger, [0.7, 0.2], [0.7, 0.2])
+    ledger.flush()
+    assert [(r["charge"], r["silent"]) for r in journal.rows] == [([0.7, 0.2], []), ([0, 0.2], [0])]
+
+
+def heard_before(journal, *costs, epsilon=1.0):
+    ledger = opened(epsilon=epsilon, journal=journal)
+    answered = hear(ledger, *costs)
+    ledger.flush()
+    return answered
+
+
+def test_a_replay_hears_whom_it_heard_at_the_same_charge_whatever_the_costs_are_now():
+    journal = Memory()
+    assert heard_before(journal, 0.6, 0.6, 0.3) == ([[1], [0], [1]], 3)
+    rows = list(journal.rows)
+    ledger = opened(journal=journal)
+    assert hear(ledger, 0.9, 0.1, 0.3) == ([[1], [0], [1]], 3)
+    ledger.flush()
+    assert journal.rows == rows and ledger.spent == pytest.approx([0.9])
+    assert hear(ledger, 0.2, 0.05) == ([[0], [1]], 2)
+
+
+def test_another_question_meets_accounts_that_hold_all_that_was_answered():
+    """Before it is decided who is heard: else a killed process would pay for its successor."""
+    journal = Memory()
+    heard_before(journal, 0.3, 0.3, 0.3)
+    ledger = opened(journal=journal)
+    assert hear(ledger, 0.3, 0.3, 0.05, marks=["query 0", "other", "more"]) == ([[1], [0], [1]], 3)
+    assert ledger.spent == pytest.approx([0.95])
+    assert ledger.asked == 5
+
+
+def test_a_process_that_had_stopped_leaves_nothing_to_another_question():
+    journal = Memory()
+    ledger = opened(budget=2, journal=journal)
+    hear(ledger, 0.1, 0.1, 0.1)
+    ledger.flush()
+    ledger = opened(budget=2, journal=journal)
+    assert hear(ledger, 0.1, 0.1, marks=["other", "more"]) == ([[0], [0]], 0)
+    assert ledger.stopped
+
+
+@given(
+    costs=st.lists(st.floats(0, 2), min_size=1, max_size=30),
+    cuts=st.lists(st.integers(0, 30), max_size=3),
+)
+def test_no_account_exceeds_its_budget_however_often_a_session_is_killed(costs, cuts):
+    """Every process asks other questions from where it was cut, or the same ones."""
+    journal = Memory()
+    for process, cut in enumerate([0, *cuts]):
+        ledger = opened(epsilon=1.0, budget=50, journal=journal)
+        marks = [f"{i}" if i < cut else f"{process} {i}" for i in range(len(costs))]
+        hear(ledger, *costs, marks=marks)
+        ledger.flush()
+        charged = [r["charge"][0] for r in journal.rows if not r["stopped"]]
+        assert sum(charged) < 1.0 + 1e-12 and len(charged) <= 50
+        assert ledger.spent[0] < 1.0

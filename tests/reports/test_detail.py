@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from audit.results.schema import Results
-from reports._content.detail import detail
+from reports._content.detail import detail, spent
 
 WHY = "No test of the claim: this measure gives no bound on ε."
 
@@ -55,3 +55,20 @@ def test_a_stop_by_one_costly_query_is_explained(results: Results) -> None:
     for session, explained in ((costly, True), (mild, False)):
         one = release.model_copy(update={"sessions": [session]})
         assert (said in detail(one, "x", "x").sessions.caption) == explained
+
+
+def test_who_was_silent_is_said_to_the_auditor(results: Results) -> None:
+    release = next(r for r in results.releases if r.guarantee.epsilon == 2.0)
+    quiet = {"answered": 1024, "silent": [0, 3, 1], "epsilon_spent": [1.5, 1.9, 1.7]}
+    for changed, said in (
+        (
+            quiet,
+            " 2 of 3 parts were silent in 3 queries at most, 4 of 3,072 shares. What a part's ",
+        ),
+        ({**quiet, "silent": [0, 0, 0]}, " Every part was heard in every query. What a part's own"),
+    ):
+        session = release.sessions[0].model_copy(update=changed)
+        one = spent(release.model_copy(update={"sessions": [session]}))
+        assert said in one and one.endswith("it is private, for the auditor only.")
+    session = release.sessions[0].model_copy(update={**quiet, "silent": []})
+    assert "silent" not in spent(release.model_copy(update={"sessions": [session]}))

@@ -28,6 +28,7 @@ from audit.run import pipeline
 
 BUDGET = 12
 SUBMIX = f"submix:epsilon=1000.0,k=2,budget={BUDGET}"
+CAPPED = f"capped_submix:epsilon=0.001,k=2,budget={BUDGET},multiple=5"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     plan = resolve_on(
         {
-            "defense": [SUBMIX, "none", "blacklist"],
+            "defense": [SUBMIX, CAPPED, "none", "blacklist"],
             "attack": ["name_leak"],
             "utility_tokens": 8,
             "device": "cpu",
@@ -119,6 +120,23 @@ def test_a_budget_is_spent_once_in_however_many_processes(service: Path, tmp_pat
     with api.serve(service, ledger) as fourth:
         assert fourth.remaining == 0 and fourth.complete("Hello", 3)  # the public model's
     assert len(read_lines(ledger / "ledger.jsonl")) == len(rows)
+
+
+def test_the_accounts_of_the_parts_go_on_in_the_next_process(run: Path, tmp_path: Path) -> None:
+    """Where they began anew, every process would spend ε."""
+    out, ledger = tmp_path / "service", tmp_path / "ledger"
+    api.export(run, "capped_submix", out)
+    for process in range(3):
+        with api.serve(out, ledger) as one:
+            assert one.remaining == BUDGET - 4 * process
+            one.complete("Hello", 4)
+    rows = [row["row"] for row in read_lines(ledger / "ledger.jsonl")]
+    assert len(rows) == BUDGET
+    heard, heard_later = ([r for r in some if len(r["silent"]) < 2] for some in (rows, rows[4:]))
+    assert heard and len(heard_later) < len(rows[4:])
+    assert all(0 < sum(part) < 0.001 for part in zip(*(r["charge"] for r in rows), strict=True))
+    last = {i: [r["charge"][i] for r in rows if i not in r["silent"]] for i in range(2)}
+    assert all(max(charges) > 2 * 0.001 / BUDGET for charges in last.values())
 
 
 def test_the_same_question_in_a_new_process_is_no_replay(service: Path, tmp_path: Path) -> None:
