@@ -55,8 +55,8 @@ PER_USER = (
     "with another id is two changes, which this does not bound)"
 )
 READ_ALONE = (
-    "each model is read on its own, so its numbers do not depend on the other models; the accounts "
-    "are in float64"
+    "each model is read on its own, so its numbers, and what its part is charged, do not depend on "
+    "the other models"
 )
 READ_ALIKE = (
     "taken for granted: the numbers of the other models do not depend on who is read with them; in "
