@@ -181,27 +181,30 @@ class EnsembleSession:
 
     def _one_by_one(self, filtering: Filtering, prompt: Tokens, after: np.ndarray) -> Answer:
         """Draws the tokens after one prompt, each charged before the next is read."""
-        cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
         end = self._ledger.queries + len(after)
-        columns: list[tuple[int, float, bool]] = []
-        while self._ledger.queries < end and not self._ledger.stopped:
-            mark = self._ledger.mark([*text, _GENERATED])
-            mixed, admitted = filtering.charged(cursor.log_pmfs(), [mark])
-            if not admitted:
-                break
-            # by place: asked again after a kill, a query may meet other accounts, and another law
-            seed = self._seed(filtering.place, text)
-            chosen = sample(mixed.log_h, uniforms([seed]))
-            token = int(chosen)
-            columns.append(
-                (token, float(mixed.log_h[0, token]), int(mixed.log_h.argmax()) == token)
-            )
-            cursor.append(chosen)
-            text.append(token)
+        columns = list(self._tokens(filtering, prompt, len(after)))
         self._ledger.skip(end - self._ledger.queries)
         tokens, log_probs, top1 = zip(*columns, strict=True) if columns else ((), (), ())
         begun = Answer(tokens, np.array(log_probs), np.array(top1, dtype=bool), len(tokens))
         return begun if len(tokens) == len(after) else self._finished(prompt, begun, after)
+
+    def _tokens(
+        self, filtering: Filtering, prompt: Tokens, length: int
+    ) -> Iterator[tuple[int, float, bool]]:
+        """Draws tokens until STOP; gives each, its log-probability, nats, and whether none is
+        likelier."""
+        cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
+        while len(text) < len(prompt) + length and not self._ledger.stopped:
+            mark = self._ledger.mark([*text, _GENERATED])
+            mixed, admitted = filtering.charged(cursor.log_pmfs(), [mark])
+            if not admitted:
+                return
+            # by place: asked again after a kill, a query may meet other accounts, and another law
+            seed = self._seed(filtering.place, text)
+            chosen = sample(mixed.log_h, uniforms([seed]))
+            cursor.append(chosen)
+            text.append(token := int(chosen))
+            yield token, float(mixed.log_h[0, token]), int(mixed.log_h.argmax()) == token
 
     def _admit(self, mixed: Mixed, queries: Sequence[Tokens]) -> int:
         local = mixed.aside.local

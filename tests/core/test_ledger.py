@@ -432,6 +432,16 @@ def test_another_question_meets_accounts_that_hold_all_that_was_answered():
     assert ledger.asked == 5
 
 
+def test_the_same_question_at_another_place_is_no_replay():
+    """In a served ledger earlier rows have no place of their own: who was heard is decided anew."""
+    journal = Memory()
+    heard_before(journal, 0.6)
+    served = Memory([{**row, "query": -1} for row in journal.rows])
+    ledger = opened(journal=served)
+    assert hear(ledger, 0.6, 0.3) == ([[0], [1]], 2)
+    assert ledger.spent == pytest.approx([0.9])
+
+
 def test_a_process_that_had_stopped_leaves_nothing_to_another_question():
     journal = Memory()
     ledger = opened(budget=2, journal=journal)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from attacks.ledger import LedgerCheck
 from audit.core.attack import Knowledge
@@ -24,6 +26,8 @@ from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.session import charges, silent, spent, stop
+from audit.models.causal import CausalLM
+from audit.models.ensembles.batching import Stacked
 from audit.plan.plan import Chosen
 from defenses._caps import Caps
 from defenses._ensemble_session import EnsembleSession
@@ -343,6 +347,29 @@ def test_each_session_and_each_neighbour_has_accounts_of_its_own(service: Any) -
         np.testing.assert_array_equal(np.delete(ours, part, 1), np.delete(theirs, part, 1))
         silences = [[[p for p in r["silent"] if p != part] for r in j.rows] for j in journals]
         assert silences[0] == silences[1]
+
+
+def test_models_are_read_one_by_one_so_that_none_moves_the_last_digit_of_another() -> None:
+    """Whether a cost fits is a jump. Stacked models differ with who is stacked, as at m = 1."""
+    torch.manual_seed(0)
+    config = GPT2Config(vocab_size=31, n_positions=32, n_embd=24, n_layer=2, n_head=2)
+    tokenizer: Any = SimpleNamespace(start=0, stop=0)
+    models = [GPT2LMHeadModel(config).eval() for _ in range(5)]
+    public, other, *members = (CausalLM(model, tokenizer, 32) for model in models)
+    texts, starts = [[0, 5, 7, 9, 30, 2], [0, 3, 3]], [1, 2]
+    whole = release(members, public)
+    for first in (other, public):  # another model, and none
+        changed = release([first, *members[1:]], public)
+        read = [one.ensemble.log_pmfs(texts, starts) for one in (whole, changed)]
+        assert torch.equal(read[0][:, 1:], read[1][:, 1:])
+        cursors = [one.ensemble.cursor([[0, 5, 7]]) for one in (whole, changed)]
+        for token in (4, 8):
+            read = [cursor.log_pmfs() for cursor in cursors]
+            assert torch.equal(read[0][:, 1:], read[1][:, 1:])
+            for cursor in cursors:
+                cursor.append(torch.tensor([token]))
+    assert isinstance(whole.ensemble, Separate)
+    assert isinstance(release(members, public, multiple=1.0).ensemble, Stacked)
 
 
 def test_the_attack_on_the_ledger_finds_it_honest_and_half_the_charge_false(bigram: Any) -> None:
