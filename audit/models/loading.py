@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from transformers import PreTrainedTokenizerFast, logging
 
 from audit.core.errors import UsageError, first_line
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.models.causality import check_causal, check_kind
 from audit.models.lstm import Architecture, untrained
 
 EMBEDDED = "embedded"
 LSTM = "lstm"
+_SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
@@ -68,8 +70,9 @@ def _describe(name: str, path: Path) -> ModelFolder:
         raise UsageError(f"{path}: no .safetensors file; is this a model folder?")
     if "auto_map" in config:
         raise UsageError(f"{path}/config.json: the model needs remote code, which is never run")
+    check_kind(config, path / "config.json")
     small = (sorted(path.glob(pattern)) for pattern in ("*.json", "*.txt", "*.model"))
-    length = config.get("n_positions") or config.get("max_position_embeddings") or 512
+    length = _context(config)
     vocabulary = config.get("vocab_size")
     if (
         not isinstance(length, int)
@@ -88,6 +91,22 @@ def _describe(name: str, path: Path) -> ModelFolder:
         max_length=min(length, 512),
         blocks=_whole(config.get("n_layer") or config.get("num_hidden_layers")),
     )
+
+
+def _context(config: Mapping[str, Any]) -> Any:
+    """Reads how many tokens a model was made for.
+
+    Positions that are scaled anew in a longer text would make a text's losses depend on how long
+    the others in its batch are, so then it is the context before any scaling.
+    """
+    length = config.get("n_positions") or config.get("max_position_embeddings") or 512
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kinds = scaling.values() if isinstance(scaling, dict) else ()  # one for each kind of layer
+    for one in (scaling, *kinds):
+        if isinstance(one, dict) and {one.get("rope_type"), one.get("type")} & _SCALED_ANEW:
+            name = "original_max_position_embeddings"
+            length = one.get(name) or config.get(name) or length
+    return length
 
 
 def _whole(value: Any) -> int:
@@ -176,10 +195,16 @@ def _tokenizer_class(folder: Path) -> Any:
 
 
 def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
-    """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError."""
+    """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
+
+    What is loaded is tried: a model that is not causal is refused.
+    """
     lstm = folder.kind == LSTM
     model = untrained(Architecture(folder.vocabulary)) if lstm else _read_weights(folder.path)
     inner: PreTrainedModel = model.to(device).eval()
+    if not lstm:
+        check_kind(inner.config.to_dict(), folder.path)
+        check_causal(inner, folder.max_length, folder.path)
     return inner
 
 

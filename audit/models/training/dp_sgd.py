@@ -155,8 +155,8 @@ class PrivateRecipe(Method):
 class NoisySum:
     """Releases Σ_i clip(g_i) + N(0, σ²C²): examples reach the model in no other way.
 
-    The gradients of the first batch are compared with a plain per-example loop; a difference stops
-    the training.
+    The gradients of the first batch are compared with a plain loop, which reads every example alone
+    and without padding; a difference stops the training.
     """
 
     def __init__(self, model: nn.Module, noise: Noise, stream: NoiseStream) -> None:
@@ -198,7 +198,7 @@ class NoisySum:
         if not gap <= TOLERANCE:
             raise RuntimeError(
                 f"per-example gradients differ from a plain loop by {gap:.1e}: they miss a part of "
-                "this model; nothing was trained"
+                "this model, or it answers otherwise in a padded batch; nothing was trained"
             )
 
 
@@ -220,16 +220,34 @@ def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
-    from peft import LoraConfig, get_peft_model  # seconds, which a dry run does not have
+    """Adds adapters to the layers that PEFT names for this architecture, else to all linear ones.
 
+    The head is never one of them. Raises UsageError where there is no such layer.
+    """
+    from peft import LoraConfig, get_peft_model  # seconds, which a dry run does not have
+    from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
+
+    known = getattr(model.config, "model_type", None) in KNOWN
+    headed = hasattr(model, "get_output_embeddings")  # else PEFT would adapt the head as well
+    targets = "all-linear" if headed and not known else None
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets)
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PEFT warns of fan_in_fan_out, and corrects it
         torch.manual_seed(derived_seed(seed, "lora"))
         try:
-            return get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank)).eval()
+            return get_peft_model(model, config).eval()
         except (ValueError, AttributeError, KeyError) as error:
             reason = str(error).splitlines()[0]
             raise UsageError(
-                f"lora={rank} does not fit this model ({reason}); use lora=0"
+                f"lora={rank} does not fit this model ({reason}); {_without_lora(model)}"
             ) from None
+
+
+def _without_lora(model: Any) -> str:
+    """Says whether a model that takes no adapters can be trained as it is."""
+    try:
+        check_supported(model)
+    except UsageError:
+        return "nor can it be trained without adapters; use another model"
+    return "use lora=0"

@@ -12,14 +12,11 @@ head do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import layer_norm
-from transformers.pytorch_utils import Conv1D
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -45,26 +42,6 @@ class Whole:
 
 
 Use = Outer | Whole
-Rule = Callable[[Any, Tensor, Tensor], dict[str, Use]]  # (layer, a, g) to uses by parameter name
-
-
-def _embedding(module: nn.Embedding, a: Tensor, g: Tensor) -> dict[str, Use]:
-    if module.padding_idx is not None:
-        g = g * (a != module.padding_idx)[:, :, None]
-    return {"weight": Outer(OneHot(a), g)}
-
-
-def _layer_norm(module: nn.LayerNorm, a: Tensor, g: Tensor) -> dict[str, Use]:
-    normal = layer_norm(a, module.normalized_shape, eps=module.eps)
-    return {"weight": Whole((g * normal).sum(dim=1)), "bias": Whole(g.sum(dim=1))}
-
-
-RULES: dict[type, Rule] = {
-    nn.Linear: lambda module, a, g: {"weight": Outer(g, a), "bias": Whole(g.sum(dim=1))},
-    Conv1D: lambda module, a, g: {"weight": Outer(a, g), "bias": Whole(g.sum(dim=1))},
-    nn.Embedding: _embedding,
-    nn.LayerNorm: _layer_norm,
-}
 
 
 def merged(uses: Sequence[Use]) -> list[Use]:

@@ -18,17 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers.pytorch_utils import Conv1D
 
 from audit.core.errors import UsageError
 from audit.models.lstm import State
-from audit.models.training.gradient_factors import (
-    RULES,
-    Rule,
-    Use,
-    merged,
-    squared_norm,
-    weighted_sum,
-)
+from audit.models.training.gradient_factors import Use, merged, squared_norm, weighted_sum
+from audit.models.training.layer_rules import Rule, has_rule, rule_of
 
 _ROUNDING = 16.0  # times the machine epsilon, of the sum of all terms' absolute values
 _CANCELLED = 1e-3  # an example whose terms cancel to less than this share is clipped by `loop`
@@ -57,6 +52,27 @@ class Batch:
     @property
     def examples(self) -> int:
         return self.inputs.shape[0] // self.rows
+
+    def alone(self, index: int) -> Batch:
+        """One example as it is without any other: each row by itself, and without padding.
+
+        What comes after the last token with a weight is left out; so are rows without one.
+        """
+        blocks = self.part(index, index + 1).blocks
+        rows = [row for block in blocks for row in block._rows()]
+        first, *more = rows or [blocks[0]._row(0, 1)]
+        return replace(first, more=tuple(more))
+
+    def _rows(self) -> Iterator[Batch]:
+        for i, weights in enumerate(self.weights):
+            if len(weighted := weights.nonzero()):
+                yield self._row(i, 1 + int(weighted[-1]))
+
+    def _row(self, i: int, width: int) -> Batch:
+        """The first `width` tokens of a row, as an example of one row."""
+        state = None if self.state is None else self.state.rows(slice(i, i + 1))
+        inputs, targets = self.inputs[i : i + 1, :width], self.targets[i : i + 1, :width]
+        return Batch(inputs, targets, self.weights[i : i + 1, :width], 1, state)
 
     def part(self, first: int, last: int) -> Batch:
         """The examples from `first` to before `last`."""
@@ -126,12 +142,15 @@ def clip_factors(norms: Tensor, max_norm: float) -> Tensor:
 
 
 def loop(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
-    """Clips by the definition, one backward pass per example: the reference for the engine."""
+    """Clips by the definition, one backward pass per example: the reference for the engine.
+
+    Every row is read alone and without padding, so no other example can have any influence.
+    """
     parameters = trainable(model)
     sums = [torch.zeros_like(parameter) for parameter in parameters]
     norms, losses = [], []
     for i in range(batch.examples):
-        value = loss(model, batch.part(i, i + 1))[0]
+        value = loss(model, batch.alone(i))[0]
         maybe = torch.autograd.grad(value, parameters, allow_unused=True)
         gradients = [
             torch.zeros_like(p) if g is None else g for p, g in zip(parameters, maybe, strict=True)
@@ -181,14 +200,19 @@ def check_supported(model: nn.Module) -> None:
     """Raises UsageError where a trainable parameter is in a layer without a rule."""
     for name, module in model.named_modules():
         own = [key for key, p in module.named_parameters(recurse=False) if p.requires_grad]
-        changed = getattr(module, "max_norm", None) or getattr(module, "scale_grad_by_freq", False)
-        if own and (type(module) not in RULES or changed):
+        if own and not has_rule(module):
             raise UsageError(
                 f"this model cannot be trained with per-example gradients: {name}.{own[0]} is in "
-                f"a {type(module).__name__}; freeze it, or train LoRA adapters (lora=4)"
+                f"a {type(module).__name__}; {_instead(model)}"
             )
         if getattr(module, "gradient_checkpointing", False) and module.training:
             raise UsageError("gradient checkpointing runs layers twice; switch it off")
+
+
+def _instead(model: nn.Module) -> str:
+    """Names what can be trained instead: adapters, where there is a layer for them."""
+    linear = any(isinstance(module, nn.Linear | Conv1D) for module in model.modules())
+    return "freeze it, or train LoRA adapters (lora=4)" if linear else "use another model"
 
 
 def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
@@ -244,7 +268,10 @@ def _recorded(
     and no time goes into ordinary weight gradients.
     """
     layers = [m for m in model.modules() if any(p.requires_grad for p in m.parameters(False))]
-    handles = [m.register_forward_hook(_recorder(RULES[type(m)], uses, batch)) for m in layers]
+    handles = [
+        m.register_forward_hook(_recorder(rule_of(m), uses, batch), with_kwargs=True)
+        for m in layers
+    ]
     for parameter in parameters:
         parameter.requires_grad_(False)
     try:
@@ -259,19 +286,22 @@ def _recorded(
 def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
     """Makes a forward hook that stores a layer's input until the gradient at its output arrives."""
 
-    def record(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        a = inputs[0].detach()
-        if a.shape[0] != batch.inputs.shape[0]:
+    def record(
+        module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
+    ) -> None:
+        a = rule.reads(module, args, named).detach()
+        rows, width = batch.inputs.shape
+        if a.shape[0] != rows and (a.dim() != 2 or a.shape[0] != rows * width):
             raise UsageError(
                 f"a {type(module).__name__} reads {tuple(a.shape)} where the batch has "
-                f"{batch.inputs.shape[0]} rows: its gradient belongs to no example"
+                f"{rows} rows: its gradient belongs to no example"
             )
         if not output.requires_grad:
             output.requires_grad_(True)  # the first trainable layer: nothing below requires one
 
         def arrived(g: Tensor) -> None:
-            for name, use in rule(module, _tokens(a, batch), _tokens(g, batch)).items():
-                parameter = getattr(module, name)
+            for name, use in rule.uses(module, _tokens(a, batch), _tokens(g, batch)).items():
+                parameter = getattr(module, name, None)
                 if parameter is not None and id(parameter) in uses:
                     uses[id(parameter)].append(use)
 
@@ -281,7 +311,7 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
 
 
 def _tokens(x: Tensor, batch: Batch) -> Tensor:
-    """Reshapes (rows, T, …) to (examples, tokens, …): an example's rows are consecutive."""
+    """Reshapes (rows, T, …) or (rows · T, …) to (examples, tokens, …): rows are consecutive."""
     if x.dtype == torch.long:
         return x.reshape(batch.examples, -1)
     wide = x if x.dim() == 3 else x[:, None]

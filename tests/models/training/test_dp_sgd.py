@@ -704,6 +704,27 @@ def test_a_part_that_no_hook_sees_stops_the_training(
     assert error(with_functional_head(), drawn) > FAR
 
 
+class ByWidth(GPT2LMHeadModel):
+    """Answers otherwise in a wider batch, as a model does that reads padding."""
+
+    def forward(self, input_ids: Any = None, **rest: Any) -> Any:
+        answer = GPT2LMHeadModel.forward(self, input_ids=input_ids, **rest)
+        answer.logits = answer.logits * (1 + input_ids.shape[1] / 10)
+        return answer
+
+
+def test_a_model_that_answers_otherwise_beside_longer_texts_stops_the_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = tiny()
+    model.__class__ = ByWidth
+    with pytest.raises(RuntimeError, match="otherwise in a padded batch; nothing was trained"):
+        RECIPE.train(model, Letters(), people())
+    padded = lambda self, index: self.part(index, index + 1)  # noqa: E731
+    monkeypatch.setattr(Batch, "alone", padded)  # put back: the loop reads the padding too
+    RECIPE.train(model, Letters(), people())
+
+
 def test_the_check_is_made_where_every_user_is_larger_than_physical_tokens() -> None:
     with pytest.raises(RuntimeError, match="nothing was trained"):
         replace(RECIPE, physical_tokens=1).train(with_functional_head(), Letters(), people())
@@ -722,8 +743,8 @@ def test_an_unsupported_layer_is_refused_before_anything_is_drawn(
     drawn: list[list[Example]],
 ) -> None:
     model = tiny()
-    model.transformer.ln_f = nn.RMSNorm(16)
-    with pytest.raises(UsageError, match="RMSNorm"):
+    model.transformer.ln_f = nn.GroupNorm(1, 16)
+    with pytest.raises(UsageError, match="GroupNorm"):
         RECIPE.train(model, Letters(), people())
     assert drawn == []
 

@@ -21,6 +21,10 @@ from transformers import (
     GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 from audit.core.errors import UsageError
@@ -48,6 +52,8 @@ OTHERS = {
     "intermediate_size": 24,
     "max_position_embeddings": 32,
 }
+
+GROUPED = {"num_key_value_heads": 1}
 
 Row = tuple[list[int], list[float]]  # T + 1 tokens, T weights
 Rows = list[Row]  # an example
@@ -78,8 +84,17 @@ def neox() -> Any:
     return opinionated(GPTNeoXForCausalLM(GPTNeoXConfig(**OTHERS)))
 
 
-def llama() -> Any:
-    return opinionated(LlamaForCausalLM(LlamaConfig(**OTHERS)))
+def llama(**changes: Any) -> Any:
+    return opinionated(LlamaForCausalLM(LlamaConfig(**{**OTHERS, **changes})))
+
+
+def qwen() -> Any:
+    return opinionated(Qwen3ForCausalLM(Qwen3Config(**OTHERS, **GROUPED, head_dim=6)))
+
+
+def opt() -> Any:
+    sizes = {**OTHERS, "ffn_dim": 24, "word_embed_proj_dim": 16}
+    return opinionated(OPTForCausalLM(OPTConfig(**sizes)))
 
 
 def lstm() -> Any:
@@ -135,6 +150,39 @@ class Twice(nn.Module):
         return Logits(self.head(hidden))
 
 
+class ScaledTable(nn.Embedding):
+    """As Gemma's: what is looked up is multiplied."""
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        return nn.Embedding.forward(self, input_ids) * 3.7
+
+
+class Gain(nn.Module):
+    """As Gemma's and Cohere's: a gain of 1 + w over a matrix of heads, and here also a bias."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+        self.weight, self.bias = (nn.Parameter(torch.zeros(2, 3)) for _ in range(2))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        normal = hidden * (hidden.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+        return normal * (1 + self.weight) + self.bias
+
+
+class Scaled(nn.Module):
+    """A table that scales what is looked up, tied to a head, and gains over heads."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+        self.embedding, self.norm = ScaledTable(VOCABULARY, 6, padding_idx=3), Gain()
+        self.head = nn.Linear(6, VOCABULARY)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, input_ids: torch.Tensor, **_: Any) -> Logits:
+        hidden = self.embedding(input_ids).cumsum(dim=1).unflatten(2, (2, 3))
+        return Logits(self.head(self.norm(hidden).flatten(2)))
+
+
 FORMS: dict[str, Callable[[], Any]] = {
     "GPT-2, tied": gpt2,
     "GPT-2, untied": lambda: gpt2(tie_word_embeddings=False),
@@ -147,6 +195,13 @@ FORMS: dict[str, Callable[[], Any]] = {
     "LoRA in Conv1D": lambda: lora(gpt2(), target_modules=["c_attn", "c_fc"], fan_in_fan_out=True),
     "LoRA in Linear": lambda: lora(neox(), target_modules=["query_key_value"]),
     "LoRA beside RMSNorm": lambda: lora(llama(), target_modules=["q_proj", "v_proj"]),
+    "RMSNorm": llama,
+    "RMSNorm, tied": lambda: llama(tie_word_embeddings=True),
+    "grouped queries": lambda: llama(**GROUPED),
+    "normed heads": qwen,
+    "only RMSNorm": lambda: only(llama(), lambda name: "norm" in name),
+    "positions with an offset": opt,
+    "a scaled table, tied": lambda: opinionated(Scaled()),
     "frozen RMSNorm": lambda: only(llama(), lambda name: "norm" not in name),
     "LSTM": lstm,
     "padding index": lambda: opinionated(Tied()),
@@ -481,8 +536,11 @@ def checkpointed() -> Any:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (llama, r"layernorm.weight is in a LlamaRMSNorm; freeze it, or train LoRA"),
-        (lambda: nn.Sequential(nn.Conv1d(2, 2, 1)), "0.weight is in a Conv1d"),
+        (lambda: nn.Sequential(nn.Conv1d(2, 2, 1)), "0.weight is in a Conv1d; use another model"),
+        (
+            lambda: nn.Sequential(nn.Linear(2, 2), nn.Conv1d(2, 2, 1)),
+            r"1.weight is in a Conv1d; freeze it, or train LoRA",
+        ),
         (lambda: nn.Sequential(nn.GroupNorm(1, 2)), "GroupNorm"),
         (lambda: nn.ParameterList([torch.zeros(2)]), "ParameterList"),
         (lambda: nn.LSTM(2, 2), "LSTM"),

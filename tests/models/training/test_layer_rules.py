@@ -1,0 +1,119 @@
+"""Layers of unknown classes have a rule if they are of a known form, and not if they look so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, vmap
+from torch.nn.functional import linear, softplus
+
+from audit.models.training.gradient_factors import Outer, Whole
+from audit.models.training.layer_rules import has_rule, rule_of
+
+
+class Normed(nn.Module):
+    """A gain on what is normalised, and how it is applied."""
+
+    def __init__(
+        self,
+        apply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+        before: Callable[[torch.Tensor], torch.Tensor] = lambda x: x,
+    ) -> None:
+        nn.Module.__init__(self)
+        self.weight = nn.Parameter(torch.linspace(-1, 2, 6))
+        self._apply_gain, self._before = apply, before
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        hidden = self._before(hidden)
+        return self._apply_gain(
+            hidden * hidden.square().mean(-1, keepdim=True).rsqrt(), self.weight
+        )
+
+
+class Transposed(nn.Linear):
+    """Its own product, as Falcon's."""
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden @ self.weight.T + self.bias
+
+
+class Doubled(nn.Linear):
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return 2 * linear(hidden, self.weight, self.bias)
+
+
+class Extra(nn.LayerNorm):
+    """Has a parameter more than its kind."""
+
+    def __init__(self) -> None:
+        nn.LayerNorm.__init__(self, 6)
+        self.temperature = nn.Parameter(torch.ones(1))
+
+
+KNOWN: dict[str, Callable[[], Any]] = {
+    "RMSNorm": lambda: nn.RMSNorm(6),
+    "RMSNorm with 1 + w": lambda: Normed(lambda n, w: n * (1 + w)),
+    "RMSNorm with w / 2 − 3": lambda: Normed(lambda n, w: n * (w / 2 - 3)),
+    "one slope for all": lambda: nn.PReLU(),
+    "LayerNorm of a subclass": lambda: type("Own", (nn.LayerNorm,), {})(6),
+    "Linear of a subclass": lambda: Transposed(6, 4),
+}
+UNKNOWN: dict[str, Callable[[], Any]] = {
+    "a squared gain": lambda: Normed(lambda n, w: n * w * w),
+    "a softened gain": lambda: Normed(lambda n, w: n * softplus(w)),
+    "a gain that mixes channels": lambda: Normed(lambda n, w: n * w.cumsum(0)),
+    "a gain of another channel": lambda: Normed(lambda n, w: n * w.flip(0)),
+    "a norm over the text": lambda: Normed(lambda n, w: n * w, lambda x: x - x.mean(1, True)),
+    "a norm over the batch": lambda: Normed(lambda n, w: n * w, lambda x: x - x.mean(0, True)),
+    "BatchNorm": lambda: nn.BatchNorm1d(3),
+    "GroupNorm": lambda: nn.GroupNorm(1, 3),
+    "a doubled Linear": lambda: Doubled(6, 4),
+    "a parameter more": Extra,
+    "LSTM": lambda: nn.LSTM(6, 6),
+}
+
+
+@pytest.mark.parametrize("form", UNKNOWN)
+def test_a_layer_that_only_looks_like_its_kind_has_no_rule(form: str) -> None:
+    assert not has_rule(UNKNOWN[form]())
+
+
+@pytest.mark.parametrize("form", KNOWN)
+def test_a_layer_of_a_known_form_has_a_rule_and_the_rule_is_its_derivative(form: str) -> None:
+    module = KNOWN[form]().double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(generator=generator)
+    assert has_rule(module)
+    a = torch.randn(3, 5, 6, dtype=torch.float64, generator=generator)
+    g = torch.randn(3, 5, 4 if "Linear" in form else 6, dtype=torch.float64, generator=generator)
+    parameters = dict(module.named_parameters())
+
+    def scalar(values: dict[str, torch.Tensor], a: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return (functional_call(module, values, (a[None],)) * g[None]).sum()
+
+    expected = vmap(torch.func.grad(scalar), (None, 0, 0))(parameters, a, g)
+    uses = rule_of(module).uses(module, a, g)
+    for name, gradient in expected.items():
+        use = uses[name]
+        if isinstance(use, Outer):
+            assert isinstance(use.left, torch.Tensor)
+            found = use.left.mT @ use.right
+        else:
+            assert isinstance(use, Whole)
+            found = use.gradient.view_as(gradient)
+        torch.testing.assert_close(found, gradient, rtol=1e-12, atol=1e-12)
+
+
+def test_trying_a_layer_changes_nothing() -> None:
+    module = KNOWN["RMSNorm with 1 + w"]()
+    before = module.weight.clone()
+    calls: list[int] = []
+    module.register_forward_hook(lambda *_: calls.append(1))
+    assert has_rule(module)
+    assert torch.equal(module.weight, before) and module.weight.requires_grad and calls == []
