@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,8 +142,8 @@ def spent(release: ReleaseResult) -> str:
     if guarantee.epsilon > 0:
         promised += f" ({words.share(most / guarantee.epsilon)})"
     sentence = f"{sentence}{promised}. Sessions compose: their spending adds up."
-    if session.silent:
-        sentence += _silence(session)
+    if accounts := [one for one in release.sessions if one.silent]:
+        sentence += _silence(accounts)
     if not session.epsilon_local:
         return sentence
     ends = (min(session.epsilon_local), max(session.epsilon_local))
@@ -154,18 +154,18 @@ def spent(release: ReleaseResult) -> str:
     )
 
 
-def _silence(session: SessionResult) -> str:
-    """Words who was silent, and what of the accounts is private."""
-    parts = len(session.silent)
-    quiet = sum(n > 0 for n in session.silent)
-    silent, all_ = sum(session.silent), parts * session.answered
-    said = (
-        f"{words.integer(quiet)} of {words.integer(parts)} parts were silent in "
-        f"{words.integer(max(session.silent))} queries at most, {words.integer(silent)} of "
-        f"{words.integer(all_)} shares"
-        if silent
-        else "Every part was heard in every query"
-    )
+def _silence(sessions: Sequence[SessionResult]) -> str:
+    """Words who was silent in sessions whose parts have accounts, and what of these is private."""
+    most = max(sessions, key=lambda session: sum(session.silent))
+    quiet, parts = sum(n > 0 for n in most.silent), len(most.silent)
+    said = "No part was silent in any query"
+    if quiet:
+        said = (
+            f"Most silence in one session: {words.integer(quiet)} of {words.integer(parts)} parts "
+            f"in up to {words.integer(max(most.silent))} queries, "
+            f"{words.integer(sum(most.silent))} of {words.integer(parts * most.answered)} shares, "
+            f"in the {wording.spelled(most.purpose)} session"
+        )
     return (
         f" {said}. What a part's own account was charged, and when it was silent, depends on the "
         "data: it is private, for the auditor only."

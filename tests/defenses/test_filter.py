@@ -130,6 +130,29 @@ def test_no_user_costs_more_than_the_claim(bigram: Any, seed: int) -> None:
     assert both(whole.p, changed.p, 2.0) <= claim
 
 
+def test_one_user_nearly_costs_the_claim(bigram: Any) -> None:
+    """Both services spend ε in two of three queries, and differ by what both were charged."""
+    like = bigram(1, vocabulary=3)
+    public = np.array([0.007, 0.007, 0.986])
+    one, other, rest = np.array([[0.014, 0, 0.986], [0, 0.014, 0.986], [0, 0, 1]])
+    whole, changed = (
+        transcripts(
+            release(
+                [speaking(pmf, like) for pmf in (own, *[rest] * 7)],
+                speaking(public, like),
+                epsilon=2e-5,
+                budget=3,
+            ),
+            4,
+        )
+        for own in (one, other)
+    )
+    assert whole.silent and changed.silent
+    claim = CappedSubMix(k=8, epsilon=2e-5, budget=3, multiple=1.5).user_epsilon
+    assert claim == pytest.approx(8.25e-5)
+    assert 0.95 * claim < both(whole.p, changed.p, 2.0) <= claim
+
+
 def cornered(bigram: Any, epsilon: float, budget: int, **parameters: Any) -> Any:
     """Two parts: one is sure of a word that the public model hardly knows, one of another."""
     public = np.array([1 - 1e-6 - 1e-7, 1e-7, 1e-6])

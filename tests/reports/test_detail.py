@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from audit.results.schema import Results
 from reports._content.detail import detail, spent
@@ -58,17 +59,20 @@ def test_a_stop_by_one_costly_query_is_explained(results: Results) -> None:
 
 
 def test_who_was_silent_is_said_to_the_auditor(results: Results) -> None:
+    """Of the session with the most silence, whichever spent the most."""
     release = next(r for r in results.releases if r.guarantee.epsilon == 2.0)
-    quiet = {"answered": 1024, "silent": [0, 3, 1], "epsilon_spent": [1.5, 1.9, 1.7]}
-    for changed, said in (
-        (
-            quiet,
-            " 2 of 3 parts were silent in 3 queries at most, 4 of 3,072 shares. What a part's ",
-        ),
-        ({**quiet, "silent": [0, 0, 0]}, " Every part was heard in every query. What a part's own"),
-    ):
-        session = release.sessions[0].model_copy(update=changed)
-        one = spent(release.model_copy(update={"sessions": [session]}))
-        assert said in one and one.endswith("it is private, for the auditor only.")
-    session = release.sessions[0].model_copy(update={**quiet, "silent": []})
-    assert "silent" not in spent(release.model_copy(update={"sessions": [session]}))
+    loud = {"answered": 1024, "silent": [0, 0, 0], "epsilon_spent": [1.5, 1.9, 1.7]}
+    quiet = {**loud, "purpose": "extraction", "silent": [0, 3, 1], "epsilon_spent": [1.0] * 3}
+
+    def said(*changed: dict[str, Any]) -> str:
+        sessions = [release.sessions[0].model_copy(update=one) for one in changed]
+        return spent(release.model_copy(update={"sessions": sessions}))
+
+    counted = (
+        " Most silence in one session: 2 of 3 parts in up to 3 queries, 4 of 3,072 shares, in the "
+        "extraction session. What a part's own account"
+    )
+    assert counted in said(loud, quiet) and "1.9 nats" in said(loud, quiet)
+    assert " No part was silent in any query. What a part's own account" in said(loud, loud)
+    assert said(loud, quiet).endswith("it is private, for the auditor only.")
+    assert "silent" not in said({**loud, "silent": []})
