@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from audit.check import Engine, Examination
     from audit.gate.outcome import Outcome
     from audit.run.service import Service
+    from audit.verify import Verification
     from reports._content.table import Table
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "run",
     "serve",
     "sweep",
+    "verify",
     "write_comparison",
     "write_reports",
 ]
@@ -308,6 +310,17 @@ def gate(
     held = files.policy_in(None if policy is None else Path(policy))
     earlier = files.baseline_in(None if baseline is None else Path(baseline))
     return verdict(results, held, earlier, date.today(), strict)
+
+
+def verify(folder: str | Path) -> Verification:
+    """Derives results.json of a run or sweep again from the evidence beside it; needs no model.
+
+    `differences` says what does not follow, one line each; `holds` is whether all does. Raises
+    UsageError for a folder that is no complete run, or has no evidence.
+    """
+    from audit.verify import verify as derive
+
+    return derive(Path(folder))
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:

@@ -21,6 +21,7 @@ from audit.cli.plant import plant
 from audit.cli.run import run
 from audit.cli.show import clean, compare, list_, report, schema
 from audit.cli.sweep import sweep
+from audit.cli.verify import verify
 from audit.core.errors import UsageError
 from audit.plugins.registry import check_one_place
 
@@ -38,6 +39,7 @@ for command in (
     sweep,
     gate,
     baseline,
+    verify,
     check,
     compare,
     list_,

@@ -7,11 +7,13 @@ service and its neighbour without that unit, or with it replaced where the claim
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from audit.core.evidence import Divergences, LogRatios
+from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation
 from audit.findings.finding import Case, Finding
 from audit.results.schema import ChargeTest, Power
@@ -37,6 +39,14 @@ class Charges:
     per_query: np.ndarray
     epsilon: float = math.inf
     budget: int | None = None
+
+
+def charged(
+    guarantee: Guarantee, per_query: Sequence[Sequence[float]], budget: int | None
+) -> Charges:
+    """Puts the charges of a session's answered queries beside what its release claims."""
+    epsilon = math.inf if guarantee.epsilon is None else guarantee.epsilon
+    return Charges(guarantee.alpha, np.array(per_query, dtype=float), epsilon, budget)
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ class Case:
     many tests the release's leaks are adjusted for; claim_tests: how many its refutation is. unit:
     what one coin decides: Unit.USER, or Unit.ONE_RECORD if each owner holds one record only. lost:
     by kind, which of its planted secrets never reached the training; kinds that reached it whole
-    are absent. guarantee: what the release claims, to test it on the curve of its mechanism.
+    are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
+    by metric, the blind baseline where the values are masked; None: it is computed from them.
     """
 
     attack: str
@@ -116,6 +117,7 @@ class Case:
     unit: str = Unit.USER
     lost: Mapping[str, str] = field(default_factory=dict)
     guarantee: Guarantee | None = None
+    blind: Mapping[str, Control] | None = None
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:

@@ -72,6 +72,8 @@ def _observation(scores: Scores, interval: Interval, members: int, controls: int
 
 
 def _blind(scores: Scores, case: Case) -> Control | None:
+    if case.blind is not None:
+        return case.blind.get(f"{scores.target}_{scores.score}_auc")
     measured = ~np.isnan(scores.values) & case.single
     sides = [
         tuple(s.value for s, chosen in zip(case.secrets, mask & measured, strict=True) if chosen)

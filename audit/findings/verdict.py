@@ -39,6 +39,15 @@ def judge(
     return judged
 
 
+def sensitive_where(
+    findings: Sequence[FindingResult], guarantee: Guarantee, family: Family
+) -> dict[tuple[str, str], bool]:
+    """Tells by (attack, metric) whether a positive control leaked. findings: not judged yet."""
+    own = {(f.attack, f.metric): True for f in findings}
+    judged = judge(findings, guarantee, own, family)
+    return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in judged}
+
+
 def leaks(finding: FindingResult) -> bool:
     """Tells whether a judged finding is a leak of its release."""
     return finding.leaked == Leaked.LEAK and not finding.stronger_than_release

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,19 +10,21 @@ from typing import Any
 import numpy as np
 
 from audit.core.attack import Knowledge, Shadow
-from audit.core.evidence import Hits, Mentions, from_json, to_json
+from audit.core.evidence import Hits, Mentions, to_json
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal
-from audit.findings import Case, Charges, Finding, findings_of
+from audit.findings import Case, Finding
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, samples
+from audit.measure.attacked import Attacked
+from audit.measure.evidence_file import OfRelease, facts, of_attack
 from audit.measure.neighbours import neighbours
 from audit.measure.perplexity import measure
-from audit.measure.releases import Audited, texts_of
+from audit.measure.releases import Audited
 from audit.measure.session import Session
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
@@ -48,21 +49,37 @@ class Measured:
     utility: dict[str, Measure]
     sessions: tuple[SessionResult, ...]
     findings: tuple[Finding, ...]
+    attacked: tuple[Attacked, ...]
     seconds: float
     seed: int
     family: Family
 
-    def judged(self, sensitive: Sensitive | None) -> list[FindingResult]:
-        """Answers both questions for every finding."""
-        unjudged = [finding.unjudged() for finding in self.findings]
-        return judge(unjudged, self.audited.release.guarantee, sensitive, self.family)
+    @property
+    def unjudged(self) -> list[FindingResult]:
+        """The findings before any answer."""
+        return [finding.unjudged() for finding in self.findings]
+
+    @property
+    def evidence(self) -> OfRelease:
+        """What its findings follow from."""
+        one = self.audited
+        return OfRelease(
+            defense=one.name,
+            parameters=one.parameters,
+            reference=one.reference,
+            role=one.role,
+            ledger=one.determined[0],
+            guarantee=one.release.guarantee,
+            sessions=tuple(map(facts, self.sessions)),
+            attacks=tuple(of_attack(seen, self.findings) for seen in self.attacked),
+        )
 
     def result(self, sensitive: Sensitive | None) -> ReleaseResult:
         """The release as results.json shows it. sensitive: None where no references were run."""
         one = self.audited
         guarantee = one.release.guarantee
         fields = GuaranteeResult.model_fields
-        findings = self.judged(sensitive)
+        findings = judge(self.unjudged, guarantee, sensitive, self.family)
         return ReleaseResult(
             defense=one.name,
             parameters=one.parameters,
@@ -89,41 +106,39 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     """Holds the sessions of a release and computes what every attack found in them."""
     plan = prepared.plan
     began = time.monotonic()
-    utility, sessions, attacked = hold_sessions(prepared, one, folder, reveal)
-    findings: list[Finding] = []
-    for chosen, stored in attacked.items():
-        charged, secrets = chosen.plugin.neighbours, prepared.secrets_for(chosen.plugin)
-        case = Case(
-            attack=chosen.label,
-            secrets=secrets,
-            coins=prepared.planted.coins,
-            delta=plan.delta,
-            seed=plan.seed,
-            access=Access(stored["access"]),
-            tainted=stored["seen"]["tainted"],
-            tests=prepared.tests,
-            claim_tests=prepared.claim_tests,
-            unit=plan.source.unit,
-            lost=_lost(prepared, one),
-            guarantee=one.release.guarantee,
-        )
-        evidence = map(from_json, stored["seen"]["evidence"])
-        of_one = findings_of(evidence, case, _charges(one, stored) if charged else None)
-        findings += [_of_texts(f) for f in of_one] if texts_of(one.release) else of_one
+    utility, sessions, held = hold_sessions(prepared, one, folder, reveal)
+    attacked = tuple(_attacked(prepared, one, *pair) for pair in held.items())
     return Measured(
         one,
         utility,
         tuple(sessions),
-        tuple(findings),
+        tuple(finding for seen in attacked for finding in seen.findings()),
+        attacked,
         time.monotonic() - began,
         plan.seed,
         Family(prepared.tests, prepared.claim_tests),
     )
 
 
-def _of_texts(finding: Finding) -> Finding:
-    """Notes that whoever has the texts has all that it takes: the model was trained on them."""
-    return replace(finding, access="text")
+def _attacked(prepared: Prepared, one: Audited, chosen: Chosen, stored: dict[str, Any]) -> Attacked:
+    """Puts what is stored of an attack's session beside the coins."""
+    plan = prepared.plan
+    case = Case(
+        attack=chosen.label,
+        secrets=prepared.secrets_for(chosen.plugin),
+        coins=prepared.planted.coins,
+        delta=plan.delta,
+        seed=plan.seed,
+        access=Access(stored["access"]),
+        tainted=stored["seen"]["tainted"],
+        tests=prepared.tests,
+        claim_tests=prepared.claim_tests,
+        unit=plan.source.unit,
+        lost=_lost(prepared, one),
+        guarantee=one.release.guarantee,
+    )
+    charges = stored["charges"] if chosen.plugin.neighbours else None
+    return Attacked(case, stored["seen"]["evidence"], charges, stored["session"]["budget"])
 
 
 Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]]]
@@ -249,13 +264,6 @@ def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> K
         neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
         order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
     )
-
-
-def _charges(one: Audited, stored: dict[str, Any]) -> Charges:
-    """Gives what the session's ledger charged for each answered query."""
-    guarantee, budget = one.release.guarantee, stored["session"]["budget"]
-    epsilon = math.inf if guarantee.epsilon is None else guarantee.epsilon
-    return Charges(guarantee.alpha, np.array(stored["charges"], dtype=float), epsilon, budget)
 
 
 def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:

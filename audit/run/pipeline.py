@@ -14,9 +14,10 @@ from typing import Any
 import audit
 from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
-from audit.core.terms import Leaked
 from audit.findings.headline import headline
-from audit.measure import samples
+from audit.findings.rejections import Family
+from audit.findings.verdict import sensitive_where
+from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.publish import publish
 from audit.measure.release import Measured, measure_release
@@ -24,6 +25,7 @@ from audit.measure.releases import releases
 from audit.plan.execution import Execution
 from audit.plan.plan import Plan
 from audit.plugins import registry
+from audit.results import sums
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
 from audit.run import export
@@ -66,8 +68,9 @@ def _earlier(folder: RunFolder) -> list[str]:
 
 
 def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:
-    """Writes results.json, and the reports of these formats beside it."""
+    """Writes results.json with the digests of what it follows from, and the reports beside it."""
     write_atomically(folder / "results.json", to_json(results))
+    sums.write(folder)
     for name in formats:
         if name != "json":
             report(f"writing {name}", 0.0)
@@ -92,6 +95,7 @@ def _audit(
         measured.append(replace(seen, seconds=seen.seconds + ahead.get(one.label, 0.0)))
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
+    _keep_evidence(prepared, measured, folder)
     sensitive = _sensitivity(measured)
     audited = [m.result(sensitive if plan.references else None) for m in measured]
     return Results(
@@ -105,6 +109,17 @@ def _audit(
         corpus=_corpus(prepared),
         releases=audited,
     )
+
+
+def _keep_evidence(prepared: Prepared, measured: Sequence[Measured], folder: RunFolder) -> None:
+    """Writes evidence.json, from which `audit verify` derives the findings again."""
+    plan, planted = prepared.plan, prepared.planted
+    family = Family(prepared.tests, prepared.claim_tests)
+    releases = tuple(one.evidence for one in measured)
+    evidence = evidence_file.EvidenceFile(
+        plan.hash, plan.source.unit, family, planted.secrets, planted.coins, releases
+    )
+    evidence_file.write(folder.path, evidence)
 
 
 def _corpus(prepared: Prepared) -> CorpusResult:
@@ -125,8 +140,7 @@ def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool] | 
     """Tells by (attack, metric) whether the undefended model leaked; None where it was not run."""
     for m in sorted(measured, key=lambda m: not m.audited.reference):
         if m.audited.name == "none":
-            own = {(f.attack, f.metric): True for f in m.findings}
-            return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in m.judged(own)}
+            return sensitive_where(m.unjudged, m.audited.release.guarantee, m.family)
     return None
 
 

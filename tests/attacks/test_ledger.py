@@ -24,7 +24,7 @@ from audit.core.training import Trained
 from audit.findings.charges import Charges, Comparison, bet, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.samples import Counted
-from audit.measure.session import charges
+from audit.measure.spending import charges
 from defenses import _laplace
 from defenses._ensemble import EnsembleRelease
 from defenses._mixing import Mixing, clip, mix

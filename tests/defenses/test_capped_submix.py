@@ -28,7 +28,7 @@ from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
-from audit.measure.session import charges
+from audit.measure.spending import charges
 from audit.models.training.fine_tuning import Recipe
 from defenses._caps import Caps
 from defenses._ensemble_session import EnsembleSession

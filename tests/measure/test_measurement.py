@@ -27,7 +27,7 @@ from audit.core.release import ModelRelease
 from audit.core.secret import Secret
 from audit.measure.release import _attack, _measured_utility
 from audit.measure.releases import Audited
-from audit.measure.session import curve, spent
+from audit.measure.spending import curve, spent
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_weights
 from audit.plan.plan import Plan

@@ -12,7 +12,8 @@ import pytest
 
 from audit.core.predictor import Access
 from audit.measure.releases import Audited
-from audit.measure.session import Session, charges, stop
+from audit.measure.session import Session
+from audit.measure.spending import charges, stop
 from audit.results.folder import RunFolder
 
 

@@ -33,17 +33,15 @@ from audit.plan.plan import Plan
 from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
 from audit.results.folder import RunFolder, run_record
-from audit.results.schema import Results, SeedResult, SweepResult
+from audit.results.schema import Results
 from audit.run import pipeline as running
 from audit.run.estimate import estimate, says
-from audit.run.sweep import summary
 from audit.run.sweep.grid import Grid, grid_of
-from audit.run.sweep.over_seeds import cells
+from audit.run.sweep.together import together
 from audit.train.prepare import Prepared, prepare
 
 PLAN_FILE = "plan.toml"
 _ELSEWHERE = ("output", "format", "workers", "reveal")  # change no result
-_COINS = ("planted_users", "trained_users", "twins", "private_token_share")  # differ by seed
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,9 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
             _seed(plan, execution, home, _of_seed(report, plan.seed, i, len(homes)))
             for i, (plan, home) in enumerate(pairs)
         ]
-        results = together(sweep, runs, time.monotonic() - began)
+        document = {**sweep.document, "hash": sweep.hash}
+        seeds = [(one.seed, one.hash) for one in sweep.plans]
+        results = together(document, PLAN_FILE, seeds, runs, time.monotonic() - began)
         write_atomically(folder.path / PLAN_FILE, sweep.plan_file)
         running.write(results, execution.formats, folder.path, report)
     return results
@@ -158,35 +158,6 @@ def finished_results(folder: RunFolder) -> Results | None:
 
 def _versions() -> dict[str, str]:
     return {"audit": audit.__version__, **{n: version(n) for n in ("torch", "transformers")}}
-
-
-def together(sweep: Sweep, runs: list[Results], seconds: float) -> Results:
-    """Joins all seeds in one document: their releases, and what they show together."""
-    first = runs[0]
-    releases = [release for run in runs for release in run.releases]
-    grouped = cells(releases)
-    return Results(
-        status="complete" if all(run.status == "complete" for run in runs) else "partial",
-        headline=summary.sweep_headline(releases, grouped),
-        not_tested=summary.not_tested(runs),
-        warnings=summary.warnings(runs, releases),
-        reproduce=f"audit sweep {PLAN_FILE}  # which lies beside results.json",
-        plan={**sweep.document, "hash": sweep.hash},
-        environment={**first.environment, "seconds": round(seconds, 1)},
-        corpus=first.corpus,
-        releases=releases,
-        sweep=SweepResult(
-            seeds=[
-                SeedResult(
-                    seed=plan.seed,
-                    plan_hash=plan.hash,
-                    **{name: getattr(run.corpus, name) for name in _COINS},
-                )
-                for plan, run in zip(sweep.plans, runs, strict=True)
-            ],
-            cells=grouped,
-        ),
-    )
 
 
 def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:

@@ -1,0 +1,191 @@
+"""evidence.json: what a run's findings follow from, outside `stages/` and without any secret value.
+
+It is written beside results.json, readable by its owner only. `audit verify` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError, first_line
+from audit.core.files import write_atomically
+from audit.core.guarantee import Guarantee
+from audit.core.predictor import Access
+from audit.core.secret import Coins, Secret
+from audit.findings.finding import Case, Finding
+from audit.findings.rejections import Family
+from audit.measure.attacked import Attacked
+from audit.measure.masked import masked, unmasked
+from audit.results.exact import pack, unpack
+from audit.results.schema import Control, SessionResult
+
+NAME, FORM = "evidence.json", "audit evidence 1"
+_OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
+
+
+@dataclass(frozen=True)
+class OfAttack:
+    """What one attack saw: its label, the kinds of secrets it aimed at, its session's facts.
+
+    access: what the release gives. charged: whether it reads its ledger. lost, blind: as in `Case`.
+    seen: the evidence as JSON values.
+    """
+
+    attack: str
+    kinds: tuple[str, ...]
+    access: int
+    tainted: bool
+    charged: bool
+    lost: dict[str, str]
+    blind: dict[str, Control]
+    seen: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class OfRelease:
+    """What is known of one release: its name and role, its promise unrounded, its sessions.
+
+    ledger: what its sessions are called there, before their purpose. sessions: the fields of each
+    that no ledger holds.
+    """
+
+    defense: str
+    parameters: dict[str, Any]
+    reference: bool
+    role: str
+    ledger: str
+    guarantee: Guarantee
+    sessions: tuple[dict[str, Any], ...]
+    attacks: tuple[OfAttack, ...]
+
+
+@dataclass(frozen=True)
+class EvidenceFile:
+    """All that the findings of one run follow from.
+
+    unit: what one coin decides. family: how many tests p-values are adjusted for.
+    """
+
+    plan_hash: str
+    unit: str
+    family: Family
+    secrets: tuple[Secret, ...]
+    coins: Coins
+    releases: tuple[OfRelease, ...]
+
+    def case(self, release: OfRelease, one: OfAttack, delta: float, seed: int) -> Case:
+        """The case of one attack on one release. delta, seed: of the plan."""
+        return Case(
+            attack=one.attack,
+            secrets=tuple(s for s in self.secrets if s.kind in one.kinds),
+            coins=self.coins,
+            delta=delta,
+            seed=seed,
+            access=Access(one.access),
+            tainted=one.tainted,
+            tests=self.family.tests,
+            claim_tests=self.family.claims,
+            unit=self.unit,
+            lost=one.lost,
+            guarantee=release.guarantee,
+            blind=one.blind,
+        )
+
+
+def of_attack(attacked: Attacked, findings: Iterable[Finding]) -> OfAttack:
+    """Takes what is stored of one attack. findings: of its release, for their blind baselines."""
+    case = attacked.case
+    mine = (f for f in findings if f.attack == case.attack)
+    return OfAttack(
+        attack=case.attack,
+        kinds=tuple(dict.fromkeys(secret.kind for secret in case.secrets)),
+        access=int(case.access),
+        tainted=case.tainted,
+        charged=attacked.charges is not None,
+        lost=dict(case.lost),
+        blind={f.metric: f.blind for f in mine if f.blind is not None},
+        seen=attacked.seen,
+    )
+
+
+def facts(session: SessionResult) -> dict[str, Any]:
+    """The fields of a session that do not follow from its ledger."""
+    return session.model_dump(include=set(_OF_SESSION))
+
+
+def write(folder: Path, evidence: EvidenceFile) -> None:
+    """Writes evidence.json into a run folder, readable by its owner only."""
+    document = {
+        "form": FORM,
+        "plan": evidence.plan_hash,
+        "unit": str(evidence.unit),
+        "family": asdict(evidence.family),
+        **masked(evidence.secrets, evidence.coins),
+        "releases": [_of_release(release) for release in evidence.releases],
+    }
+    text = json.dumps(pack(document), separators=(",", ":"), ensure_ascii=False)
+    write_atomically(folder / NAME, text + "\n", private=True)
+
+
+def _of_release(release: OfRelease) -> dict[str, Any]:
+    attacks = [
+        {**vars(one), "blind": {m: blind.__dict__ for m, blind in one.blind.items()}}
+        for one in release.attacks
+    ]
+    return {**vars(release), "guarantee": asdict(release.guarantee), "attacks": attacks}
+
+
+def read(folder: Path) -> EvidenceFile:
+    """Reads evidence.json of a run folder. Raises UsageError."""
+    path = folder / NAME
+    try:
+        document = unpack(json.loads(path.read_text(encoding="utf-8")))
+        if document["form"] != FORM:
+            raise ValueError(f"its form is {document['form']!r}, not {FORM!r}")
+        return _restored(document)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{path}: is not here, so nothing can be verified; this version writes it when the "
+            "plan is run again, which trains nothing that is there"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {first_line(error)}"
+        raise UsageError(f"{path}: is no evidence of a run ({why})") from None
+
+
+def _restored(document: dict[str, Any]) -> EvidenceFile:
+    secrets, coins = unmasked(document)
+    releases = tuple(map(_release, document["releases"]))
+    family = Family(**document["family"])
+    return EvidenceFile(document["plan"], document["unit"], family, secrets, coins, releases)
+
+
+def _release(row: Mapping[str, Any]) -> OfRelease:
+    restored = {
+        "guarantee": _guarantee(row["guarantee"]),
+        "sessions": tuple(row["sessions"]),
+        "attacks": tuple(map(_attack, row["attacks"])),
+    }
+    return OfRelease(**{**row, **restored})
+
+
+def _attack(row: Mapping[str, Any]) -> OfAttack:
+    blind = {metric: Control.model_validate(one) for metric, one in row["blind"].items()}
+    return OfAttack(**{**row, "kinds": tuple(row["kinds"]), "blind": blind})
+
+
+def _guarantee(row: Mapping[str, Any]) -> Guarantee:
+    users = row["teachers_per_user"]
+    return Guarantee(
+        **{
+            **row,
+            **{name: tuple(row[name]) for name in ("conditions", "phrases", "also")},
+            "teachers_per_user": users and {int(count): n for count, n in users.items()},
+        }
+    )

@@ -1,0 +1,57 @@
+"""Reads a run folder as it stands, whatever it says."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from audit.core.errors import UsageError, first_line
+from audit.core.files import read_lines
+from audit.results.folder import run_record
+from audit.results.schema import SCHEMA_VERSION, Results, first_error
+from audit.verify.release import Rows
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A complete run's folder: results.json as it stands, and as typed; manifest.json."""
+
+    folder: Path
+    document: dict[str, Any]
+    results: Results
+    manifest: dict[str, Any]
+
+    @cached_property
+    def ledger(self) -> Rows:
+        """The rows of ledger.jsonl by session. Raises ValueError where it cannot be read."""
+        rows = defaultdict(list)
+        for line in read_lines(self.folder / "ledger.jsonl"):
+            rows[line["session"]].append(line["row"])
+        return rows
+
+
+def stated(folder: Path) -> Stated:
+    """Reads the results of a complete run or sweep. Raises UsageError for anything else."""
+    path = folder / "results.json"
+    manifest = run_record(folder)
+    if manifest is None:
+        raise UsageError(f"{folder}: is not a run folder: it has no manifest.json")
+    if manifest.get("status") != "complete":
+        status = manifest.get("status")
+        raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version = document["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise UsageError(f"{path}: schema version {version!r}; verified is {SCHEMA_VERSION!r}")
+        return Stated(folder, document, Results.model_validate(document), manifest)
+    except ValidationError as error:
+        raise UsageError(f"{path}: {first_error(error)}") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read as results ({first_line(error)})") from None

@@ -1,0 +1,41 @@
+"""What a verification found, and its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FORGED = (
+    "Whoever can edit all files can make them agree: only a signature of SHA256SUMS excludes that."
+)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What does not follow, one line each; what was derived again; what could not be verified."""
+
+    differences: tuple[str, ...]
+    verified: tuple[str, ...]
+    not_verifiable: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that can be verified follows."""
+        return not self.differences
+
+    @property
+    def exit_code(self) -> int:
+        """0: all that can be verified follows; 1: something does not."""
+        return 0 if self.holds else 1
+
+    def __str__(self) -> str:
+        found = len(self.differences)
+        verdict = "VERIFIED" if self.holds else f"NOT VERIFIED: {found} do not follow"
+        parts = (
+            ("", self.differences),
+            ("verified:", self.verified),
+            ("not verifiable:", self.not_verifiable),
+        )
+        lines = [verdict]
+        for title, said in parts:
+            lines += [title] * bool(title and said) + [f"  {line}" for line in said]
+        return "\n".join([*lines, _FORGED])

@@ -1,0 +1,65 @@
+"""Verifies the plan in results.json: its hash, manifest.json, and what was run of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from audit.core.digest import digest_of_json
+from audit.verify.differences import differences, shown
+from audit.verify.documents import Stated
+
+
+def of_plan(run: Stated) -> Iterator[str]:
+    """Says what of a run's or a sweep's plan does not agree with itself or with manifest.json."""
+    plan = {name: value for name, value in run.document["plan"].items() if name != "hash"}
+    stands = run.document["plan"].get("hash")
+    hashes = [digest_of_json(plan), digest_of_json(_infinite(plan))]
+    if stands not in hashes:
+        yield f"plan.hash: stands {shown(stands)}, of this plan follows {shown(hashes[0])}"
+    if run.manifest["hash"] != stands:
+        yield f"manifest.json: hash: stands {shown(run.manifest['hash'])}, the plan's is {stands}"
+    yield from differences("manifest.json: plan", _plain(run.manifest["plan"]), plan)
+
+
+def of_releases(run: Stated) -> Iterator[str]:
+    """Says which defenses and attacks of the plan are not those of the releases, in order."""
+    plan, releases = run.document["plan"], run.document["releases"]
+    own = [r for r in releases if not r["role"].startswith("positive control of ")]
+    asked = [_short(d["name"], d["parameters"], d["reference"]) for d in plan["defenses"]]
+    found = [_short(r["defense"], r["parameters"], r["reference"]) for r in own]
+    if asked != found:
+        yield f"releases: stand {'; '.join(found)}, of the plan follow {'; '.join(asked)}"
+    attacks = [a["name"] for a in plan["attacks"]]
+    for release in releases:
+        names = dict.fromkeys(f["attack"] for f in release["findings"])
+        ran = [name.split(":")[0] for name in names]
+        if ran != attacks:
+            which = f"releases.{release['defense']}: findings"
+            yield f"{which}: stand those of {', '.join(ran)}, planned are {', '.join(attacks)}"
+
+
+def _short(name: str, parameters: dict[str, Any], reference: bool) -> str:
+    """Names a release. What only a server tells of itself is no part of the plan."""
+    own = {k: v for k, v in parameters.items() if k not in ("served", "served_sha256")}
+    words = ",".join(f"{key}={value}" for key, value in own.items())
+    return f"{name}{':' if words else ''}{words}{' (reference)' if reference else ''}"
+
+
+def _infinite(value: Any) -> Any:
+    """Puts infinity in place of its word: a plan's hash is of the number."""
+    if isinstance(value, dict):
+        return {key: _infinite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_infinite(inner) for inner in value]
+    return math.inf if value == "inf" else value
+
+
+def _plain(value: Any) -> Any:
+    """Puts the word in place of infinity, as results.json writes it."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return "inf" if value == math.inf else value

@@ -1,0 +1,98 @@
+"""Derives one release of results.json from its evidence, its ledger and the plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from audit.accounting.table import recompute
+from audit.core.guarantee import Guarantee
+from audit.findings.leaked import Sensitive
+from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.measure.attacked import Attacked
+from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
+from audit.measure.spending import charges, of_ledger
+from audit.results.schema import (
+    Cost,
+    FindingResult,
+    GuaranteeResult,
+    ReleaseResult,
+    SessionResult,
+)
+
+Rows = Mapping[str, Sequence[dict[str, Any]]]  # of the ledger, by session
+_ROUNDED = 1e-4  # relative: how far a recomputed ε may lie from the one that a run computed
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One release, derived.
+
+    evidence, of: what its run saw of it. plan: of results.json. ledger: its run's rows.
+    """
+
+    evidence: EvidenceFile
+    of: OfRelease
+    plan: Mapping[str, Any]
+    ledger: Rows
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The promise, with the ε (nats) that its own accounting gives."""
+        stated = self.of.guarantee
+        if stated.accounting is None or stated.promises_nothing:
+            return stated
+        epsilon = recompute(stated.accounting)
+        if math.isclose(epsilon, stated.epsilon or 0.0, rel_tol=_ROUNDED, abs_tol=1e-9):
+            return stated
+        return replace(stated, epsilon=epsilon)
+
+    @cached_property
+    def unjudged(self) -> list[FindingResult]:
+        """The findings before any answer."""
+        made = (finding for one in self.of.attacks for finding in self._attacked(one).findings())
+        return [finding.unjudged() for finding in made]
+
+    def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
+        """The release as it follows. beside: as it stands, for its utility, which needs a model."""
+        findings = judge(self.unjudged, self.guarantee, sensitive, self.evidence.family)
+        sessions = [self._session(facts) for facts in self.of.sessions]
+        return ReleaseResult(
+            defense=self.of.defense,
+            parameters=self.of.parameters,
+            seed=self.plan["seed"],
+            reference=self.of.reference,
+            role=self.of.role,
+            guarantee=GuaranteeResult(
+                **{f: getattr(self.guarantee, f) for f in GuaranteeResult.model_fields}
+            ),
+            utility={} if beside is None else beside.utility,
+            cost=Cost(
+                train_tokens=0 if beside is None else beside.cost.train_tokens,
+                queries=sum(session.queries for session in sessions),
+                seconds=0.0 if beside is None else beside.cost.seconds,
+            ),
+            sessions=sessions,
+            findings=findings,
+            tests=self.evidence.family.tests,
+            claim_tests=self.evidence.family.claims,
+            leaked=leaked_overall(findings),
+            claim=claim_overall(findings, self.guarantee),
+        )
+
+    def _attacked(self, one: OfAttack) -> Attacked:
+        case = self.evidence.case(self.of, one, self.plan["delta"], self.plan["seed"])
+        session = next(s for s in self.of.sessions if s["purpose"] == one.attack)
+        spent = charges(self._rows(one.attack), session["answered"]) if one.charged else None
+        case = replace(case, guarantee=self.guarantee)
+        return Attacked(case, one.seen, spent, session["budget"])
+
+    def _session(self, facts: dict[str, Any]) -> SessionResult:
+        rows = self._rows(facts["purpose"])
+        return SessionResult(**facts, **of_ledger(rows, self.guarantee.epsilon))
+
+    def _rows(self, purpose: str) -> Sequence[dict[str, Any]]:
+        return self.ledger.get(f"{self.of.ledger}/{purpose}", ())

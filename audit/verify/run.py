@@ -1,0 +1,97 @@
+"""Verifies one run: derives its results from evidence.json and ledger.jsonl, and compares them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from audit.core.errors import first_line
+from audit.core.secret import Coins
+from audit.findings.headline import headline
+from audit.findings.verdict import sensitive_where
+from audit.measure import evidence_file
+from audit.measure.evidence_file import EvidenceFile
+from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
+from audit.verify.differences import differences
+from audit.verify.documents import Stated
+from audit.verify.plan import of_plan, of_releases
+from audit.verify.release import Derived
+
+NOT_VERIFIABLE = (
+    "what the models answered (evidence.json), which only the plan run again shows",
+    "utility: it needs the models",
+    "corpus but for its coins; what no accounting of noisy sums gives of a guarantee",
+    "blind baselines (need the texts), warnings, environment, trained tokens and seconds",
+)
+BROKEN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def of_run(run: Stated) -> list[str]:
+    """Says what of a run's results does not follow. Raises UsageError where no evidence is."""
+    evidence = evidence_file.read(run.folder)
+    lines = [*of_plan(run), *of_releases(run)]
+    if evidence.plan_hash != run.results.plan.get("hash"):
+        lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
+    try:
+        follows = json.loads(to_json(derived(run, evidence)))
+    except (*BROKEN, StopIteration) as error:
+        why = f"{type(error).__name__}: {first_line(error)}"
+        return [*lines, f"evidence.json, ledger.jsonl: no results follow from them ({why})"]
+    return [*lines, *differences("", run.document, follows)]
+
+
+def derived(run: Stated, evidence: EvidenceFile) -> Results:
+    """The results as they follow; what needs a model or the corpus is taken as it stands."""
+    plan = run.results.plan
+    ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
+    sensitive = _sensitivity(ours) if plan["references"] else None
+    releases = [one.result(sensitive, _beside(one, run.results.releases)) for one in ours]
+    update = {
+        "status": "complete",
+        "headline": headline(releases),
+        "corpus": _corpus(run.results.corpus, evidence.coins),
+        "releases": releases,
+        "sweep": None,
+    }
+    return run.results.model_copy(update=update)
+
+
+def _sensitivity(releases: Sequence[Derived]) -> dict[tuple[str, str], bool] | None:
+    """Tells where the undefended model leaked, the reference before one that was asked for."""
+    for one in sorted(releases, key=lambda one: not one.of.reference):
+        if one.of.defense == "none":
+            return sensitive_where(one.unjudged, one.guarantee, one.evidence.family)
+    return None
+
+
+def _beside(one: Derived, stated: Sequence[ReleaseResult]) -> ReleaseResult | None:
+    mine = (one.of.defense, _plain(one.of.parameters))
+    return next((r for r in stated if (r.defense, _plain(r.parameters)) == mine), None)
+
+
+def _plain(parameters: dict[str, Any]) -> str:
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _corpus(corpus: CorpusResult, coins: Coins) -> CorpusResult:
+    tossed = list(coins.present.values())
+    counts = {"planted_users": len(tossed), "twins": sum(not here for here in tossed)}
+    return corpus.model_copy(update=counts)
+
+
+def counted(run: Stated) -> str:
+    """Words how much of a run was derived."""
+    releases = run.results.releases
+    findings = sum(len(release.findings) for release in releases)
+    rows = sum(map(len, run.ledger.values()))
+    return (
+        f"{findings} findings with all their bounds, p-values and answers, {len(releases)} "
+        f"releases, {rows} rows of ledgers, the headline and the plan's hash"
+    )
+
+
+def stages(run: Stated) -> Iterator[str]:
+    """Says that evidence is not compared with the sessions it was taken from."""
+    if not (run.folder / "stages").exists():
+        yield "stages/ is not here: evidence.json is not compared with what the sessions stored"

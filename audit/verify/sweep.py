@@ -1,0 +1,37 @@
+"""Verifies a sweep: each seed's folder, then what stands of all of them together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from audit.results.schema import to_json
+from audit.run.sweep.together import together
+from audit.verify.differences import differences
+from audit.verify.documents import Stated
+from audit.verify.plan import of_plan
+
+PLAN_FILE = "plan.toml"
+
+
+def seed_folders(sweep: Stated) -> list[Path]:
+    """The folders of a sweep's seeds, by its plan."""
+    seeds = sweep.results.plan.get("seeds")
+    names = [str(int(seed)) for seed in seeds] if isinstance(seeds, list) else []
+    return [sweep.folder / "seeds" / name for name in names]
+
+
+def of_sweep(sweep: Stated, runs: Sequence[Stated]) -> Iterator[str]:
+    """Says what of a sweep's results does not follow from those of its seeds."""
+    yield from of_plan(sweep)
+    whole, of_all = sweep.document["plan"], ("seeds", "sweep", "hash")
+    common = {name: value for name, value in whole.items() if name not in of_all}
+    for run in runs:
+        own = {k: v for k, v in run.document["plan"].items() if k not in ("seed", "hash")}
+        name = run.folder.name
+        yield from differences(f"seeds/{name}: plan", own, common)
+    seeds = [(run.results.plan["seed"], run.results.plan["hash"]) for run in runs]
+    follows = together(sweep.results.plan, PLAN_FILE, seeds, [r.results for r in runs], 0.0)
+    follows = follows.model_copy(update={"environment": sweep.results.environment})
+    yield from differences("", sweep.document, json.loads(to_json(follows)))

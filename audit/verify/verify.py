@@ -1,0 +1,54 @@
+"""Verifies a run folder, or that of a sweep with all its seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from audit.core.errors import UsageError, first_line
+from audit.findings import stored
+from audit.results import sums
+from audit.verify.documents import Stated, stated
+from audit.verify.outcome import Verification
+from audit.verify.run import BROKEN, NOT_VERIFIABLE, counted, of_run, stages
+from audit.verify.sweep import of_sweep, seed_folders
+
+
+def verify(folder: Path) -> Verification:
+    """Derives results.json again from what lies beside it, and says what does not follow.
+
+    Raises UsageError for a folder that is no complete run, or has no evidence.
+    """
+    one = stated(folder)
+    return _run(one) if one.results.sweep is None else _sweep(one)
+
+
+def _run(run: Stated) -> Verification:
+    lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run)]
+    return Verification(tuple(lines), (counted(run),), (*NOT_VERIFIABLE, *stages(run)))
+
+
+def _contradiction(run: Stated) -> list[str]:
+    """Says where results.json contradicts itself, as every other reader of it does."""
+    try:
+        stored.load(run.folder / "results.json")
+    except UsageError as error:
+        return [str(error)]
+    return []
+
+
+def _sweep(sweep: Stated) -> Verification:
+    runs = [stated(home) for home in seed_folders(sweep)]
+    if not runs:
+        raise UsageError(f"{sweep.folder}: its plan names no seeds")
+    each = {f"seeds/{run.folder.name}": _run(run) for run in runs}
+    lines = [*sums.altered(sweep.folder), *_contradiction(sweep)]
+    lines += [f"{name}: {line}" for name, one in each.items() for line in one.differences]
+    try:
+        lines += of_sweep(sweep, runs)
+    except BROKEN as error:
+        why = f"{type(error).__name__}: {first_line(error)}"
+        lines.append(f"results.json: nothing follows from its seeds ({why})")
+    verified = [f"{name}: {line}" for name, one in each.items() for line in one.verified]
+    together = f"{len(sweep.results.sweep.cells)} settings over {len(runs)} seeds"  # type: ignore[union-attr]
+    open_ = dict.fromkeys(line for one in each.values() for line in one.not_verifiable)
+    return Verification(tuple(lines), (*verified, together), tuple(open_))
