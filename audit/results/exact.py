@@ -6,9 +6,8 @@ import re
 import struct
 from typing import Any
 
-from audit.core.ledger import LETTERS
-
-_DIGITS = {letter: digit for digit, letter in LETTERS.items()}
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+_DIGITS = {letter: digit for digit, letter in _LETTERS.items()}
 _FLOAT = re.compile("~[a-p]{16}")
 
 
@@ -19,7 +18,7 @@ def pack(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [pack(inner) for inner in value]
     if isinstance(value, float):
-        return "~" + struct.pack(">d", value).hex().translate(LETTERS)
+        return "~" + struct.pack(">d", value).hex().translate(_LETTERS)
     return value
 
 

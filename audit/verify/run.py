@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from audit.core.errors import first_line
@@ -17,6 +17,7 @@ from audit.verify.differences import differences
 from audit.verify.documents import Stated
 from audit.verify.plan import of_plan, of_releases
 from audit.verify.release import Derived
+from audit.verify.stages import of_stages
 
 NOT_VERIFIABLE = (
     "what the models answered (evidence.json), which only the plan run again shows",
@@ -30,7 +31,7 @@ BROKEN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeErro
 def of_run(run: Stated) -> list[str]:
     """Says what of a run's results does not follow. Raises UsageError where no evidence is."""
     evidence = evidence_file.read(run.folder)
-    lines = [*of_plan(run), *of_releases(run)]
+    lines = [*of_plan(run), *of_releases(run), *of_stages(run.folder, evidence)]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
     try:
@@ -89,9 +90,3 @@ def counted(run: Stated) -> str:
         f"{findings} findings with all their bounds, p-values and answers, {len(releases)} "
         f"releases, {rows} rows of ledgers, the headline and the plan's hash"
     )
-
-
-def stages(run: Stated) -> Iterator[str]:
-    """Says that evidence is not compared with the sessions it was taken from."""
-    if not (run.folder / "stages").exists():
-        yield "stages/ is not here: evidence.json is not compared with what the sessions stored"

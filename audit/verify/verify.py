@@ -9,7 +9,8 @@ from audit.findings import stored
 from audit.results import sums
 from audit.verify.documents import Stated, stated
 from audit.verify.outcome import Verification
-from audit.verify.run import BROKEN, NOT_VERIFIABLE, counted, of_run, stages
+from audit.verify.run import BROKEN, NOT_VERIFIABLE, counted, of_run
+from audit.verify.stages import not_compared
 from audit.verify.sweep import of_sweep, seed_folders
 
 
@@ -24,7 +25,7 @@ def verify(folder: Path) -> Verification:
 
 def _run(run: Stated) -> Verification:
     lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run)]
-    return Verification(tuple(lines), (counted(run),), (*NOT_VERIFIABLE, *stages(run)))
+    return Verification(tuple(lines), (counted(run),), (*NOT_VERIFIABLE, *not_compared(run.folder)))
 
 
 def _contradiction(run: Stated) -> list[str]:

@@ -1,0 +1,312 @@
+"""Every edit of a run folder is found: by the digests, and, sealed again, by what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from audit.core.digest import digest_of_json
+from audit.results import sums
+from audit.results.exact import pack, unpack
+from audit.verify import verify
+from tests.verify.conftest import Folder
+
+Change = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One kind of edit. says: the beginning of a line that tells it, once all is sealed again."""
+
+    what: str
+    says: str
+    change: Change
+    file: str = "results.json"
+
+
+def release(document: Any, defense: str = "dp_sgd") -> Any:
+    return next(r for r in document["releases"] if r["defense"] == defense)
+
+
+def finding(document: Any, metric: str, defense: str = "dp_sgd") -> Any:
+    return next(f for f in release(document, defense)["findings"] if f["metric"] == metric)
+
+
+def session(document: Any, purpose: str = "utility") -> Any:
+    return next(s for s in release(document, "submix")["sessions"] if s["purpose"] == purpose)
+
+
+def setting(metric: str, defense: str = "dp_sgd", **values: Any) -> Change:
+    return lambda d: finding(d, metric, defense).update(values)
+
+
+def within(metric: str, field: str, **values: Any) -> Change:
+    return lambda d: finding(d, metric)[field].update(values)
+
+
+def promising(**values: Any) -> Change:
+    return lambda d: release(d)["guarantee"].update(values)
+
+
+OF = "releases.dp_sgd.findings"
+HIT = f"{OF}.extraction.hit_rate"
+AUC = f"{OF}.membership.span_loss_auc"
+
+
+def accounted(document: Any) -> None:
+    release(document)["guarantee"]["accounting"]["terms"][0]["noise_multiplier"] = 3.0
+
+
+def moved_point(document: Any) -> None:
+    finding(document, "span_loss_auc")["roc"][3][1] += 0.2
+
+
+def planned(document: Any) -> None:
+    document["plan"]["delta"] = 1e-3
+
+
+def rehashed(document: Any) -> None:
+    planned(document)
+    plan = {k: v for k, v in document["plan"].items() if k != "hash"}
+    document["plan"]["hash"] = digest_of_json(plan)
+
+
+def flipped(document: Any) -> None:
+    document["present"][7] = not document["present"][7]
+
+
+def other_slot(document: Any) -> None:
+    place = document["present"].index(True)
+    document["slot"][place] = 1 - document["slot"][place]
+
+
+def seen(attack: str, name: str, change: Change) -> Change:
+    """Changes an array of what an attack saw of the first release."""
+
+    def edit(document: Any) -> None:
+        attacks = document["releases"][0]["attacks"]
+        (of,) = [a for a in attacks if a["attack"] == attack]
+        array = unpack(of["seen"][0][name])
+        change(array)
+        of["seen"][0][name] = pack(array)
+
+    return edit
+
+
+def every(value: float) -> Change:
+    """Puts one value in all places that are measured."""
+    return lambda array: array.__setitem__(slice(None), [x if x is None else value for x in array])
+
+
+def charged(rows: list[Any]) -> None:
+    rows[30]["row"]["charge"][0] *= 0.5
+
+
+def in_attack(rows: list[Any]) -> None:
+    place = next(i for i, row in enumerate(rows) if row["session"].endswith("/ledger"))
+    rows[place]["row"]["charge"] = [0.0001, 0.0001]
+
+
+FOLLOWS = [
+    Edit("value", f"{HIT}.value", setting("hit_rate", value=0.0, k=0)),
+    Edit("ci", f"{HIT}.ci", setting("hit_rate", ci=[0.0, 0.3])),
+    Edit("p_value", f"{HIT}.p_value", setting("hit_rate", p_value=0.5)),
+    Edit("k", f"{HIT}.k", setting("hit_rate", k=6)),
+    Edit("n", f"{HIT}.n", setting("hit_rate", n=8000)),
+    Edit("chance", f"{HIT}.chance", setting("hit_rate", chance=0.2)),
+    Edit("confidence", f"{HIT}.confidence", setting("hit_rate", confidence=0.99)),
+    Edit("leaked", f"{HIT}.leaked", setting("hit_rate", leaked="no leak found")),
+    Edit("claim", f"{HIT}.claim", setting("hit_rate", claim="refuted")),
+    Edit("sentence", f"{HIT}.sentence", setting("hit_rate", sentence="Nothing leaked.")),
+    Edit("claim_sentence", f"{HIT}.claim_sentence", setting("hit_rate", claim_sentence="Fine.")),
+    Edit("control", f"{HIT}.control.value", within("hit_rate", "control", value=0.05)),
+    Edit("power", f"{HIT}.power.largest_epsilon", within("hit_rate", "power", largest_epsilon=9.0)),
+    Edit("least_p", f"{HIT}.least_p", setting("hit_rate", least_p=0.5)),
+    Edit("outcomes", f"{OF}.extraction.recall.outcomes", setting("recall", outcomes="0" * 30)),
+    Edit("examples", f"{HIT}.examples", setting("hit_rate", examples=[])),
+    Edit("access", f"{AUC}.access", setting("span_loss_auc", access="generate")),
+    Edit("roc point", f"{AUC}.roc", moved_point),
+    Edit("blind baseline", f"{AUC}.blind.value", within("span_loss_auc", "blind", value=0.2)),
+    Edit(
+        "epsilon_lower value",
+        f"{HIT}.epsilon_lower.value",
+        within("hit_rate", "epsilon_lower", value=1.0),
+    ),
+    Edit(
+        "epsilon_lower guesses",
+        f"{HIT}.epsilon_lower.guesses",
+        within("hit_rate", "epsilon_lower", guesses=[[40, 40]]),
+    ),
+    Edit(
+        "epsilon_lower delta",
+        f"{HIT}.epsilon_lower.delta",
+        within("hit_rate", "epsilon_lower", delta=0.01),
+    ),
+    Edit("claim test", f"{HIT}.claim_test.p_value", within("hit_rate", "claim_test", p_value=0.9)),
+    Edit(
+        "exposures",
+        f"{OF}.exposure.exposure_1_copy.exposures.planted",
+        lambda d: finding(d, "exposure_1_copy")["exposures"]["planted"].pop(),
+    ),
+    Edit(
+        "charge test",
+        "releases.submix.findings.ledger.largest_share_of_charge.charge_test.exceeded",
+        lambda d: finding(d, "largest_share_of_charge", "submix")["charge_test"].update(exceeded=3),
+    ),
+    Edit(
+        "wrong attack",
+        "releases.dp_sgd.findings.exposure",
+        setting("exposure_1_copy", attack="extraction"),
+    ),
+    Edit(
+        "stronger than the release",
+        "releases.submix.findings.membership.span_loss_auc.stronger_than_release",
+        setting("span_loss_auc", "submix", stronger_than_release=False),
+    ),
+    Edit("tests of a family", "releases.dp_sgd.tests", lambda d: release(d).update(tests=1)),
+    Edit(
+        "what a release leaked",
+        "releases.dp_sgd.leaked",
+        lambda d: release(d).update(leaked="no leak found"),
+    ),
+    Edit(
+        "what is said of a claim",
+        "releases.dp_sgd.claim",
+        lambda d: release(d).update(claim="refuted"),
+    ),
+    Edit("headline", "headline", lambda d: d.update(headline="All is well.")),
+    Edit("epsilon", "releases.dp_sgd.guarantee.epsilon", promising(epsilon=1.0)),
+    Edit("a larger epsilon", "releases.dp_sgd.guarantee.epsilon", promising(epsilon=7.5)),
+    Edit("delta", "releases.dp_sgd.guarantee.delta", promising(delta=1e-9)),
+    Edit("alpha", "releases.dp_sgd.guarantee.alpha", promising(alpha=2.0)),
+    Edit("unit", "releases.dp_sgd.guarantee.unit", promising(unit="record")),
+    Edit("relation", "releases.dp_sgd.guarantee.relation", promising(relation="replace")),
+    Edit("basis", "releases.dp_sgd.guarantee.basis", promising(basis="data-dependent")),
+    Edit("accounting", "releases.dp_sgd.guarantee.accounting.terms", accounted),
+    Edit(
+        "a number in a condition",
+        "releases.dp_sgd.guarantee.conditions",
+        promising(conditions=["1 noised releases (σ = 20), not amplified"]),
+    ),
+    Edit(
+        "session",
+        "releases.submix.sessions.utility.queries",
+        lambda d: session(d).update(queries=5),
+    ),
+    Edit(
+        "spent",
+        "releases.submix.sessions.utility.epsilon_spent",
+        lambda d: session(d).update(epsilon_spent=[0.1, 0.1]),
+    ),
+    Edit(
+        "where a session stopped",
+        "releases.submix.sessions.utility.stopped_at",
+        lambda d: session(d).update(stopped_at=None),
+    ),
+    Edit("queries", "releases.dp_sgd.cost.queries", lambda d: release(d)["cost"].update(queries=1)),
+    Edit("reference", "releases.dp_sgd.reference", lambda d: release(d).update(reference=True)),
+    Edit("role", "releases.dp_sgd.role", lambda d: release(d).update(role="null control")),
+    Edit("seed", "releases", lambda d: release(d).update(seed=4)),
+    Edit("twins", "corpus.twins", lambda d: d["corpus"].update(twins=0)),
+    Edit("a release removed", "releases.none", lambda d: d["releases"].remove(release(d, "none"))),
+    Edit("a finding removed", HIT, lambda d: release(d)["findings"].pop(0)),
+    Edit(
+        "a session removed",
+        "releases.submix.sessions.utility",
+        lambda d: release(d, "submix")["sessions"].pop(0),
+    ),
+    Edit("plan", "plan.hash", planned),
+    Edit("plan and its hash", "manifest.json: plan.delta", rehashed),
+    Edit("hash", "plan.hash", lambda d: d["plan"].update(hash="0" * 64)),
+    Edit("planned attacks", "releases.dp_sgd: findings", lambda d: d["plan"]["attacks"].pop()),
+    Edit(
+        "manifest",
+        "manifest.json: plan.seed",
+        lambda d: d["plan"].update(seed=9),
+        "manifest.json",
+    ),
+    Edit("a coin", HIT, flipped, "evidence.json"),
+    Edit("a second coin", f"{OF}.extraction.probability", other_slot, "evidence.json"),
+    Edit("hits", HIT, seen("extraction", "found", every(-1)), "evidence.json"),
+    Edit("scores", f"{OF}.membership", seen("membership", "values", every(1.0)), "evidence.json"),
+    Edit("ranks", f"{OF}.exposure", seen("exposure", "worst", every(900_000.0)), "evidence.json"),
+    Edit(
+        "evidence of one release less",
+        "releases.none: stands there",
+        lambda d: d["releases"].pop(),
+        "evidence.json",
+    ),
+    Edit(
+        "copies of a secret",
+        f"{OF}.exposure",
+        lambda d: [row.__setitem__(3, 4) for row in d["secrets"]],
+        "evidence.json",
+    ),
+    Edit("a charge", "releases.submix.sessions.extraction.epsilon_spent", charged, "ledger.jsonl"),
+    Edit(
+        "a charge that is tested",
+        "releases.submix.findings.ledger.largest_share_of_charge.value",
+        in_attack,
+        "ledger.jsonl",
+    ),
+    Edit(
+        "a ledger row deleted",
+        "releases.submix.sessions.extraction.epsilon_spent",
+        lambda rows: rows.pop(30),
+        "ledger.jsonl",
+    ),
+    Edit(
+        "a tested row deleted",
+        "evidence.json, ledger.jsonl: no results follow",
+        lambda rows: rows.pop(-1),
+        "ledger.jsonl",
+    ),
+]  # fmt: skip
+SEALED = [  # what nothing else in the folder says: only the digests tell
+    Edit("utility", "", lambda d: release(d)["utility"]["perplexity"].update(value=7.5)),
+    Edit("environment", "", lambda d: d["environment"].update(audit="0")),
+    Edit("warnings", "", lambda d: d.update(warnings=[])),
+    Edit("corpus", "", lambda d: d["corpus"].update(records=10)),
+    Edit("seconds", "", lambda d: release(d)["cost"].update(seconds=0.0)),
+    Edit("samples", "", lambda rows: rows[0].update(generation=1), "samples.jsonl"),
+]
+
+
+def carry_out(edit: Edit, folder: Folder) -> None:
+    change = folder.rows if edit.file.endswith(".jsonl") else folder.edit
+    change(edit.file, edit.change)
+
+
+def test_an_untouched_folder_holds(folder: Folder) -> None:
+    found = verify(folder.path)
+    assert found.differences == () and found.exit_code == 0
+    assert any(line.startswith("utility") for line in found.not_verifiable)
+
+
+@pytest.mark.parametrize("edit", FOLLOWS, ids=lambda edit: edit.what)
+def test_what_does_not_follow_is_found_even_where_all_is_sealed_again(
+    edit: Edit, folder: Folder
+) -> None:
+    carry_out(edit, folder)
+    folder.seal()
+    found = verify(folder.path)
+    assert found.exit_code == 1
+    assert any(line.startswith(edit.says) for line in found.differences), found.differences
+    assert all("\n" not in line and "SHA-256" not in line for line in found.differences)
+
+
+@pytest.mark.parametrize("edit", [*FOLLOWS, *SEALED], ids=lambda edit: edit.what)
+def test_the_digests_name_the_file_that_was_edited(edit: Edit, folder: Folder) -> None:
+    carry_out(edit, folder)
+    lines = sums.altered(folder.path)
+    assert len(lines) == (edit.file != "manifest.json")
+    assert all(line.startswith(f"{edit.file}: was changed") for line in lines)
+
+
+@pytest.mark.parametrize("edit", SEALED, ids=lambda edit: edit.what)
+def test_what_only_digests_tell_is_said_to_be_not_verifiable(edit: Edit, folder: Folder) -> None:
+    carry_out(edit, folder)
+    assert verify(folder.path).exit_code == 1
