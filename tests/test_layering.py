@@ -33,6 +33,7 @@ ROOMS = {
     "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
     "train": ["canaries", "core", "models", "plan"],
     "measure": ["core", "findings", "models", "plan", "results", "statistics", "train"],
+    "verify": ["accounting", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
 FOR_ATTACKS = ["attacks", "audit.core", "audit.statistics"]
@@ -188,7 +189,12 @@ def code_lines(path):
 
 LIGHT = {  # what processes of these commands must not import
     ("torch", "scipy", "transformers", "matplotlib"): ["--help", "list --json"],
-    ("torch", "transformers"): ["gate run", "compare run run", "report run --format csv"],
+    ("torch", "transformers"): [
+        "gate run",
+        "compare run run",
+        "report run --format csv",
+        "verify run",
+    ],
 }
 
 

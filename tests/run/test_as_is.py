@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.verify import verify
 
 BASE = EMBEDDED_FOLDER / "public_model"
 QUICK = "exposure:budget=2000"  # enough to rank what is memorised, and to say so of the rest
@@ -102,6 +103,10 @@ def test_no_value_stands_in_any_file(made: Made, alone: Path) -> None:
     for path in files:
         text = path.read_bytes().decode("utf-8", errors="replace")
         assert not pattern.search(text) and key not in text, path
+
+
+def test_it_verifies(alone: Path) -> None:
+    assert verify(alone).differences == ()
 
 
 def test_reveal_names_every_candidate(made: Made, audit: Audit, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from audit.plan.resolve import resolve_on
 from audit.results.folder import RunFolder
 from audit.results.schema import FindingResult, Results
 from audit.run import pipeline
+from audit.verify import verify
 from defenses._mixing import Mixing
 
 
@@ -60,6 +61,7 @@ def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
     ran: Callable[..., Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = ran(tmp_path / "honest")
+    assert verify(tmp_path / "honest").differences == ()
     findings = found(honest)
     assert set(findings) == {"submix", "submix_unprotected", "none", "public"}
     for name, finding in findings.items():

@@ -22,6 +22,7 @@ from audit.plan.text import Text
 from audit.results.folder import RunFolder
 from audit.run import pipeline
 from audit.run.limitations import not_tested
+from audit.verify import verify
 
 N, T, BUDGET = 9, 12, 40
 CAPPED = f"capped_submix:k=2,budget={BUDGET}"
@@ -120,6 +121,10 @@ def test_every_finding_needs_the_texts_and_no_more(ran: tuple[Path, dict[str, An
         assert not any(f["stronger_than_release"] for f in release["findings"])
         asked = [s for s in release["sessions"] if s["purpose"] in ("copies", "ngram")]
         assert [s["queries"] for s in asked] == [0, 0]
+
+
+def test_it_verifies(ran: tuple[Path, dict[str, Any]]) -> None:
+    assert verify(ran[0]).differences == ()
 
 
 def test_no_session_but_the_writers_asks_the_service(ran: tuple[Path, dict[str, Any]]) -> None:

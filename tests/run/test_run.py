@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 from audit.findings import stored
-from audit.results import schema
+from audit.results import schema, sums
+from audit.verify import verify
 from tests.command_line import audit
 
 PLAN = """
@@ -195,7 +197,7 @@ def test_no_planted_secret_stands_in_any_file_unless_revealed(done: Path, again:
     assert len(drawn) > 5 and len(names) > 5
     pattern = re.compile(r"(?<![\d.])(" + "|".join(drawn) + r")(?!\d)|" + "|".join(names))
     for path in folder.rglob("*"):
-        if path.is_file() and path.suffix != ".safetensors":
+        if path.is_file() and path.suffix != ".safetensors" and path.name != "SHA256SUMS":
             text = path.read_bytes().decode("utf-8", errors="replace")
             assert not pattern.search(text), path
 
@@ -204,6 +206,31 @@ def test_what_is_private_is_readable_by_its_owner_only(done: Path) -> None:
     assert os.stat(done / "secrets.jsonl").st_mode & 0o077 == 0
     assert os.stat(done / "stages").st_mode & 0o077 == 0
     assert (done / "stages" / ".gitignore").read_text() == "*\n"
+
+
+def test_it_verifies_and_without_its_stages_less_is_compared(done: Path, tmp_path: Path) -> None:
+    assert audit("verify", done).returncode == 0
+    assert os.stat(done / "evidence.json").st_mode & 0o077 == 0
+    copy = tmp_path / "copy"
+    shutil.copytree(done, copy)
+    whole = verify(copy)
+    assert audit("clean", copy).returncode == 0
+    cleaned = verify(copy)
+    assert whole.holds and cleaned.holds and cleaned.verified == whole.verified
+    (more,) = set(cleaned.not_verifiable) - set(whole.not_verifiable)
+    assert more.startswith("stages/ is not here")
+
+
+def test_evidence_that_no_session_has_stored_is_found(done: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(done, copy)
+    evidence = json.loads((copy / "evidence.json").read_text())
+    (attack,) = evidence["releases"][0]["attacks"]
+    attack["tainted"] = not attack["tainted"]
+    (copy / "evidence.json").write_text(json.dumps(evidence))
+    sums.write(copy)
+    (line, *_) = verify(copy).differences
+    assert line.endswith("saw of submix:k=2 stands in no session of stages/")
 
 
 def test_another_plan_may_not_move_into_the_folder(done: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from audit.findings.rejections import Family, rejected
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plugins import registry
-from audit.results import schema
+from audit.results import schema, sums
 from audit.results.schema import (
     ChargeTest,
     Control,
@@ -48,6 +49,7 @@ from audit.run.sweep.agreement import Agreement
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.interval import clopper_pearson
+from audit.verify import verify
 from tests.command_line import audit
 
 NONE = rejected({}, {}, Family(1, 1), frozenset())
@@ -556,6 +558,43 @@ def test_a_seed_of_a_sweep_is_the_run_of_that_seed(done: Path, tmp_path: Path) -
         mine.pop("cost")
     kept = [{k: v for k, v in r.items() if k != "cost"} for r in swept]
     assert all(mine in kept for mine in alone)
+
+
+@pytest.mark.slow
+def test_it_verifies_with_all_its_seeds(done: Path) -> None:
+    found = verify(done)
+    assert found.differences == ()
+    seeds = [line for line in found.verified if line.startswith("seeds/")]
+    assert len(seeds) == 2 and any("settings over 2 seeds" in line for line in found.verified)
+    assert audit("verify", done / "seeds" / "0").returncode == 0
+
+
+@pytest.mark.slow
+def test_edits_of_a_cell_and_of_a_seed_are_found(done: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(done, copy, symlinks=True)
+    path = copy / "results.json"
+    document = json.loads(path.read_text())
+    document["sweep"]["cells"][0]["utility"]["perplexity"]["value"] = 1.0
+    document["sweep"]["cells"][0]["findings"][0]["p_value"] = 0.9
+    document["sweep"]["seeds"][1]["twins"] += 1
+    path.write_text(json.dumps(document))
+    sums.write(copy)
+    lines = verify(copy).differences
+    said = "sweep.cells.0.utility.perplexity.value: stands 1.0"
+    assert any(line.startswith(said) for line in lines)
+    assert any("p_value: stands 0.9" in line for line in lines)
+    assert any(line.startswith("sweep.seeds.1.twins") for line in lines)
+
+    shutil.copy(done / "results.json", path)
+    seed = copy / "seeds" / "0" / "results.json"
+    document = json.loads(seed.read_text())
+    document["releases"][0]["findings"][0]["value"] = 0.75
+    seed.write_text(json.dumps(document))
+    sums.write(copy)
+    lines = verify(copy).differences
+    assert any(line.startswith("seeds/0: results.json: was changed") for line in lines)
+    assert any(line.startswith("seeds/0: releases.") and "0.75" in line for line in lines)
 
 
 @pytest.mark.slow
