@@ -52,3 +52,11 @@ def folder(by_hand: Path, tmp_path: Path) -> Folder:
     copy = tmp_path / "run"
     shutil.copytree(by_hand, copy)
     return Folder(copy)
+
+
+@pytest.fixture
+def sweep(shared: Callable[..., Path], tmp_path: Path) -> Folder:
+    """A copy of a sweep's folder for one test."""
+    copy = tmp_path / "sweep"
+    shutil.copytree(shared("verify-sweep", made.write_sweep), copy)
+    return Folder(copy)

@@ -28,7 +28,7 @@ from audit.core.evidence import (
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, digits
-from audit.findings import Case
+from audit.findings import Case, stored
 from audit.findings.headline import headline
 from audit.findings.rejections import Family
 from audit.measure import evidence_file
@@ -40,6 +40,7 @@ from audit.measure.spending import charges, of_ledger
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Measure, Results, SessionResult
 from audit.run import pipeline
+from audit.run.sweep.together import together
 
 USERS, QUERIES, DELTA = 30, 20, 1e-5
 KINDS = {
@@ -69,7 +70,7 @@ class Drawn:
         return self.generator.normal(size=len(secrets)) + by * planted
 
 
-def drawn(seed: int = 5) -> Drawn:
+def drawn(seed: int = 3) -> Drawn:
     generator = np.random.default_rng(seed)
     owners = [f"customer {i}" for i in range(USERS)]
     secrets = []
@@ -154,7 +155,7 @@ LEAKS = {"dp_sgd": 0.05, "submix": 0.0, "none": 0.9}
 PARAMETERS = {"dp_sgd": {"noise_multiplier": 2.0}, "submix": {"k": 2, "epsilon": 2.0}}
 
 
-def plan() -> dict[str, Any]:
+def plan(seed: int) -> dict[str, Any]:
     return {
         "defenses": [
             {
@@ -166,7 +167,7 @@ def plan() -> dict[str, Any]:
         ],
         "attacks": [{"name": name, "parameters": {}} for name in KINDS],
         "corpus": {"name": "drawn", "sha256": "0" * 64},
-        "seed": 3,
+        "seed": seed,
         "delta": DELTA,
         "references": True,
     }
@@ -183,7 +184,7 @@ def ledger_of(run: Drawn, purpose: str) -> list[dict[str, Any]]:
     return rows
 
 
-def release(run: Drawn, name: str, folder: Path) -> Measured:
+def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
     guarantee, service = promises()[name], name == "submix"
     sessions, attacked, lines = [], [], []
     for purpose in ("utility", *KINDS):
@@ -200,7 +201,7 @@ def release(run: Drawn, name: str, folder: Path) -> Measured:
         if purpose == "utility":
             continue
         case = Case(
-            purpose, run.of(purpose), run.coins, DELTA, 3,
+            purpose, run.of(purpose), run.coins, DELTA, seed,
             Access.GENERATE if service else Access.DISTRIBUTION,
             tests=FAMILY.tests, claim_tests=FAMILY.claims, guarantee=guarantee,
         )  # fmt: skip
@@ -226,16 +227,16 @@ def release(run: Drawn, name: str, folder: Path) -> Measured:
         tuple(finding for one in attacked for finding in one.findings()),
         tuple(attacked),
         1.5,
-        3,
+        seed,
         FAMILY,
     )
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, seed: int = 3) -> None:
     """Writes a complete run folder, by the functions that a run writes it with."""
-    run, document = drawn(), plan()
+    run, document = drawn(seed), plan(seed)
     plan_hash = digest_of_json(document)
-    measured = [release(run, name, folder) for name in LEAKS]
+    measured = [release(run, name, folder, seed) for name in LEAKS]
     releases = tuple(one.evidence for one in measured)
     evidence_file.write(
         folder, EvidenceFile(plan_hash, "user", FAMILY, run.secrets, run.coins, releases)
@@ -263,4 +264,23 @@ def write(folder: Path) -> None:
         folder,
         lambda label, share: None,
     )  # fmt: skip
+    RunFolder(folder, plan_hash).mark("complete", document)
+
+
+def write_sweep(folder: Path) -> None:
+    """Writes a sweep of one setting over two seeds."""
+    seeds = (3, 4)
+    runs = []
+    for seed in seeds:
+        home = folder / "seeds" / str(seed)
+        home.mkdir(parents=True)
+        write(home, seed)
+        runs.append(stored.load(home / "results.json"))
+    common = {name: value for name, value in plan(3).items() if name != "seed"}
+    document = {**common, "seeds": list(seeds), "sweep": {"defense": list(LEAKS)}}
+    plan_hash = digest_of_json(document)
+    hashes = [(seed, digest_of_json(plan(seed))) for seed in seeds]
+    (folder / "plan.toml").write_text("seeds = [3, 4]\n")
+    results = together({**document, "hash": plan_hash}, "plan.toml", hashes, runs, 4.0)
+    pipeline.write(results, ("json",), folder, lambda label, share: None)
     RunFolder(folder, plan_hash).mark("complete", document)
