@@ -24,6 +24,7 @@ from audit.results.exact import pack, unpack
 from audit.results.schema import Control, SessionResult
 
 NAME, FORM = "evidence.json", "audit evidence 1"
+UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
 
 
@@ -50,7 +51,8 @@ class OfRelease:
     """What is known of one release: its name and role, its promise unrounded, its sessions.
 
     ledger: what its sessions are called there, before their purpose. sessions: the fields of each
-    that no ledger holds.
+    that no ledger holds. utility: of each session that measures it, the share of the training done
+    and the sums over blocks, each a `Ratio` as JSON values.
     """
 
     defense: str
@@ -60,6 +62,7 @@ class OfRelease:
     ledger: str
     guarantee: Guarantee
     sessions: tuple[dict[str, Any], ...]
+    utility: tuple[dict[str, Any], ...]
     attacks: tuple[OfAttack, ...]
 
 
@@ -170,6 +173,7 @@ def _release(row: Mapping[str, Any]) -> OfRelease:
     restored = {
         "guarantee": _guarantee(row["guarantee"]),
         "sessions": tuple(row["sessions"]),
+        "utility": tuple(row["utility"]),
         "attacks": tuple(map(_attack, row["attacks"])),
     }
     return OfRelease(**{**row, **restored})

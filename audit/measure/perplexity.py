@@ -7,7 +7,7 @@ laid side by side; where queries are free, the whole held-out text is measured t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,8 @@ from audit.core.predictor import (
     Predictor,
     Tokenizer,
 )
+from audit.measure.ratios import Ratio, measures
 from audit.results.schema import Measure
-from audit.statistics.bootstrap import bootstrap_ratio
-from audit.statistics.interval import Interval
 
 FULL_TOKENS = 16_384  # at most so many held-out tokens are read for the full figures
 
@@ -36,18 +35,25 @@ def measure(
 
     whole: whether a release without a budget reads FULL_TOKENS.
     """
+    ratios, queries, answered = read(predictor, text, tokens, whole)
+    return measures(ratios, stream), queries, answered
+
+
+def read(
+    predictor: Predictor, text: Heldout, tokens: int, whole: bool = True
+) -> tuple[list[Ratio], int, int]:
+    """Returns (utility as sums over blocks, queries, queries answered before STOP)."""
     whole = whole and predictor.remaining is None
     first = text.first(tokens)
-    read = text.first(FULL_TOKENS) if whole else first
-    answers = predictor.score([b[:1] for b in read.blocks], [b[1:] for b in read.blocks])
+    asked = text.first(FULL_TOKENS) if whole else first
+    answers = predictor.score([b[:1] for b in asked.blocks], [b[1:] for b in asked.blocks])
     answered = sum(answer.answered for answer in answers)
     if not answers:
-        return {}, 0, 0
-    head = _cut(answers, first)
-    utility = _measures(head, first, predictor.tokenizer, stream)
+        return [], 0, 0
+    ratios = _ratios(_cut(answers, first), first, predictor.tokenizer)
     if whole:
-        utility["perplexity_full"] = _perplexity(answers, stream, None)
-    return utility, sum(len(answer.tokens) for answer in answers), answered
+        ratios.append(_perplexity("perplexity_full", answers, None))
+    return ratios, sum(len(answer.tokens) for answer in answers), answered
 
 
 def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
@@ -65,27 +71,20 @@ def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
     ]
 
 
-def _measures(
-    answers: Sequence[Answer], text: Heldout, tokenizer: Tokenizer, stream: np.random.Generator
-) -> dict[str, Measure]:
+def _ratios(answers: Sequence[Answer], text: Heldout, tokenizer: Tokenizer) -> list[Ratio]:
     answered = sum(answer.answered for answer in answers)
     tokens = [len(answer.tokens) for answer in answers]
     nats = [-float(answer.log_probs[_text(answer, tokenizer)].sum()) for answer in answers]
     bits = [value / math.log(2) for value in nats]
     size = [_bytes(answer, tokenizer) for answer in answers]
     right = [float(answer.top1.sum()) for answer in answers]
-    utility = {
-        "perplexity": _perplexity(answers, stream, answered),
-        "bits_per_byte": _of(bootstrap_ratio(bits, size, stream), "bits per byte", answered),
-        "top1_accuracy": _of(bootstrap_ratio(right, tokens, stream), "share of tokens", answered),
-    }
-    lowest = _lowest_perplexity(answers, stream, answered)
-    if lowest is not None:
-        utility["perplexity_lower_bound"] = lowest
-    private = _private_perplexity(answers, text.marks, stream)
-    if private is not None:
-        utility["private_token_perplexity"] = private
-    return utility
+    return [
+        _perplexity("perplexity", answers, answered),
+        Ratio("bits_per_byte", bits, size, "bits per byte", answered),
+        Ratio("top1_accuracy", right, tokens, "share of tokens", answered),
+        *_lowest_perplexity(answers, answered),
+        *_private_perplexity(answers, text.marks),
+    ]
 
 
 def _text(answer: Answer, tokenizer: Tokenizer) -> list[int]:
@@ -98,48 +97,30 @@ def _bytes(answer: Answer, tokenizer: Tokenizer) -> int:
     return len(tokenizer.decode(text).encode())
 
 
-def _perplexity(
-    answers: Sequence[Answer], stream: np.random.Generator, answered: int | None
-) -> Measure:
-    """Computes exp(mean token NLL), natural logarithm."""
+def _perplexity(name: str, answers: Sequence[Answer], answered: int | None) -> Ratio:
+    """Sums up the token NLL; perplexity is exp of its mean, natural logarithm."""
     nll = [-float(answer.log_probs.sum()) for answer in answers]
     tokens = [len(answer.tokens) for answer in answers]
-    return _of(bootstrap_ratio(nll, tokens, stream, transform=np.exp), "perplexity", answered)
+    return Ratio(name, nll, tokens, "perplexity", answered, exponential=True)
 
 
-def _lowest_perplexity(
-    answers: Sequence[Answer], stream: np.random.Generator, answered: int
-) -> Measure | None:
-    """Computes the bound that a paper reports; None where the answers have no bounds."""
+def _lowest_perplexity(answers: Sequence[Answer], answered: int) -> Iterator[Ratio]:
+    """Sums up the bound that a paper reports, where the answers have bounds."""
     capped = [replace(a, log_probs=a.log_caps) for a in answers if a.log_caps is not None]
-    if len(capped) < len(answers):
-        return None
-    bound = _perplexity(capped, stream, answered)
-    return bound.model_copy(update={"bound": "lower"})
+    if len(capped) == len(answers):
+        bound = _perplexity("perplexity_lower_bound", capped, answered)
+        yield replace(bound, bound="lower")
 
 
 def _private_perplexity(
-    answers: Sequence[Answer], marks: Sequence[Sequence[bool]], stream: np.random.Generator
-) -> Measure | None:
-    """Computes the perplexity of the private tokens; None where there are none."""
+    answers: Sequence[Answer], marks: Sequence[Sequence[bool]]
+) -> Iterator[Ratio]:
+    """Sums up the NLL of the private tokens, where there are any."""
     nll, counts = [], []
     for answer, private in zip(answers, marks, strict=False):
         marked = [i for i in range(len(answer.tokens)) if private[i + 1]]
         nll.append(-float(answer.log_probs[marked].sum()))
         counts.append(len(marked))
-    if not sum(counts):
-        return None
-    interval = bootstrap_ratio(nll, counts, stream, transform=np.exp)
-    return _of(interval, "perplexity of private tokens", None)
-
-
-def _of(interval: Interval, unit: str, answered: int | None) -> Measure:
-    return Measure(
-        value=interval.value if interval.value is not None else math.inf,
-        ci=interval.ci,
-        n=interval.n,
-        confidence=interval.confidence,
-        method=interval.method,
-        unit=unit,
-        answered=answered,
-    )
+    if sum(counts):
+        unit = "perplexity of private tokens"
+        yield Ratio("private_token_perplexity", nll, counts, unit, None, exponential=True)

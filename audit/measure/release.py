@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,11 @@ from audit.findings import Case, Finding
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
-from audit.measure import bleu, samples
+from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
-from audit.measure.evidence_file import OfRelease, facts, of_attack
+from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
 from audit.measure.neighbours import neighbours
-from audit.measure.perplexity import measure
+from audit.measure.ratios import Ratio, measures
 from audit.measure.releases import Audited
 from audit.measure.session import Session
 from audit.plan.plan import Chosen
@@ -50,6 +50,7 @@ class Measured:
     sessions: tuple[SessionResult, ...]
     findings: tuple[Finding, ...]
     attacked: tuple[Attacked, ...]
+    blocks: tuple[dict[str, Any], ...]
     seconds: float
     seed: int
     family: Family
@@ -71,6 +72,7 @@ class Measured:
             ledger=one.determined[0],
             guarantee=one.release.guarantee,
             sessions=tuple(map(facts, self.sessions)),
+            utility=self.blocks,
             attacks=tuple(of_attack(seen, self.findings) for seen in self.attacked),
         )
 
@@ -106,7 +108,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
     """Holds the sessions of a release and computes what every attack found in them."""
     plan = prepared.plan
     began = time.monotonic()
-    utility, sessions, held = hold_sessions(prepared, one, folder, reveal)
+    utility, sessions, held, blocks = hold_sessions(prepared, one, folder, reveal)
     attacked = tuple(_attacked(prepared, one, *pair) for pair in held.items())
     return Measured(
         one,
@@ -114,6 +116,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         tuple(sessions),
         tuple(finding for seen in attacked for finding in seen.findings()),
         attacked,
+        tuple(blocks),
         time.monotonic() - began,
         plan.seed,
         Family(prepared.tests, prepared.claim_tests),
@@ -141,15 +144,17 @@ def _attacked(prepared: Prepared, one: Audited, chosen: Chosen, stored: dict[str
     return Attacked(case, stored["seen"]["evidence"], charges, stored["session"]["budget"])
 
 
-Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]]]
+Blocks = list[dict[str, Any]]
+Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]], Blocks]
 
 
 def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Held:
     """Holds a release's sessions for its utility and one for each attack; stored ones are loaded.
 
-    Returns the utility, all sessions, and by attack what is stored of its session.
+    Returns the utility, all sessions, by attack what is stored of its session, and the sums that
+    the utility was measured by.
     """
-    utility, sessions = _measured_utility(prepared, one, folder)
+    utility, sessions, blocks = _measured_utility(prepared, one, folder)
     sessions = [*([one.written] if one.written else []), *sessions]
     attacked = {}
     for chosen in prepared.plan.attacks:
@@ -159,15 +164,16 @@ def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: b
         stored = session.stored(partial(_attack, prepared, one, chosen, folder, reveal))
         attacked[chosen] = stored
         sessions.append(SessionResult.model_validate(stored["session"]))
-    return utility, sessions, attacked
+    return utility, sessions, attacked, blocks
 
 
 def _measured_utility(
     prepared: Prepared, one: Audited, folder: RunFolder
-) -> tuple[dict[str, Measure], list[SessionResult]]:
+) -> tuple[dict[str, Measure], list[SessionResult], Blocks]:
     """Measures the utility of a model at its best step, and what is left of it at the end.
 
-    An unprotected mixture is compared on the first texts only, and asked no more.
+    An unprotected mixture is compared on the first texts only, and asked no more. Returns also the
+    sums that it was measured by, session by session.
     """
     plan, whole = prepared.plan, not one.bare
     short = [] if whole else ["first texts"]
@@ -191,32 +197,37 @@ def _measured_utility(
     if share is not None:
         at_end = Session(prepared, one, folder, "utility at the end", [*what, "end"], code=_UTILITY)
         looks.append((at_end, partial(_at_end, prepared), None))
-    utility, sessions = {}, []
+    utility, sessions, blocks = {}, [], []
     for session, look, where in looks:
         stored = session.stored(look)
         sessions.append(SessionResult.model_validate(stored["session"]))
-        for name, m in stored["seen"].items():
+        seen = stored["seen"]
+        for name, m in seen["utility"].items():
             utility[name] = Measure.model_validate(m).model_copy(update={"share": where})
-    return utility, sessions
+        blocks.append({"share": where, "blocks": seen["blocks"]})
+    return utility, sessions, blocks
 
 
 def _at_end(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
-    seen, queries, answered = _utility(prepared, False, predictor)
-    return {"perplexity_at_end": seen["perplexity"]}, queries, answered
+    ratios, queries, answered = _read(prepared, False, predictor)
+    return _seen(prepared, [replace(ratios[0], name="perplexity_at_end")]), queries, answered
 
 
 def _utility(
     prepared: Prepared, whole: bool, predictor: Predictor
 ) -> tuple[dict[str, Any], int, int]:
-    plan = prepared.plan
-    utility, queries, answered = measure(
-        predictor,
-        prepared.heldout,
-        plan.utility_tokens,
-        stream(plan.seed, "utility", "bootstrap"),
-        whole,
-    )
-    return _dumped(utility), queries, answered
+    ratios, queries, answered = _read(prepared, whole, predictor)
+    return _seen(prepared, ratios), queries, answered
+
+
+def _read(prepared: Prepared, whole: bool, predictor: Predictor) -> tuple[list[Ratio], int, int]:
+    return perplexity.read(predictor, prepared.heldout, prepared.plan.utility_tokens, whole)
+
+
+def _seen(prepared: Prepared, ratios: list[Ratio]) -> dict[str, Any]:
+    draws = stream(prepared.plan.seed, *UTILITY_STREAM)
+    blocks = [asdict(ratio) for ratio in ratios]
+    return {"utility": _dumped(measures(ratios, draws)), "blocks": blocks}
 
 
 def _completion(
@@ -226,7 +237,7 @@ def _completion(
     texts = [record.text for record in plan.corpus.of("heldout")]
     draws = stream(plan.seed, "completion", "bootstrap")
     utility, queries, answered = bleu.measure(predictor, texts, draws, whole)
-    return _dumped(utility), queries, answered
+    return {"utility": _dumped(utility), "blocks": []}, queries, answered
 
 
 def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:

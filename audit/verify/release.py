@@ -10,15 +10,18 @@ from typing import Any
 
 from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
+from audit.core.randomness import stream
 from audit.findings.leaked import Sensitive
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure.attacked import Attacked
-from audit.measure.evidence_file import EvidenceFile, OfAttack, OfRelease
+from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
+from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, of_ledger
 from audit.results.schema import (
     Cost,
     FindingResult,
     GuaranteeResult,
+    Measure,
     ReleaseResult,
     SessionResult,
 )
@@ -57,7 +60,7 @@ class Derived:
         return [finding.unjudged() for finding in made]
 
     def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
-        """The release as it follows. beside: as it stands, for its utility, which needs a model."""
+        """The release as it follows. beside: as it stands, for what needs a model."""
         findings = judge(self.unjudged, self.guarantee, sensitive, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]
         return ReleaseResult(
@@ -69,7 +72,7 @@ class Derived:
             guarantee=GuaranteeResult(
                 **{f: getattr(self.guarantee, f) for f in GuaranteeResult.model_fields}
             ),
-            utility={} if beside is None else beside.utility,
+            utility={**({} if beside is None else beside.utility), **self._utility()},
             cost=Cost(
                 train_tokens=0 if beside is None else beside.cost.train_tokens,
                 queries=sum(session.queries for session in sessions),
@@ -89,6 +92,16 @@ class Derived:
         spent = charges(self._rows(one.attack), session["answered"]) if one.charged else None
         case = replace(case, guarantee=self.guarantee)
         return Attacked(case, one.seen, spent, session["budget"])
+
+    def _utility(self) -> dict[str, Measure]:
+        """What follows from sums over blocks, drawn again as each session drew it."""
+        found: dict[str, Measure] = {}
+        for session in self.of.utility:
+            ratios = [Ratio(**row) for row in session["blocks"]]
+            made = measures(ratios, stream(self.plan["seed"], *UTILITY_STREAM))
+            share = {"share": session["share"]}
+            found |= {name: one.model_copy(update=share) for name, one in made.items()}
+        return found
 
     def _session(self, facts: dict[str, Any]) -> SessionResult:
         rows = self._rows(facts["purpose"])

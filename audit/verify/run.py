@@ -21,7 +21,7 @@ from audit.verify.stages import of_stages
 
 NOT_VERIFIABLE = (
     "what the models answered (evidence.json), which only the plan run again shows",
-    "utility: it needs the models",
+    "BLEU: it needs the models and the texts",
     "corpus but for its coins; what no accounting of noisy sums gives of a guarantee",
     "blind baselines (need the texts), warnings, environment, trained tokens and seconds",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,6 +27,7 @@ from audit.core.evidence import (
 )
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
+from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, stored
 from audit.findings.headline import headline
@@ -34,6 +35,7 @@ from audit.findings.rejections import Family
 from audit.measure import evidence_file
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import EvidenceFile
+from audit.measure.ratios import Ratio, measures
 from audit.measure.release import Measured
 from audit.measure.releases import Audited
 from audit.measure.spending import charges, of_ledger
@@ -219,13 +221,19 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         determined=(f"{name}:k=2" if service else name,),
         train_tokens=1000,
     )
-    value = Measure(value=8.0, ci=(7.0, 9.0), n=30, method="by hand", unit="perplexity")
+    lengths = run.generator.integers(5, 60, 25)
+    nats = 2.1 * lengths + run.generator.normal(size=25)
+    ratio = Ratio("perplexity", nats.tolist(), lengths.tolist(), "perplexity", None, True)
+    utility = measures([ratio], stream(seed, *evidence_file.UTILITY_STREAM))
+    bleu = Measure(value=8.0, ci=(7.0, 9.0), n=30, method="by hand", unit="BLEU-4")
     return Measured(
         cast(Audited, audited),
-        {"perplexity": value},
+        {name: one.model_copy(update={"share": 0.5}) for name, one in utility.items()}
+        | {"bleu4": bleu},
         tuple(sessions),
         tuple(finding for one in attacked for finding in one.findings()),
         tuple(attacked),
+        ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,
         seed,
         FAMILY,

@@ -210,6 +210,21 @@ FOLLOWS = [
     Edit("reference", "releases.dp_sgd.reference", lambda d: release(d).update(reference=True)),
     Edit("role", "releases.dp_sgd.role", lambda d: release(d).update(role="null control")),
     Edit("seed", "releases", lambda d: release(d).update(seed=4)),
+    Edit(
+        "utility",
+        "releases.dp_sgd.utility.perplexity.value",
+        lambda d: release(d)["utility"]["perplexity"].update(value=2.5, ci=[2.0, 3.0]),
+    ),
+    Edit(
+        "interval of utility",
+        "releases.dp_sgd.utility.perplexity.ci",
+        lambda d: release(d)["utility"]["perplexity"].update(ci=[1.0, 90.0]),
+    ),
+    Edit(
+        "a utility measure removed",
+        "releases.dp_sgd.utility.perplexity",
+        lambda d: release(d)["utility"].pop("perplexity"),
+    ),
     Edit("twins", "corpus.twins", lambda d: d["corpus"].update(twins=0)),
     Edit("a release removed", "releases.none", lambda d: d["releases"].remove(release(d, "none"))),
     Edit("a finding removed", HIT, lambda d: release(d)["findings"].pop(0)),
@@ -266,7 +281,7 @@ FOLLOWS = [
     ),
 ]  # fmt: skip
 SEALED = [  # what nothing else in the folder says: only the digests tell
-    Edit("utility", "", lambda d: release(d)["utility"]["perplexity"].update(value=7.5)),
+    Edit("BLEU", "", lambda d: release(d)["utility"]["bleu4"].update(value=20)),
     Edit("environment", "", lambda d: d["environment"].update(audit="0")),
     Edit("warnings", "", lambda d: d.update(warnings=[])),
     Edit("corpus", "", lambda d: d["corpus"].update(records=10)),
@@ -283,7 +298,7 @@ def carry_out(edit: Edit, folder: Folder) -> None:
 def test_an_untouched_folder_holds(folder: Folder) -> None:
     found = verify(folder.path)
     assert found.differences == () and found.exit_code == 0
-    assert any(line.startswith("utility") for line in found.not_verifiable)
+    assert any(line.startswith("BLEU") for line in found.not_verifiable)
 
 
 @pytest.mark.parametrize("edit", FOLLOWS, ids=lambda edit: edit.what)
@@ -296,6 +311,20 @@ def test_what_does_not_follow_is_found_even_where_all_is_sealed_again(
     assert found.exit_code == 1
     assert any(line.startswith(edit.says) for line in found.differences), found.differences
     assert all("\n" not in line and "SHA-256" not in line for line in found.differences)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 7.5])
+def test_an_epsilon_that_all_files_agree_on_must_still_be_that_of_its_accounting(
+    epsilon: float, folder: Folder
+) -> None:
+    def in_evidence(document: Any) -> None:
+        document["releases"][0]["guarantee"]["epsilon"] = pack(epsilon)
+
+    folder.edit("evidence.json", in_evidence)
+    folder.edit("results.json", promising(epsilon=epsilon))
+    folder.seal()
+    said = f"releases.dp_sgd.guarantee.epsilon: stands {epsilon}, follows 1.99"
+    assert any(line.startswith(said) for line in verify(folder.path).differences)
 
 
 @pytest.mark.parametrize("edit", [*FOLLOWS, *SEALED], ids=lambda edit: edit.what)
