@@ -25,7 +25,7 @@ from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
-from audit.measure.session import charges, silent, spent, stop
+from audit.measure.spending import charges, silent, spent, stop
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked
 from audit.plan.plan import Chosen
