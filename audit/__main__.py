@@ -1,6 +1,17 @@
-"""`python -m audit`."""
+"""The command `audit`, and `python -m audit`."""
 
-from audit.cli.app import main
+from audit.cli.interrupts import listen
+
+
+def main() -> None:
+    """Listens to signals before anything else is imported, then runs the command line."""
+    try:
+        listen()
+        from audit.cli.app import main as run  # takes a third of a second
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    run()
+
 
 if __name__ == "__main__":
     main()

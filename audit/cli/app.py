@@ -5,6 +5,7 @@ Light: a command imports what it needs when it is called.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from typing import NoReturn
@@ -76,6 +77,8 @@ def main() -> None:
     except UsageError as error:
         _fail(str(error), EXIT_USAGE)
     except (KeyboardInterrupt, click.Abort):
+        with contextlib.suppress(OSError):  # after a hang-up nobody reads on
+            click.echo("audit: interrupted; run the same command again", err=True)
         raise SystemExit(EXIT_INTERRUPTED) from None
     except Exception as error:  # the user gets one line for any error
         _fail(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from audit.cli.interrupts import check, checking
 from audit.cli.progress import Progress
 from audit.core.errors import UsageError, did_you_mean
 
@@ -55,15 +57,17 @@ def carry_out(planned: Planned, dry: bool) -> None:
     The last lines on stdout are the verdict sentence and where the report is. Interrupted, it ends
     with how to resume it.
     """
+    check()  # what is imported to plan a run may have swallowed an interrupt
     if dry:
         click.echo(planned.describe())
         return
     with Progress() as progress:
         try:
-            results = planned.run(progress.report)
+            results = planned.run(checking(progress.report))
         except KeyboardInterrupt:
-            progress.stop()
-            click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
+            with contextlib.suppress(OSError):  # after a hang-up nobody reads on
+                progress.stop()
+                click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
     click.echo(results.headline)
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]

@@ -24,6 +24,7 @@ from audit.core.progress import StepProgress
 from audit.train.task import Task
 from audit.train.workers.place import R, T, Train, Workers
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ALL = 1 << 30
 _CONTEXT = 1 << 30  # bytes, an upper estimate of what CUDA uses per process
 
@@ -64,9 +65,10 @@ class Pool(Workers):
         left, waiting = iter(items), set[Future[R]]()
         every: list[Future[R]] = []
         while True:
-            for item in islice(left, at_once - len(waiting)):
-                every.append(self.executor.submit(_done_in_worker, do, item))
-                waiting.add(every[-1])
+            with _signals_held_back():  # the first items start the processes
+                for item in islice(left, at_once - len(waiting)):
+                    every.append(self.executor.submit(_done_in_worker, do, item))
+                    waiting.add(every[-1])
             if not waiting:
                 return [future.result() for future in every]
             done, waiting = wait(waiting, timeout=0.3, return_when=FIRST_COMPLETED)
@@ -93,16 +95,31 @@ def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
 def pool(count: int) -> Iterator[Pool]:
     """Starts at most `count` processes; an error or an interrupt ends them all."""
     context = get_context("spawn")
-    queue: Any = context.SimpleQueue()
-    executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
+    with _signals_held_back():  # this starts the process that counts semaphores
+        queue: Any = context.SimpleQueue()
+        executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
     try:
         yield Pool(executor, queue, count)
         executor.shutdown()
     except BaseException:
         for process in list((executor._processes or {}).values()):
-            process.terminate()
+            process.kill()
         executor.shutdown(wait=False, cancel_futures=True)
         raise
+
+
+@contextlib.contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Lets signals wait until the block ends; for the processes that it starts, for ever.
+
+    They often reach the whole process group. This process decides what they mean, and ends its
+    workers itself.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
@@ -111,7 +128,6 @@ _reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
 def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
     global _reports
     _reports = queue
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     parent = os.getppid()
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
 

@@ -6,8 +6,10 @@ import contextlib
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -38,12 +40,13 @@ def here() -> Iterator[Ray]:
     # Ray's own folder is readable by all users
     with scratch(SHORT) as private:
         try:
-            ray.init(
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=str(private / "ray"),
-            )
+            with _own_signals():
+                ray.init(
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _temp_dir=str(private / "ray"),
+                )
             yield Ray(private)
         finally:
             ray.shutdown()
@@ -77,12 +80,24 @@ def _connect(address: str) -> None:
 
     for left in reversed(range(CONNECTIONS)):
         try:
-            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+            with _own_signals():
+                ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
             return
         except ConnectionError:
             if not left:
                 raise
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keeps what SIGTERM means to this process: Ray exits at once, and closes no run folder."""
+    meaning = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, meaning)
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,135 @@
+"""SIGTERM and SIGHUP interrupt a command as Ctrl-C does; none is swallowed, nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WAITS = """
+import time
+from audit.cli import interrupts
+interrupts.listen()
+report = interrupts.checking(lambda label, share: print(label, flush=True))
+try:
+    report("waits", 0.0)
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("closing", flush=True)
+    time.sleep(0.5)
+    print("closed")
+    raise SystemExit(130)
+"""
+SWALLOWS = """
+import time
+try:
+    print("imports", flush=True)
+    end = time.process_time() + 1.5
+    while time.process_time() < end:
+        pass
+except BaseException:
+    print("swallowed")
+"""
+IN_A_RUN = """
+from audit.cli import interrupts
+interrupts.listen()
+report = interrupts.checking(lambda label, share: print(label))
+try:
+    import swallows
+    report("never", 1.0)
+except KeyboardInterrupt:
+    print("closed")
+"""
+
+
+def started(code: str, cwd: Path, *before: str) -> subprocess.Popen[str]:
+    """A process of its own that has printed its first line."""
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{cwd}"}
+    process = subprocess.Popen(
+        [*before, sys.executable, "-c", code],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_each_signal_interrupts(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(WAITS, tmp_path)
+    process.send_signal(number)
+    assert process.communicate() == ("closing\nclosed\n", "")
+    assert process.returncode == 130
+
+
+def test_a_hang_up_after_a_termination_disturbs_no_closing(tmp_path: Path) -> None:
+    process = started(WAITS, tmp_path)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "closing\n"
+    process.send_signal(signal.SIGHUP)
+    assert process.communicate() == ("closed\n", "")
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
+    process = started(WAITS, tmp_path, "nohup")
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate()[0] == "closing\nclosed\n"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_import_in_a_run_swallows_no_interrupt(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
+    process = started(IN_A_RUN, tmp_path)
+    process.send_signal(number)
+    assert process.communicate() == ("closed\n", "")
+
+
+def test_an_import_before_a_run_ends_at_once(tmp_path: Path) -> None:
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
+    process = started("from audit.cli import interrupts\ninterrupts.listen()\nimport swallows",
+                      tmp_path)  # fmt: skip
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out) == (130, "")
+    assert err == "audit: interrupted; run the same command again\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_a_run_is_closed_as_interrupted_and_resumes(
+    tmp_path: Path, number: signal.Signals, whole_group: bool
+) -> None:
+    words = "run --defense submix:k=2 --attack extraction --device cpu --workers 2 --format json"
+    command = [sys.executable, "-m", "audit", *words.split(), "--output", "out"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    assert any("part" in line or "%" in line for line in lines)  # processes train
+    time.sleep(1)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    left = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "interrupted; resume with: audit run" in left
+    assert not any(word in left for word in ("Traceback", "leaked", "Error"))
+    record = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert record["status"] == "interrupted"
+    time.sleep(1)
+    living = subprocess.run(["pgrep", "-g", str(process.pid), "-r", "R,S,D"], capture_output=True)
+    assert living.stdout == b""
