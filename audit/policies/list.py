@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,10 @@ from typing import ClassVar, final
 from audit.core.errors import UsageError
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, disjoint
+from audit.core.time_limit import limited
 from audit.policies._lines import numbered
+
+SECONDS = 60.0  # for one text
 
 _PIECE = re.compile(r"\w+|\W")
 _INSIDE_WORD = re.compile(r"\B(?=\w)")
@@ -52,14 +55,17 @@ class Listed(Policy):
         return dict(lengths)
 
     def __call__(self, text: str) -> list[Span]:
-        spans = []
+        what = f"policy {self.label}: a text of {len(text)} signs"
+        with limited(SECONDS, what, "cut the text, or list fewer literals that begin alike"):
+            return disjoint(self._found(text))
+
+    def _found(self, text: str) -> Iterator[Span]:
         for piece in _PIECE.finditer(text):
             start = piece.start()
             for length in self._lengths.get(piece.group(), ()):
                 end = min(start + length, len(text))
                 if text[start:end] in self.literals and not _INSIDE_WORD.match(text, end):
-                    spans.append((start, end))
-        return disjoint(spans)
+                    yield start, end
 
     @property
     def label(self) -> str:

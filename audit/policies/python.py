@@ -16,6 +16,9 @@ from typing import Any, ClassVar, final
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, merged
+from audit.core.time_limit import limited
+
+SECONDS = 60.0  # for its import, or one text, for which it may load a model
 
 
 @final
@@ -76,8 +79,10 @@ class Python(Policy):
 
     @contextmanager
     def _one_line(self, what: str) -> Iterator[None]:
+        """Raises UsageError for whatever the user's code raises, and where it never ends."""
         try:
-            yield
+            with limited(SECONDS, f"policy {self.label}: {what}", "mend the function"):
+                yield
         except UsageError:
             raise
         except Exception as error:  # the user's code may raise anything

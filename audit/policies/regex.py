@@ -13,7 +13,10 @@ from typing import ClassVar, final
 from audit.core.errors import UsageError
 from audit.core.policy import Policy, digest_of
 from audit.core.spans import Span, disjoint
+from audit.core.time_limit import limited
 from audit.policies._lines import numbered
+
+SECONDS = 5.0  # for all matches of one pattern in one text
 
 
 @final
@@ -44,8 +47,14 @@ class Regex(Policy):
         return tuple(map(re.compile, self.patterns))
 
     def __call__(self, text: str) -> list[Span]:
-        matches = (match.span() for pattern in self._compiled for match in pattern.finditer(text))
+        matches = (span for pattern in self._compiled for span in self._matches(pattern, text))
         return disjoint((low, high) for low, high in matches if low < high)
+
+    def _matches(self, pattern: re.Pattern[str], text: str) -> list[Span]:
+        """Raises UsageError for a pattern that tries too many ways to match."""
+        what = f"policy {self.label}: pattern {pattern.pattern!r} on a text of {len(text)} signs"
+        with limited(SECONDS, what, "write it without nested repetition"):
+            return [match.span() for match in pattern.finditer(text)]
 
     @property
     def label(self) -> str:
@@ -63,5 +72,7 @@ def _check(pattern: str, where: str) -> None:
         raise UsageError(f"{where} is broken ({error})") from None
     # Some match the empty string only beside a character, such as \b.
     probes = ("", string.printable)
-    if any(not match.group() for probe in probes for match in compiled.finditer(probe)):
+    with limited(SECONDS, where, "write it without nested repetition"):
+        empty = any(not match.group() for probe in probes for match in compiled.finditer(probe))
+    if empty:
         raise UsageError(f"{where} matches the empty string; make it match at least a character")

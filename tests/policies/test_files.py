@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.errors import UsageError
-from audit.policies import named
+from audit.policies import list as listed
+from audit.policies import named, regex
 from audit.policies.list import Listed
 
 
@@ -131,3 +132,20 @@ def test_a_long_list_is_read_as_fast_as_a_short_one():
     began = time.process_time()
     assert len(policy(text)) == len(literals)
     assert time.process_time() - began < 5  # an alternation of 10,000 takes minutes
+
+
+@pytest.mark.parametrize("text", ["a" * 40 + "!", "1, " + "a" * 400 + "!"])
+def test_a_pattern_that_never_ends_is_named(policy, text, monkeypatch):
+    monkeypatch.setattr(regex, "SECONDS", 0.2)
+    began, slow = time.monotonic(), policy("regex", "\\d\n(a+)+$")
+    with pytest.raises(UsageError, match=r"pattern '\(a\+\)\+\$' on a text .* more than 0.2 s"):
+        slow(text)
+    assert time.monotonic() - began < 5
+    assert slow("aaa 1") == [(4, 5)]  # and the alarm is off
+
+
+def test_a_list_of_all_lengths_has_a_limit(policy, monkeypatch):
+    monkeypatch.setattr(listed, "SECONDS", 0.2)
+    literals = "\n".join("." * n for n in range(1, 2000))
+    with pytest.raises(UsageError, match=r"more than 0\.2 s; cut the text"):
+        policy("list", literals)("." * 200_000)

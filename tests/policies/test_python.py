@@ -10,6 +10,7 @@ import pytest
 
 from audit.core.errors import UsageError
 from audit.policies import named
+from audit.policies import python as policy_python
 
 CODE = {
     "good": "def find(text):\n    return ((i, i + 1) for i, c in enumerate(text) if c in 'xy')\n",
@@ -24,6 +25,7 @@ CODE = {
     "raises": "def find(text):\n    raise KeyError('two\\nlines')\n",
     "late": "def find(text):\n    yield (0, 1)\n    raise OSError('late')\n",
     "broken": "def find(text:\n",
+    "endless": "def find(text):\n    while True:\n        pass\n",
     "fails": "raise RuntimeError('at import')\n",
 }
 
@@ -101,3 +103,9 @@ def test_what_it_does_wrong_is_said_in_one_line(name, words):
         policy("abcd")
     assert str(caught.value).startswith(f"policy python:own_{name}:find: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_function_that_never_ends_is_named(monkeypatch):
+    monkeypatch.setattr(policy_python, "SECONDS", 0.2)
+    with pytest.raises(UsageError, match=r"own_endless:find: calling it took more than 0\.2 s"):
+        named("python:own_endless:find")("text")

@@ -1,0 +1,33 @@
+"""A limit on the time of code that others wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+from audit.core.errors import UsageError
+
+
+@contextlib.contextmanager
+def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
+    """Raises UsageError where the block takes longer; a regular expression is stopped, too.
+
+    The limit is a signal, which Python has in the main thread alone: elsewhere there is none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise UsageError(f"{what} took more than {seconds:g} s; {advice}")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
