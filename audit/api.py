@@ -128,15 +128,21 @@ class Planned:
     run: Callable[[Report], Results]
 
 
-def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Planned:
-    """Resolves the settings of a run. Raises UsageError for what cannot be run."""
+def planned(
+    plan: str | Path | None = None, *, trust_config: bool = False, **settings: Unpack[Settings]
+) -> Planned:
+    """Resolves the settings of a run. Raises UsageError for what cannot be run.
+
+    trust_config: whether pyproject.toml may run code and lead outside its folder.
+    """
     from audit.plan.execution import execution
     from audit.plan.resolve import resolve
     from audit.plan.settings import gather
     from audit.results.folder import find
     from audit.run import dry_run, pipeline
 
-    given = gather(_checked(settings), None if plan is None else Path(plan))
+    path = None if plan is None else Path(plan)
+    given = gather(_checked(settings), path, trust_config=trust_config)
     how, made = execution(given), resolve(given)
     folder = find(how.output, made.hash)
     return Planned(
@@ -147,13 +153,15 @@ def planned(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Pla
     )
 
 
-def planned_sweep(plan: str | Path, **settings: Unpack[Settings]) -> Planned:
-    """Resolves the settings and the grid of a sweep. Raises UsageError."""
+def planned_sweep(
+    plan: str | Path, *, trust_config: bool = False, **settings: Unpack[Settings]
+) -> Planned:
+    """Resolves the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
     from audit.plan.execution import execution
     from audit.results.folder import find
     from audit.run.sweep import sweep as sweeping
 
-    given, table = sweeping.read(Path(plan), _checked(settings))
+    given, table = sweeping.read(Path(plan), _checked(settings), trust_config)
     how, made = execution(given), sweeping.resolve(given, table)
     folder = find(how.output, made.hash)
     return Planned(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 FORMATS = click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
+TRUST = click.option(
+    "--trust-config", is_flag=True, help="Let pyproject.toml run code and lead outside its folder."
+)
 TEMPLATE = click.option(
     "--template",
     multiple=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, TEMPLATE, carry_out, given
+from audit.cli.commands import FORMATS, TEMPLATE, TRUST, carry_out, given
 from audit.core.wording import by_kind
 
 
@@ -45,6 +45,7 @@ from audit.core.wording import by_kind
     "--no-references", is_flag=True, help="Skip the controls; nothing is conclusive then."
 )
 @click.option("--reveal", is_flag=True, help="Write secrets in the clear (secrets.jsonl, samples).")
+@TRUST
 @click.option("--dry-run", is_flag=True, help="Say what would be run and what it could show.")
 def run(
     plan_file: Path | None,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, carry_out, given
+from audit.cli.commands import FORMATS, TRUST, carry_out, given
 
 
 @click.command()
@@ -14,8 +15,9 @@ from audit.cli.commands import FORMATS, carry_out, given
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
 @FORMATS
 @click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
+@TRUST
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
-def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: str | None) -> None:
+def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: Any) -> None:
     """Runs a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
     from audit import api
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.plan import trust
 
 KNOWN: dict[str, Any] = {
     "defense": tuple[str, ...],
@@ -35,14 +37,18 @@ KNOWN: dict[str, Any] = {
 TABLES = ("planting", "training")
 
 
-def gather(flags: Mapping[str, Any], plan_file: Path | None, own: str = "") -> dict[str, Any]:
+def gather(
+    flags: Mapping[str, Any], plan_file: Path | None, own: str = "", trust_config: bool = False
+) -> dict[str, Any]:
     """All settings, resolved by precedence. Flags that are None were not given.
 
     own: a table of the plan file that is the command's own; it is not looked into here.
+    trust_config: whether pyproject.toml may run code, load plugins and lead outside its folder;
+        what it may not do is ignored, with one line on stderr.
     Raises UsageError for an unknown key in a file, a value of the wrong type, or a file that
     cannot be read.
     """
-    settings = _from_pyproject()
+    settings = _from_pyproject(trust_config)
     if plan_file is not None:
         settings = _over(settings, checked(_read_toml(plan_file), str(plan_file), own))
     settings = _over(settings, _from_environment())
@@ -57,7 +63,7 @@ def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _from_pyproject() -> dict[str, Any]:
+def _from_pyproject(trusted: bool) -> dict[str, Any]:
     path = Path("pyproject.toml")
     if not path.is_file():
         return {}
@@ -65,7 +71,11 @@ def _from_pyproject() -> dict[str, Any]:
     table = tool.get("audit", {}) if isinstance(tool, dict) else None
     if not isinstance(table, dict):
         raise UsageError(f"{path}: [tool.audit] must be a table")
-    return checked(table, f"{path} [tool.audit]")
+    settings = checked(table, f"{path} [tool.audit]")
+    reasons = {} if trusted else trust.untrusted(settings)
+    if reasons:
+        print(trust.ignored(path, reasons), file=sys.stderr)
+    return {key: value for key, value in settings.items() if key not in reasons}
 
 
 def _from_environment() -> dict[str, Any]:

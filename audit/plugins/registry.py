@@ -27,6 +27,11 @@ def names(kind: str) -> list[str]:
     return sorted({*_own(kind), *(point.name for point in _entry_points(kind))})
 
 
+def of_others(kind: str) -> set[str]:
+    """The names of the plugins of a kind that other packages bring."""
+    return {point.name for point in _entry_points(kind)} - {*_own(kind)}
+
+
 def _own(kind: str) -> list[str]:
     return [path.stem for path in _folder(kind).glob("*.py") if not path.stem.startswith("_")]
 

@@ -179,6 +179,13 @@ def test_variables_of_others_are_none_of_our_business(monkeypatch):
 def test_every_flag_of_run_is_a_setting():
     from audit.cli.app import run
 
-    aside = {"plan_file", "dry_run", "no_references", "formats", "template"}  # of [planting]
+    aside = {
+        "plan_file",
+        "dry_run",
+        "no_references",
+        "formats",
+        "template",
+        "trust_config",
+    }  # of [planting]
     flags = {option.name for option in run.params}
     assert flags - aside <= set(KNOWN)

@@ -67,9 +67,11 @@ class Sweep:
         return digest_of_json(self.document)
 
 
-def read(path: Path, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(
+    path: Path, flags: Mapping[str, Any], trust_config: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(settings, the `[sweep]` table) of a plan file, by the usual precedence. UsageError."""
-    given = settings.gather(flags, path, own="sweep")
+    given = settings.gather(flags, path, "sweep", trust_config)
     return given, given.pop("sweep", {})
 
 

@@ -1,0 +1,101 @@
+"""A pyproject.toml of a stranger runs no code, loads no plugin and leads nowhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.plan import trust
+from audit.plan.settings import gather
+from audit.plugins import registry
+from tests.command_line import audit as command
+
+EVIL = "from pathlib import Path\nPath('ran').touch()\ndef find(text):\n    return []\n"
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [name for name in os.environ if name.startswith("AUDIT_")]:
+        monkeypatch.delenv(variable)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("policy", "python:own:find", "python runs code"),
+        ("policy", " python : own:find", "python runs code"),
+        ("policy", "python:own:find,miss=0.1", "python runs code"),
+        ("policy", "entities,pipeline=./spacy", "entities runs code"),
+        ("policy", "regex:../secrets.txt", "outside"),
+        ("corpus", "../mine.jsonl", "outside"),
+        ("corpus", "/etc/passwd", "outside"),
+        ("corpus", "hf:someone/data", "network"),
+        ("corpus", "link/data.jsonl", "outside"),
+        ("corpus", "loop", "outside"),
+        ("corpus", "a\0b", "outside"),
+        ("model", "https://example.org/v1", "network"),
+        ("model", "HTTPS://example.org/v1", "network"),
+        ("secrets", "../manifest.json", "outside"),
+        ("output", "/tmp/elsewhere", "outside"),
+        ("workers", "ray://example.org:10001", "Ray"),
+        ("workers", "ray", "Ray"),
+        ("defense", ("none", "theirs:k=1"), "theirs loads another package"),
+        ("defense", ("all",), "all loads another package"),
+        ("defense", ("as_is:base=../model",), "outside"),
+        ("defense", ("as_is:claim=1:0:user:replace,base=hf:x",), "network"),
+        ("attack", ("theirs",), "theirs loads another package"),
+        ("format", ("json", "theirs"), "theirs loads another package"),
+    ],
+)
+def test_what_leads_away_is_named(
+    key: str, value: Any, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(registry, "of_others", lambda kind: {"theirs"})
+    Path("link").symlink_to(tmp_path)
+    Path("loop").symlink_to("loop")
+    (reason,) = trust.untrusted({"seed": 3, key: value}).values()
+    assert why in reason
+
+
+def test_what_stays_inside_is_taken() -> None:
+    inside = {
+        "policy": "regex:ids.txt", "corpus": "data/mine.jsonl", "model": "embedded", "seed": 1,
+        "output": "audits/x", "workers": "2", "defense": ("submix:k=8,alpha=2", "as_is:base=./m"),
+        "attack": ("extraction",), "format": ("html",), "planting": {"users": 3},
+    }  # fmt: skip
+    assert trust.untrusted(inside) == {}
+
+
+def test_only_the_user_lets_it_run_code(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pyproject.toml").write_text('[tool.audit]\nseed = 1\npolicy = "python:own:find"\n')
+    assert gather({}, None) == {"seed": 1}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("audit: pyproject.toml: ignored policy (python runs code); give it on")
+    assert "--trust-config" in line
+    assert gather({}, None, trust_config=True) == {"seed": 1, "policy": "python:own:find"}
+    Path("plan.toml").write_text('policy = "python:own:find"\n')
+    assert gather({}, Path("plan.toml"))["policy"] == "python:own:find"
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_it_cannot_trust_itself() -> None:
+    Path("pyproject.toml").write_text("[tool.audit]\ntrust_config = true\n")
+    done = command("run", "--defense", "none", "--dry-run")
+    assert done.returncode == 2
+    assert "unknown key 'trust_config'" in done.stderr
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_the_command_line_runs_it_or_not(trusted: bool) -> None:
+    Path("evil_policy.py").write_text(EVIL)
+    Path("pyproject.toml").write_text('[tool.audit]\npolicy = "python:evil_policy:find"\n')
+    words = ["run", "--defense", "submix", "--attack", "extraction", "--device", "cpu"]
+    done = command(*words, "--dry-run", *(["--trust-config"] if trusted else []))
+    assert done.returncode == 0, done.stderr
+    assert Path("ran").exists() == trusted
+    assert ("ignored policy" in done.stderr) != trusted
