@@ -147,7 +147,7 @@ def test_there_is_no_circle():
 def test_imports_stand_at_the_top():
     """Inside a function only on the light paths, where a library is an extra, and where it takes
     seconds to import that a dry run does not have."""
-    light = {*of("audit.cli"), "audit.api"}
+    light = {*of("audit.cli"), "audit.api", "audit.__main__"}
     ray = {f"audit.train.workers.{name}" for name in ("ray", "on_ray", "ray_worker")}
     extras = {*ray, "audit.corpora.hub", "audit.models.loading"}
     slow = {

@@ -24,6 +24,7 @@ from audit.cli.show import clean, compare, list_, report, schema
 from audit.cli.sweep import sweep
 from audit.cli.verify import verify
 from audit.core.errors import UsageError
+from audit.core.masking import without_key
 from audit.plugins.registry import check_one_place
 
 
@@ -58,7 +59,9 @@ _OBJECTS = 100_000  # made between collections; after each 700 they take a third
 def _fail(message: str, code: int) -> NoReturn:
     if os.environ.get("AUDIT_DEBUG") == "1":
         raise
-    printable = "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
+    printable = "".join(
+        c if c.isprintable() else "?" for c in " ".join(without_key(message).split())
+    )
     click.echo(f"audit: {printable}", err=True)
     raise SystemExit(code)
 

@@ -1,5 +1,7 @@
 """Sends requests to an HTTP endpoint: at a limited rate, and again after transient failures.
 
+An answer is limited in bytes and in time: a server may drip, or never end.
+
 The key, if one is needed, is read from the environment variable AUDIT_API_KEY; it is sent, and
 never written or shown.
 """
@@ -7,22 +9,24 @@ never written or shown.
 from __future__ import annotations
 
 import math
-import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError
+from audit.core.masking import API_KEY, api_key, without_key
 
 if TYPE_CHECKING:
     import httpx
 
-API_KEY = "AUDIT_API_KEY"
+LARGEST = 1 << 26  # bytes of an answer, unpacked
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names them
@@ -39,6 +43,7 @@ _ADVICE = {
 }
 _LATER = "look into the server's log and run again; stored answers are reused"
 
+T = TypeVar("T")
 Post = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
@@ -105,7 +110,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is served. url: as `address` gives it. timeout: seconds for each answer.
+    """Where a model is served. url: as `address` gives it. timeout: seconds for each whole answer.
 
     retries: how often a request is sent again after a timeout, a lost connection or a TRANSIENT
         status: after the wait that the server names, else after 0.5, 1, 2 … seconds.
@@ -170,12 +175,17 @@ def _sent(
 ) -> dict[str, Any] | _Failure:
     import httpx
 
+    seconds = client.timeout.read or math.inf
     try:
-        response = client.request(method, where, json=fields)
-    except httpx.TimeoutException:
+        response = _within(seconds, lambda: _received(client, method, where, fields, seconds))
+    except (httpx.TimeoutException, TimeoutError):
         return _Failure(
-            f"did not answer within {client.timeout.read:g} s",
+            f"did not answer within {seconds:g} s",
             "give a longer as_is:timeout=SECONDS and run again; stored answers are reused",
+        )
+    except _TooLongError:
+        return _Failure(
+            f"answers with more than {LARGEST >> 20} MB", "is this the right address?", False
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Failure(
@@ -183,21 +193,72 @@ def _sent(
             "check that the server runs, then run again; stored answers are reused",
         )
     status = response.status_code
+    if response.has_redirect_location:
+        target = _line(response.headers["Location"])
+        advice = "give the address that answers, if you trust it; a key is not sent on"
+        return _Failure(f"HTTP {status}: redirects to {target}", advice, False)
     if status != 200:
         advice = _ADVICE.get(status, _LATER)
         transient, refusal = status in TRANSIENT, status in REFUSALS
         return _Failure(_problem(response), advice, transient, refusal, _retry_after(response))
     try:
         answer = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         return _Failure("answers with no JSON object", "is this the right address?", False)
     return answer
 
 
+class _TooLongError(Exception):
+    """An answer is larger than any that a request here can have."""
+
+
+def _received(
+    client: httpx.Client, method: str, where: str, fields: dict[str, Any] | None, seconds: float
+) -> httpx.Response:
+    """Reads a whole answer, of limited size and time."""
+    import httpx
+
+    end, parts, size = time.monotonic() + seconds, [], 0
+    with client.stream(method, where, json=fields) as response:
+        for part in response.iter_bytes():
+            size += len(part)
+            if size > LARGEST:
+                raise _TooLongError
+            if time.monotonic() > end:
+                raise TimeoutError
+            parts.append(part)
+    names = ("Location", "Retry-After")
+    kept = {name: response.headers[name] for name in names if name in response.headers}
+    return httpx.Response(response.status_code, headers=kept, content=b"".join(parts))
+
+
+def _within(seconds: float, do: Callable[[], T]) -> T:
+    """Waits for a result; raises TimeoutError, and leaves the thread alone, where it takes longer.
+
+    A limit on each read alone would let a server drip its headers for ever.
+    """
+    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put((do(), None))
+        except BaseException as error:
+            results.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result, error = results.get(timeout=min(seconds, threading.TIMEOUT_MAX))
+    except Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return cast(T, result)
+
+
 def _credentials() -> dict[str, str]:
-    key = os.environ.get(API_KEY, "").strip()
+    key = api_key()
     if not key:
         return {}
     if not (key.isascii() and key.isprintable()):
@@ -228,14 +289,12 @@ def _problem(response: httpx.Response) -> str:
         body = response.json()
         error = body.get("error", body)
         text = str(error.get("message", "") if isinstance(error, dict) else error)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         text = ""
     return f"HTTP {response.status_code}" + (f" ({_line(text)})" if text.strip() else "")
 
 
 def _line(text: str) -> str:
     """Puts a server's message on one short line, without the key that it may repeat."""
-    key = os.environ.get(API_KEY, "").strip()
-    hidden = text.replace(key, "…") if key else text
-    words = " ".join(hidden.split())
+    words = " ".join(without_key(text).split())
     return words if len(words) <= _SHOWN else words[:_SHOWN] + "…"

@@ -18,6 +18,7 @@ from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import Cursor
+from audit.core.masking import without_key
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.core.release import Journal, Memory, NoMemory, Origin, Release
 from audit.models.endpoint.capabilities import Capabilities, Client, Request, capabilities, scores
@@ -157,7 +158,7 @@ class EndpointRelease(Release):
 def _description(endpoint: Endpoint, model: str | None) -> dict[str, Any]:
     """Requests what is constant in the server's entry for a model; its name if none is listed."""
     listed = _listed(endpoint, optional=model is not None)
-    names = ", ".join(list(listed)[:5])
+    names = without_key(", ".join(list(listed)[:5]))
     if model is None and len(listed) == 1:
         return next(iter(listed.values()))
     if model is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -11,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.core.errors import UsageError
+from audit.models.endpoint import http
 from audit.models.endpoint.http import (
     Endpoint,
     Pace,
@@ -274,3 +278,67 @@ def test_folders_are_no_addresses():
 def test_a_models_address_gives_its_url_back(path, model):
     url = f"http://host/{path}"
     assert url_of(address_of(url, model), model) == url
+
+
+# servers that never end, and those that send elsewhere
+
+
+@pytest.fixture
+def raw(monkeypatch):
+    """raw(head, piece, pause): the URL of a server that sends its head, then pieces for ever."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "AUDIT_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve(head, piece, pause):
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), connection:
+                connection.recv(1 << 16)
+                connection.sendall(head)
+                while piece:
+                    connection.sendall(piece)
+                    time.sleep(pause)
+
+    def start(head, piece=b"", pause=0.0):
+        threading.Thread(target=serve, args=(head, piece, pause), daemon=True).start()
+        return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+    yield start
+    listening.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize("head", [OK + b"Content-Length: 900000\r\n\r\n", OK + b"X-Slow: "])
+def test_a_server_that_drips_is_left(raw, head):
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=r"did not answer within 0\.5 s; give a longer"):
+        Endpoint(raw(head, b"1", 0.05), 0, 0.5).get("models")
+    assert time.monotonic() - began < 5
+
+
+def test_an_endless_answer_is_cut(raw, monkeypatch):
+    monkeypatch.setattr(http, "LARGEST", 3 << 20)
+    url = raw(OK + b"Connection: close\r\n\r\n", b"[" * (1 << 16))
+    with pytest.raises(UsageError, match="answers with more than 3 MB; is this the right"):
+        Endpoint(url, 3, 20.0).get("models")
+
+
+def test_deep_brackets_are_no_answer(raw):
+    url = raw(OK + b"Content-Length: 200000\r\n\r\n" + b"[" * 200_000)
+    with pytest.raises(UsageError, match="answers with no JSON object"):
+        Endpoint(url, 0, 20.0).get("models")
+
+
+def test_a_redirect_is_named_and_not_followed(raw, monkeypatch):
+    monkeypatch.setenv("AUDIT_API_KEY", KEY)
+    target = f"https://elsewhere.example/v1?key={KEY.replace('-', '%2D')}".encode()
+    url = raw(b"HTTP/1.1 307 T\r\nLocation: " + target + b"\r\nContent-Length: 0\r\n\r\n")
+    with pytest.raises(UsageError, match="redirects to https://elsewhere") as failed:
+        Endpoint(url, 2, 5.0).get("models")
+    assert "key=…; give the address that answers" in str(failed.value)

@@ -1,0 +1,63 @@
+"""Hides the key of an endpoint in messages, however a server writes it there."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import lru_cache
+from html.entities import codepoint2name
+
+API_KEY = "AUDIT_API_KEY"
+_LEAST = 8  # characters of Base64 that show something of a key
+_SIDES = r"[\w+/=%-]*"  # what may belong to the same Base64
+
+
+def api_key() -> str:
+    """Reads the key from its environment variable; "" without one."""
+    return os.environ.get(API_KEY, "").strip()
+
+
+def without_key(text: str) -> str:
+    """Replaces the key in a text: as it is, percent-encoded, escaped as in JSON or HTML, in
+    hexadecimal digits, in Base64, in any of their mixtures, in either case."""
+    key = api_key()
+    return _pattern(key).sub("…", text) if key else text
+
+
+@lru_cache(maxsize=1)
+def _pattern(key: str) -> re.Pattern[str]:
+    encoded = [f"{_SIDES}{_spelled(core)}{_SIDES}" for core in _in_base64(key.encode())]
+    return re.compile("|".join([*encoded, _spelled(key), key.encode().hex()]), re.IGNORECASE)
+
+
+def _spelled(text: str) -> str:
+    """A pattern of a text in which each character is written in any way of its own."""
+    return "".join(map(_character, text))
+
+
+def _character(character: str) -> str:
+    number = ord(character)
+    ways = [
+        re.escape(character),
+        f"%(?:25)*{number:02x}",
+        rf"u00{number:02x}",
+        rf"x{number:02x}",
+        f"&#0*{number};",
+        f"&#x0*{number:x};",
+    ]
+    ways += [f"&{name};" for name in [codepoint2name.get(number)] if name]
+    return rf"\\*(?:{'|'.join(ways)})"
+
+
+def _in_base64(key: bytes) -> Iterator[str]:
+    """The characters of Base64 that depend on the key alone, for each place where it may begin."""
+    for before in range(3):
+        whole = b64encode(bytes(before) + key).decode().rstrip("=")
+        first = -(-8 * before // 6)
+        core = whole[first : (before + len(key)) * 8 // 6]
+        if len(core) >= _LEAST:
+            yield core
+            if "+" in core or "/" in core:
+                yield core.translate(str.maketrans("+/", "-_"))
