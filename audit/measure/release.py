@@ -201,10 +201,10 @@ def _measured_utility(
     for session, look, where in looks:
         stored = session.stored(look)
         sessions.append(SessionResult.model_validate(stored["session"]))
-        seen = stored["seen"]
-        for name, m in seen["utility"].items():
+        seen = {"blocks": [], **stored["seen"]}
+        blocks.append({"share": where, "blocks": seen.pop("blocks")})
+        for name, m in seen.items():
             utility[name] = Measure.model_validate(m).model_copy(update={"share": where})
-        blocks.append({"share": where, "blocks": seen["blocks"]})
     return utility, sessions, blocks
 
 
@@ -227,7 +227,7 @@ def _read(prepared: Prepared, whole: bool, predictor: Predictor) -> tuple[list[R
 def _seen(prepared: Prepared, ratios: list[Ratio]) -> dict[str, Any]:
     draws = stream(prepared.plan.seed, *UTILITY_STREAM)
     blocks = [asdict(ratio) for ratio in ratios]
-    return {"utility": _dumped(measures(ratios, draws)), "blocks": blocks}
+    return {**_dumped(measures(ratios, draws)), "blocks": blocks}
 
 
 def _completion(
@@ -237,7 +237,7 @@ def _completion(
     texts = [record.text for record in plan.corpus.of("heldout")]
     draws = stream(plan.seed, "completion", "bootstrap")
     utility, queries, answered = bleu.measure(predictor, texts, draws, whole)
-    return {"utility": _dumped(utility), "blocks": []}, queries, answered
+    return _dumped(utility), queries, answered
 
 
 def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
