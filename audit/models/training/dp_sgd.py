@@ -22,6 +22,7 @@ from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import derived_seed, noise_stream
 from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, Training
+from audit.models.held_weights import computes_in_half, hold, let_go
 from audit.models.layers import limited
 from audit.models.training.examples import collated, examples_of, poisson
 from audit.models.training.fine_tuning import stepped, warmed
@@ -160,6 +161,11 @@ class NoisySum:
     """
 
     def __init__(self, model: nn.Module, noise: Noise, stream: NoiseStream) -> None:
+        if computes_in_half(model):
+            raise UsageError(
+                "this model computes in half precision, in which each example's gradient depends "
+                "on the others in its batch; load it in float32"
+            )
         check_supported(model)
         self._model = model
         self._noise = noise
@@ -211,12 +217,19 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 
 @contextmanager
 def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.Module]:
-    """Makes only the chosen layers, or LoRA adapters on them, trainable; merges them on exit."""
+    """Makes only the chosen layers, or LoRA adapters on them, trainable; merges them on exit.
+
+    Below adapters, weights that were stored in bfloat16 are held in it.
+    """
     with limited(model, layers):
-        inner: Any = _with_lora(model, lora, seed) if lora else model
+        if not lora:
+            yield model
+            return
+        inner: Any = _with_lora(model, lora, seed)
+        hold(inner)
         yield inner
-        if lora:
-            inner.merge_and_unload()
+        let_go(inner)
+        inner.merge_and_unload()
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:

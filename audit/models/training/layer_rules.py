@@ -82,10 +82,9 @@ def _scaled(module: Any, a: Tensor, g: Tensor) -> dict[str, Use]:
 
 
 def _normal(module: Any, a: Tensor) -> Tensor:
-    """Computes n(a), the change of y while w grows from 0 to 1; whatever c is, nothing is lost."""
+    """Computes n(a), the change of y while w grows from 0 to 1, whatever c and b are."""
     zero, one = torch.zeros_like(module.weight), torch.ones_like(module.weight)
-    none = {} if getattr(module, "bias", None) is None else {"bias": zero}
-    low, high = (_with(module, weight=w, **none).forward(a) for w in (zero, one))
+    low, high = (_with(module, weight=w).forward(a) for w in (zero, one))
     change: Tensor = high - low
     return change
 

@@ -1,0 +1,159 @@
+"""A frozen base in bfloat16: half the memory, the same numbers, and nobody moves another's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from audit.core.errors import UsageError
+from audit.models.held_weights import computes_in_half, hold, let_go
+from audit.models.training import dp_sgd
+from audit.models.training.dp_sgd import Noise, NoisySum, adapted
+from audit.models.training.examples import Example, collate
+from audit.models.training.per_example_gradients import Clipped, clipped_gradients, loop, trainable
+from tests.models.shapes import SHAPES, Shape
+
+CPU = torch.device("cpu")
+BY_NAME = {shape.name: shape for shape in SHAPES}
+NAMES = ("GPT-2", "Llama, tied", "Qwen 2", "Gemma", "OPT", "GPT-NeoX, Pythia")
+EXACT = 1e-5  # relative: the rounding of float32 over a model
+EVERYONE = 1e9  # a clipping norm that clips nobody
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> None:
+    pytest.importorskip("peft")
+    torch.set_num_threads(1)
+
+
+def stored(name: str, **changes: Any) -> Any:
+    """A model as it is loaded from a folder in bfloat16: float32, rounded once."""
+    shape: Shape = BY_NAME[name]
+    model = Shape(shape.name, shape.kind, "", {**shape.changes, **changes}).make()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(weight.bfloat16())
+    return model
+
+
+def texts(count: int = 8) -> list[Example]:
+    draw = torch.Generator().manual_seed(0)
+    lengths = torch.randint(2, 40, (count,), generator=draw).tolist()
+    tokens = [torch.randint(1, 1024, (n + 1,), generator=draw).tolist() for n in lengths]
+    return [Example(((row, [1 / n] * n),)) for row, n in zip(tokens, lengths, strict=True)]
+
+
+@contextmanager
+def with_adapters(model: Any) -> Iterator[Any]:
+    """Adapters that say something, so that the gradients of both halves do."""
+    draw = torch.Generator().manual_seed(1)
+    with adapted(model, "all", 2, 0) as inner:
+        for name, weight in inner.named_parameters():
+            if "lora_B" in name:
+                weight.data.normal_(0, 0.1, generator=draw)
+        yield inner
+
+
+def size(model: nn.Module) -> int:
+    return sum(p.numel() * p.element_size() for p in model.parameters())
+
+
+def vector(found: Clipped) -> torch.Tensor:
+    return torch.cat([total.flatten() for total in found.sums])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_norms_and_sums_are_those_of_the_loop_in_float32(name: str) -> None:
+    batch, model = collate(texts(), CPU), stored(name)
+    with with_adapters(copy.deepcopy(model)) as inner:
+        let_go(inner)
+        expected = loop(inner, batch, EVERYONE)
+        limit = float(expected.norms.median())
+        expected = loop(inner, batch, limit)
+    with with_adapters(model) as inner:
+        assert any(p.dtype == torch.bfloat16 for p in inner.parameters())
+        assert all(p.dtype == torch.float32 for p in trainable(inner))
+        found = clipped_gradients(inner, batch, limit)
+    assert all(total.dtype == torch.float32 for total in (*found.sums, found.norms))
+    torch.testing.assert_close(found.norms, expected.norms, rtol=EXACT, atol=0)
+    gap = (vector(found) - vector(expected)).norm() / vector(expected).norm()
+    assert float(gap) < EXACT
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_held_base_is_itself_again_and_the_training_is_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def released(model: Any) -> Any:
+        with with_adapters(model):
+            pass
+        return model
+
+    model = stored(name)
+    found = released(copy.deepcopy(model))
+    monkeypatch.setattr(dp_sgd, "hold", lambda model: None)
+    expected = released(copy.deepcopy(model))
+    assert [type(m) for m in found.modules()] == [type(m) for m in model.modules()]
+    assert [n for n, _ in found.named_parameters()] == [n for n, _ in model.named_parameters()]
+    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
+        assert one.dtype == torch.float32 and torch.equal(one, other)
+
+
+def test_it_takes_half_the_memory() -> None:
+    model = stored("Llama", hidden_size=64, intermediate_size=192)
+    whole = size(model)
+    for weight in model.parameters():
+        weight.requires_grad_(False)
+    hold(model)
+    assert 0.5 < size(model) / whole < 0.51  # gains stay in float32
+    let_go(model)
+    assert size(model) == whole
+
+
+def test_what_would_lose_by_it_or_is_trained_is_not_held() -> None:
+    def kinds(model: Any) -> set[torch.dtype]:
+        hold(model)
+        return {p.dtype for p in model.parameters()}
+
+    whole = BY_NAME["Llama"].make()
+    assert kinds(whole.requires_grad_(False)) == {torch.float32}
+    assert kinds(stored("Llama")) == {torch.float32}
+    tied = stored("Gemma").requires_grad_(False)
+    hold(tied)  # its table scales what is looked up, and the head shares the table
+    assert tied.lm_head.weight is tied.model.embed_tokens.weight
+    assert tied.lm_head.weight.dtype == torch.float32
+    assert tied.model.layers[0].mlp.up_proj.weight.dtype == torch.bfloat16
+
+
+def moved_by_others(model: Any) -> float:
+    """How far one text moves the clipped sum of the others, in clipping norms."""
+    mine, *others = texts()
+    together, without, alone = (
+        clipped_gradients(model, collate(some, CPU), 1e-3)
+        for some in ([mine, *others], others, [mine])
+    )
+    return float((vector(together) - vector(without) - vector(alone)).norm()) / 1e-3
+
+
+def test_nobody_moves_the_gradients_of_others_as_in_half_precision_everybody_does() -> None:
+    wide = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 2}
+    with with_adapters(stored("Llama", **wide)) as inner:
+        assert not computes_in_half(inner)
+        assert moved_by_others(inner) < EXACT
+        let_go(inner)
+        for weight in inner.parameters():  # put back: activations are rounded, too
+            if not weight.requires_grad:
+                weight.data = weight.data.bfloat16()
+        assert computes_in_half(inner)
+        assert moved_by_others(inner) > 100 * EXACT
+        noise = Noise(1.0, 1.0)
+        with pytest.raises(UsageError, match=r"half precision.*depends on the others"):
+            NoisySum(inner, noise, None)  # type: ignore[arg-type]
+        for weight in inner.parameters():
+            weight.data = weight.data.float()
