@@ -15,6 +15,7 @@ from typing import Any
 
 from audit.accounting import EpsilonDistribution, least_noise
 from audit.core.errors import UsageError
+from audit.core.files import read_text
 from audit.core.terms import Relation
 
 AVERAGED = Relation.REPLACE  # where noise is chosen by an average: both papers' defenses have it
@@ -35,7 +36,7 @@ def check(name: str, file: str | None, average: float | None) -> None:
 def read(name: str, file: str) -> tuple[str, ...]:
     """Reads the phrases of a file, one a line. Raises UsageError."""
     try:
-        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(Path(file), "utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: phrases={file} cannot be read ({error})") from None
     phrases = tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))

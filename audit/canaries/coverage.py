@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError
+from audit.core.files import regular
 from audit.core.predictor import Tokenizer, record_tokens
 from audit.core.secret import Coins, Secret
 
@@ -231,7 +232,7 @@ def of_file(path: Path, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow
     Raises UsageError with file and line.
     """
     try:
-        with path.open(encoding="utf-8") as lines:
+        with regular(path).open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _rows(line, f"{path}:{number}", tokenizer, context)

@@ -17,7 +17,7 @@ from typing import Any
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
-from audit.core.files import write_atomically
+from audit.core.files import read_json, write_atomically
 from audit.core.secret import Coins, Planted, Secret, Space
 from audit.core.terms import Unit
 
@@ -81,7 +81,7 @@ def write(manifest: Manifest, path: Path) -> None:
 def read(path: Path) -> Manifest:
     """Reads a manifest. Raises UsageError for any other file, and for an edited manifest."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):

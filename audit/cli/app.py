@@ -6,6 +6,7 @@ Light: a command imports what it needs when it is called.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 from typing import NoReturn
@@ -23,7 +24,7 @@ from audit.cli.run import run
 from audit.cli.show import clean, compare, list_, report, schema
 from audit.cli.sweep import sweep
 from audit.cli.verify import verify
-from audit.core.errors import UsageError
+from audit.core.errors import DamagedError, UsageError
 from audit.core.masking import without_key
 from audit.plugins.registry import check_one_place
 
@@ -53,17 +54,31 @@ for command in (
 ):
     cli.add_command(command)
 
+_PLACES = (  # what is wrong with the name of a file or a folder, not with this run
+    errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR,
+    errno.EPERM, errno.EROFS,
+)  # fmt: skip
+_LONGEST = 200  # characters of a word in a message
 _OBJECTS = 100_000  # made between collections; after each 700 they take a third of a dry run
+
+
+def _shortened(word: str) -> str:
+    half = _LONGEST // 2
+    return word if len(word) <= _LONGEST else f"{word[:half]}…{word[-half:]}"
 
 
 def _fail(message: str, code: int) -> NoReturn:
     if os.environ.get("AUDIT_DEBUG") == "1":
         raise
-    printable = "".join(
-        c if c.isprintable() else "?" for c in " ".join(without_key(message).split())
-    )
+    line = " ".join(map(_shortened, without_key(message).split()))
+    printable = "".join(c if c.isprintable() else "?" for c in line)
     click.echo(f"audit: {printable}", err=True)
     raise SystemExit(code)
+
+
+def _fail_unexpectedly(error: Exception) -> NoReturn:
+    what = f"{type(error).__name__}: {error}"
+    _fail(f"the run failed: {what}; AUDIT_DEBUG=1 shows where", EXIT_FAILED)
 
 
 def main() -> None:
@@ -79,14 +94,17 @@ def main() -> None:
         _fail(error.format_message(), EXIT_USAGE)
     except UsageError as error:
         _fail(str(error), EXIT_USAGE)
+    except DamagedError as error:
+        _fail(str(error), EXIT_FAILED)
     except (KeyboardInterrupt, click.Abort):
         with contextlib.suppress(OSError):  # after a hang-up nobody reads on
             click.echo("audit: interrupted; run the same command again", err=True)
         raise SystemExit(EXIT_INTERRUPTED) from None
+    except OSError as error:
+        if error.errno not in _PLACES or error.filename is None:
+            _fail_unexpectedly(error)
+        _fail(f"{error.filename}: {error.strerror}; choose another place", EXIT_USAGE)
     except Exception as error:  # the user gets one line for any error
-        _fail(
-            f"the run failed: {type(error).__name__}: {error}; AUDIT_DEBUG=1 shows where",
-            EXIT_FAILED,
-        )
+        _fail_unexpectedly(error)
     finally:
         gc.freeze()  # what was imported is not searched for garbage once more at the end

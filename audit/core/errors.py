@@ -9,6 +9,10 @@ class UsageError(Exception):
     """Bad input or usage. The command line prints it on one line and exits with 2."""
 
 
+class DamagedError(Exception):
+    """A file of a run folder is damaged. The command line says so in one line; exit code 3."""
+
+
 def first_line(error: Exception) -> str:
     """Gives the first line of another library's error message; its class name if it is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

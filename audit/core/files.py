@@ -1,13 +1,52 @@
-"""Writes files that stay intact if the process is killed: atomic replacement, flushed appends."""
+"""Reads files that others made, and writes files that stay intact if the process is killed.
+
+Reading: of regular files only, since a pipe or a device may never end. Writing: atomic replacement,
+flushed appends.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
+
+LARGEST = 1 << 29  # bytes of a document; a corpus may be larger
+
+
+def regular(path: Path, most: int | None = None) -> Path:
+    """Gives the path of a regular file of at most `most` bytes; None: of any size.
+
+    Raises OSError, with a reason in `strerror`, for anything else.
+    """
+    try:
+        found = path.stat()
+    except ValueError:  # a null character
+        raise OSError(errno.EINVAL, "its name is none of a file", str(path)) from None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    if most is not None and found.st_size > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB", str(path))
+    return path
+
+
+def read_text(path: Path, encoding: str = "utf-8", most: int | None = LARGEST) -> str:
+    """Reads the text of a regular file. Raises OSError or UnicodeDecodeError."""
+    return regular(path, most).read_text(encoding=encoding)
+
+
+def read_json(path: Path) -> Any:
+    """Reads the JSON value of a regular file. Raises OSError, or ValueError if it is none."""
+    try:
+        return json.loads(read_text(path))
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

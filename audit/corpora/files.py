@@ -7,6 +7,7 @@ from pathlib import Path
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
+from audit.core.files import read_text
 from audit.corpora import airdialogue, forms
 from audit.corpora.part import JSON, Part, split_of
 
@@ -57,7 +58,7 @@ def _parts(folder: Path) -> Iterator[Part]:
 def _lines(path: Path) -> list[str]:
     try:
         # not splitlines(): form feeds and the like are part of JSON strings and lines of text
-        return path.read_text(encoding="utf-8-sig").split("\n")
+        return read_text(path, "utf-8-sig", most=None).split("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from audit.accounting.table import from_table, recompute
+from audit.core import files
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.terms import Leaked, OnClaim
@@ -73,7 +73,7 @@ def load(path: Path) -> Results:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = files.read_json(path)
     except FileNotFoundError:
         raise UsageError(f"{path}: no results here; `audit run` writes them") from None
     except (ValueError, RecursionError, OSError) as error:

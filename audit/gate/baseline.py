@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from audit.core import files
 from audit.core.errors import UsageError
 from audit.gate.metric import Metric, changes, key, labels, metrics_of, plan_of
 from audit.results.numbers import (
@@ -130,7 +131,7 @@ def _entry(release: ReleaseResult) -> Entry:
 def load(path: Path) -> Baseline:
     """Reads a baseline. Raises UsageError if it is missing, broken or of another version."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = files.read_json(path)
         return Baseline.model_validate(document, context=FROM_FILE)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such baseline; `audit baseline update` writes one") from None

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from audit.core import files
 from audit.core.errors import UsageError
 from audit.gate.tables import Lines, made
 
@@ -118,7 +119,7 @@ _TABLES = {"limit": Limit, "claim": ClaimLimit, "utility": UtilityLimit, "waiver
 def load(path: Path) -> Policy:
     """Reads a policy. Raises UsageError with the line that cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read_text(path)
         document = tomllib.loads(text)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such policy") from None

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_model
 
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
@@ -21,7 +20,7 @@ from audit.core.training import Trained
 from audit.models.causal import CausalLM
 from audit.models.endpoint.session import TokenizerOnly
 from audit.models.external_model import TOKENIZER_ONLY
-from audit.models.loading import load_weights
+from audit.models.loading import load_weights, read_weights
 from audit.plan.plan import Chosen
 from audit.results.schema import SessionResult
 from audit.train.prepare import Prepared
@@ -191,5 +190,5 @@ def loaded(public: LanguageModel, path: Path, device: str) -> LanguageModel:
     """Loads a trained member: the public model with the weights of a file."""
     assert isinstance(public, CausalLM)  # a model that is not here is never trained
     inner = copy.deepcopy(public.inner)
-    load_model(inner, str(path), device=device)
+    read_weights(inner, path, device)
     return replace(public, inner=inner)

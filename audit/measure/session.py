@@ -9,6 +9,7 @@ from typing import Any
 
 from audit.core.code import code_digest
 from audit.core.digest import key_of
+from audit.core.errors import DamagedError
 from audit.core.predictor import Predictor
 from audit.core.randomness import stream
 from audit.measure.releases import Audited
@@ -62,7 +63,14 @@ class Session:
 
     def stored(self, look: Look) -> dict[str, Any]:
         """Loads what was measured, or opens the session and measures it."""
-        return self.folder.stored(self.stage, lambda: self._held(look))
+        stored = self.folder.stored(self.stage, lambda: self._held(look))
+        journal = self.folder.journal(self.name)
+        if stored["session"]["epsilon_spent"] and not journal.rows():
+            raise DamagedError(
+                f"{journal.path}: lacks the charges of {self.name}, whose answers are stored; put "
+                "the file back, or run again with another --output"
+            )
+        return stored
 
     def _held(self, look: Look) -> dict[str, Any]:
         journal = self.folder.journal(self.name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
+from audit.core.files import read_json
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.models.loading import count_parameters, describe, hash_of, load_tokenizer, load_weights
@@ -86,7 +86,7 @@ def named_base(path: Path) -> str | None:
 
 def _named_base(path: Path) -> str:
     try:
-        config = json.loads((path / ADAPTER).read_text(encoding="utf-8"))
+        config = read_json(path / ADAPTER)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path / ADAPTER}: cannot be read ({error})") from None
     if not isinstance(config, dict):

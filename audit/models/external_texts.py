@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from audit.core.errors import UsageError
+from audit.core.files import read_text
 
 
 def is_texts(source: str) -> bool:
@@ -19,7 +20,7 @@ def read(source: str) -> tuple[str, ...]:
     Raises UsageError for a file that cannot be read, another line, or no text at all.
     """
     try:
-        lines = Path(source).read_text(encoding="utf-8").rstrip("\n").split("\n")
+        lines = read_text(Path(source), most=None).rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{source}: cannot be read as UTF-8 text ({error})") from None
     texts = tuple(_text(line, f"{source}, line {i}") for i, line in enumerate(lines, 1))

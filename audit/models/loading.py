@@ -6,7 +6,6 @@ Weights come from safetensors only; remote code is never run.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,9 +15,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_model
 from transformers import PreTrainedTokenizerFast, logging
 
-from audit.core.errors import UsageError, first_line
+from audit.core.errors import DamagedError, UsageError, first_line
+from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.models.causality import check_causal, check_kind
 from audit.models.lstm import Architecture, untrained
@@ -131,17 +132,17 @@ def hash_of(files: Iterable[Path], about: str = "") -> str:
     """Computes SHA-256 of `about` and of the files' names and contents."""
     digest = hashlib.sha256(about.encode())
     for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        digest.update(file.name.encode() + b"\0" + regular(file).read_bytes())
     return digest.hexdigest()
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = read_json(file)
     except FileNotFoundError:
         raise UsageError(f"{path}: no config.json; is this a Hugging Face model folder?") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read ({error}); save the model again") from None
     if not isinstance(config, dict):
         raise UsageError(f"{file}: expected an object")
@@ -151,7 +152,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 def count_parameters(file: Path) -> int:
     """Counts the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
     try:
-        with safe_open(file, framework="np") as tensors:
+        with safe_open(regular(file), framework="np") as tensors:
             names = tensors.keys()
             return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
     except SafetensorError as error:
@@ -159,6 +160,18 @@ def count_parameters(file: Path) -> int:
         raise UsageError(
             f"{file}: corrupt weights, or cut short ({reason}); copy the model again"
         ) from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
+    """Gives a model the weights of a file of the run folder. Raises DamagedError."""
+    inner: Any = model
+    try:
+        load_model(inner, str(path), device=device)
+    except (SafetensorError, RuntimeError, OSError) as error:
+        why = first_line(error)
+        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
 
 
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
@@ -186,7 +199,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
 def _tokenizer_class(folder: Path) -> Any:
     """Chooses the plain class where the folder names it: it is loaded in half the time."""
     file = folder / "tokenizer_config.json"
-    named = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    named = read_json(file) if file.is_file() else {}
     if named.get("tokenizer_class") == "PreTrainedTokenizerFast":
         return PreTrainedTokenizerFast
     from transformers import AutoTokenizer

@@ -19,8 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit.core.errors import UsageError
-from audit.core.files import append_lines, read_lines, write_atomically
+from audit.core.digest import digest_of_json
+from audit.core.errors import DamagedError, UsageError
+from audit.core.files import append_lines, read_json, read_lines, write_atomically
 from audit.core.scratch import remove_abandoned
 
 
@@ -79,12 +80,11 @@ class RunFolder:
     def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Reads the JSON result stored under `key`, or makes and stores it."""
         path = self.stage(f"{key}.json")
-        if path.exists():
-            with contextlib.suppress(json.JSONDecodeError):
-                document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-                return document
-        document = make()
-        write_atomically(path, json.dumps(document), private=True)
+        document = _read_stage(path) if path.exists() else None
+        if document is None:
+            document = make()
+            text = json.dumps({"digest": _digest(document), **document})
+            write_atomically(path, text, private=True)
         return document
 
     def journal(self, session: str) -> FileJournal:
@@ -103,10 +103,30 @@ class RunFolder:
             write_atomically(path, random_bytes.token_hex(32), private=True)
         key = path.read_bytes()
         if len(key) != 64:
-            raise UsageError(
-                f"{path}: is damaged; remove it, and samples.jsonl and ledger.jsonl with it"
-            )
+            raise UsageError(f"{path}: is damaged; put it back, or run again with another --output")
         return key
+
+
+def _read_stage(path: Path) -> dict[str, Any] | None:
+    """Reads a stage; None for one that is torn, or of a version that wrote no digest.
+
+    Raises DamagedError for one that is not what was written.
+    """
+    try:
+        document = read_json(path)
+    except json.JSONDecodeError:
+        return None
+    except (OSError, ValueError):
+        document = None
+    known = isinstance(document, dict)
+    digest = document.pop("digest", None) if known else None
+    if not known or digest not in (None, _digest(document)):
+        raise DamagedError(f"{path}: is damaged; remove it to measure it again")
+    return None if digest is None else document
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return digest_of_json(document, sort_keys=False)
 
 
 @contextlib.contextmanager
@@ -214,8 +234,8 @@ def find(output: Path | None, plan_hash: str) -> RunFolder:
 def run_record(folder: Path) -> dict[str, Any] | None:
     """Reads manifest.json of a run folder: plan, its hash and the run's status; None: no run."""
     try:
-        record = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        record = read_json(folder / "manifest.json")
+    except (OSError, ValueError):
         return None
     ours = isinstance(record, dict) and {"schema_version", "hash", "plan"} <= set(record)
     return record if ours else None

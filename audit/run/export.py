@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, did_you_mean
-from audit.core.files import write_atomically
+from audit.core.files import read_json, write_atomically
 from audit.findings import stored
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
@@ -102,7 +102,7 @@ def _noted(run: Path) -> Any:
     if "sweep" in record["plan"]:
         raise UsageError(f"{run}: is a sweep; export from one of its runs, {run}/seeds/N")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except (OSError, ValueError):
         raise UsageError(f"{run}: its trained models are not there; {AGAIN}") from None
 
@@ -157,7 +157,7 @@ def _written(
 def _texts(part: Path, stage: Path) -> str:
     """Writes the texts of a release, one object a line."""
     try:
-        texts = json.loads(stage.read_text(encoding="utf-8"))["seen"]["texts"]
+        texts = read_json(stage)["seen"]["texts"]
     except (OSError, ValueError):
         raise UsageError(f"{stage}: is not there; {AGAIN}") from None
     part.mkdir(parents=True)

@@ -19,6 +19,7 @@ from audit.core.defense import Defense
 from audit.core.digest import digest_of_json
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Predictor
 from audit.core.release import Release
@@ -121,7 +122,7 @@ class _Continued:
 def opened(folder: Path) -> Opened:
     """Loads an exported service. Its randomness is the operating system's. Raises UsageError."""
     try:
-        document = json.loads((folder / SERVICE).read_text(encoding="utf-8"))
+        document = read_json(folder / SERVICE)
         name, given, members = (document[key] for key in ("defense", "parameters", "members"))
     except (OSError, ValueError, KeyError, TypeError):
         raise UsageError(

@@ -9,12 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_model
 from torch import Tensor
 
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.training import Question, Teachers
-from audit.models.loading import load_tokenizer, load_weights
+from audit.models.loading import load_tokenizer, load_weights, read_weights
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class TrainedModels(Teachers):
             if path is None:
                 yield self.public
             else:
-                load_model(model, str(path), device=str(model.device))
+                read_weights(model, path, str(model.device))
                 yield model
 
     def answers(self, question: Question) -> Iterator[Tensor]:

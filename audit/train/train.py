@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors.torch import save_model
 
 from audit.core.model import PreTrainedModel
 from audit.core.progress import StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
+from audit.models.loading import read_weights
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
@@ -84,7 +85,7 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
     model = copy.deepcopy(public)
     start = None if task.before is None else weights_path(task.before)
     if start is not None:
-        load_model(model, str(start), device=task.device)
+        read_weights(model, start, task.device)
     label, last = task.training.label, [0.0]
 
     def progress(share: float) -> None:
