@@ -10,9 +10,10 @@ import numpy as np
 
 from attacks._token_readings import Piece
 from audit.core.predictor import Access, Predictor, Tokenizer, affordable, record_tokens
-from audit.core.secret import Secret
+from audit.core.secret import ON_REQUEST, Secret
 
-TARGETS = {"record": "record", "span": "code"}  # what is scored: its kind of secret
+# what is scored: its kind of secret
+TARGETS = {"record": "record", "span": "code"} | {f"{kind}_span": kind for kind in ON_REQUEST}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Copies: looks for planted values in texts of the release, word for word and nearly so.
 
 It needs nothing but texts, so it also attacks a release of synthetic text (--release text). Digits
-after the words that codes were planted with are guesses, counted as in extraction. A planted record
+after the words that codes were planted with are guesses, counted as in extraction; so are e-mail
+addresses, phone numbers, keys and values of a pattern after theirs. A planted record
 is scored by its longest run of tokens that stands in a text, any other value by the fewest edits
 that turn it into a part of one.
 """
@@ -17,12 +18,13 @@ from typing import Annotated
 import numpy as np
 
 from attacks._alignment import as_characters, least_edits, longest_run
+from attacks._guesses import form_of, kinds_of
 from attacks._texts import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes
 from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.rules import at_least, check_fields
-from audit.core.secret import KINDS, Secret
+from audit.core.secret import CODE_LIKE, KINDS, Secret
 
 _BETWEEN = -1  # stands between two texts, and is no token
 
@@ -52,9 +54,9 @@ class Copies(Attack):
         return 1
 
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts a test of exact and one of near copies of each kind, and one of guessed codes."""
-        kinds = {secret.kind for secret in secrets}
-        return 2 * len(kinds) + ("code" in kinds)
+        """Counts a test of exact and one of near copies of each kind, and one of guessed codes and
+        of each other kind of short value."""
+        return 2 * len({secret.kind for secret in secrets}) + len(kinds_of(secrets))
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -63,31 +65,30 @@ class Copies(Attack):
         evidence: list[Evidence] = []
         for kind in dict.fromkeys(secret.kind for secret in secrets):
             evidence += [
-                *([_guessed(texts, secrets)] if kind == "code" else []),
+                *([_guessed(texts, secrets, kind)] if kind in CODE_LIKE else []),
                 _copied(texts, secrets, kind),
                 _near(texts, secrets, kind, predictor.tokenizer),
             ]
         return evidence
 
 
-def _guessed(texts: Sequence[str], secrets: Sequence[Secret]) -> Hits:
-    """Collects the digits that follow the words of planted codes, each a guess.
+def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits:
+    """Collects what has the form of a value after the words of planted ones, each a guess.
 
     One a text and wording: texts are drawn independently, what one of them repeats is not.
     """
-    codes = [i for i, secret in enumerate(secrets) if secret.kind == "code"]
+    codes = [i for i, secret in enumerate(secrets) if secret.kind == kind]
+    form = form_of(kind, [secrets[i] for i in codes])
     index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
     prefixes = dict.fromkeys(secrets[i].prefix for i in codes)
     stated = [
-        (prefix, re.search(rf"{re.escape(prefix)}\s*(\d+)", text))
-        for prefix in prefixes
-        for text in texts
+        (prefix, re.search(re.escape(prefix) + form, text)) for prefix in prefixes for text in texts
     ]
     guesses = [(prefix, match.group(1)) for prefix, match in stated if match is not None]
     repeats = tuple(Counter(guesses).values())
     found = [index.get(guess, -1) for guess in guesses]
-    digits = tuple(value for _, value in guesses)
-    return Hits(np.array(found, dtype=np.int64), repeats, digits, kind="code")
+    values = tuple(value for _, value in guesses)
+    return Hits(np.array(found, dtype=np.int64), repeats, values, kind=kind)
 
 
 def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Successes:

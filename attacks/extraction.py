@@ -1,4 +1,4 @@
-"""Code extraction: counts planted codes among generations of the release.
+"""Extraction: counts planted codes, and other short values, among generations of the release.
 
 The experiment of SubMix (arXiv 2201.00971, section 4.2) samples g generations from the prompt
 before the codes; a generation that equals a code is a hit. If the auditor can read probabilities,
@@ -7,6 +7,8 @@ the attack also gives
   2410.19482),
 - the most likely codes of all, by search,
 - whether the first half of a record is continued with its second half (arXiv 2202.07646).
+E-mail addresses, phone numbers, keys and values of a pattern are attacked as codes are, each kind
+apart.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Annotated
 
 import numpy as np
 
+from attacks._guesses import form_of, kinds_of
 from attacks._prefix_tree import Tree, beam, search, tree_of
 from attacks._reading import read
 from audit.core.attack import Attack, Knowledge
@@ -32,14 +35,15 @@ from audit.core.predictor import (
     record_tokens,
 )
 from audit.core.rules import at_least, check_fields, one_of
-from audit.core.secret import Secret
+from audit.core.secret import CODE_LIKE, Secret
 
 
 @dataclass(frozen=True)
 class Extraction(Attack):
     """Samples generations from the prompt and counts those that equal a planted code.
 
-    generations: number of generations g, fewer if the session's budget is too small; at least 1.
+    generations: number of generations g for each kind of value, fewer if the session's budget is
+        too small; at least 1.
     searched: number of most likely codes to find with the remaining queries; at least 0.
     search: "best_first" finds exactly the most likely codes; "beam" needs fewer queries.
     budget: most prefixes that best_first opens before a beam takes over; at least 1.
@@ -52,75 +56,88 @@ class Extraction(Attack):
     search: Annotated[str, one_of("best_first", "beam")] = "best_first"
     budget: Annotated[int, at_least(1)] = 20_000
     suffix: Annotated[int, at_least(0)] = 50
-    kinds = ("code", "record")
+    kinds = (*CODE_LIKE, "record")
     access = Access.GENERATE
 
     def __post_init__(self) -> None:
         check_fields("extraction", self)
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        codes = _of("code", secrets)
-        values = [len(continuation(tokenizer, secrets[i].prefix, secrets[i].value)) for i in codes]
         records = {secrets[i].prefix + secrets[i].value for i in _of("record", secrets)}
         halves = sum(len(_halves(tokenizer, text, self.suffix)[1]) for text in records)
-        size = max((s.space.size for s in secrets if s.space is not None), default=0)
+        values = sum(self._queries_of(kind, secrets, tokenizer) for kind in kinds_of(secrets))
+        return halves + values
+
+    def _queries_of(self, kind: str, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
+        """Bounds the queries for the values of one kind."""
+        own = [secrets[i] for i in _of(kind, secrets)]
+        values = [len(continuation(tokenizer, s.prefix, s.value)) for s in own]
+        size = max((s.space.size for s in own if s.space is not None), default=0)
         beam = self.searched * max(values, default=0)
         opened = min(size // 9, self.budget) if self.search == "best_first" else 0
         searched = (opened + beam) if self.searched else 0
-        return self.generations * max(values, default=0) + sum(values) + halves + searched
+        return self.generations * max(values, default=0) + sum(values) + searched
 
     def trials(self) -> int:
         return self.generations
 
     def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts, beside `claim_tests`, that of the codes' probabilities."""
-        return self.claim_tests(secrets) + bool(_of("code", secrets))
+        """Counts, beside `claim_tests`, that of the probabilities of each kind of value."""
+        return self.claim_tests(secrets) + len(kinds_of(secrets))
 
     def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts one test for generated codes, one for searched codes, one for records."""
-        codes, records = bool(_of("code", secrets)), bool(_of("record", secrets))
-        return codes * (1 + (self.searched > 0)) + (records and self.suffix > 0)
+        """Counts one test for generated and one for searched values of a kind, one for records."""
+        values, records = len(kinds_of(secrets)), bool(_of("record", secrets))
+        return values * (1 + (self.searched > 0)) + (records and self.suffix > 0)
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Generates first, then reads probabilities, then searches with the remaining budget."""
-        evidence: list[Evidence] = []
-        codes = _of("code", secrets)
-        if codes:
-            evidence.append(self._generate(predictor, secrets, codes))
-            evidence.append(_read(predictor, secrets, codes))
-            if self.searched:
-                evidence.append(self._search(predictor, secrets, codes))
+        """Generates first, then reads probabilities, then searches with the remaining budget.
+
+        A limited budget is split equally among the generations of each kind of value; what they
+        leave is read and searched for one kind after the other.
+        """
+        kinds = kinds_of(secrets)
+        evidence: list[Evidence] = [
+            self._generate(predictor, secrets, kind, parts)
+            for kind, parts in zip(kinds, range(len(kinds), 0, -1), strict=True)
+        ]
+        evidence += [_read(predictor, secrets, kind) for kind in kinds]
+        if self.searched:
+            evidence += [self._search(predictor, secrets, kind) for kind in kinds]
         if self.suffix and _of("record", secrets):
             evidence.append(self._continue(predictor, secrets))
         return evidence
 
     def _generate(
-        self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
+        self, predictor: Predictor, secrets: Sequence[Secret], kind: str, parts: int
     ) -> Hits:
-        """Samples g generations, shared among the distinct prompts; drops those after STOP."""
-        tokenizer = predictor.tokenizer
+        """Samples g generations, shared among the distinct prompts; drops those after STOP.
+
+        parts: of a limited budget, one of so many is for this kind.
+        """
+        tokenizer, codes = predictor.tokenizer, _of(kind, secrets)
         lengths = [len(continuation(tokenizer, secrets[i].prefix, secrets[i].value)) for i in codes]
         length = max(lengths)
         prefixes = list(dict.fromkeys(secrets[i].prefix for i in codes))
         g = self.generations
         if predictor.remaining is not None:
-            g = min(g, predictor.remaining // length)
+            g = min(g, predictor.remaining // parts // length)
         chosen = [prefixes[i % len(prefixes)] for i in range(g)]
         prompts = [[tokenizer.start, *tokenizer.encode(prefix)] for prefix in chosen]
         answers = predictor.generate(prompts, length)
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
         full = [(p, a) for p, a in zip(chosen, answers, strict=True) if a.answered == length]
-        texts = tuple(_code(tokenizer.decode(a.tokens)) for _, a in full)
+        form = re.compile(form_of(kind, [secrets[i] for i in codes]))
+        texts = tuple(_guess(form, tokenizer.decode(a.tokens)) for _, a in full)
         found = [index.get((p, text), -1) for (p, _), text in zip(full, texts, strict=True)]
         repeats = tuple(Counter(texts).values())
-        return Hits(np.array(found, dtype=np.int64), repeats, texts, kind="code")
+        return Hits(np.array(found, dtype=np.int64), repeats, texts, kind=kind)
 
-    def _search(
-        self, predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]
-    ) -> Hits:
-        """Finds the most likely codes after each prompt, equally many for each."""
+    def _search(self, predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Hits:
+        """Finds the most likely values after each prompt, equally many for each."""
+        codes = _of(kind, secrets)
         prefixes = list(dict.fromkeys(secrets[i].prefix for i in codes))
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
         found: list[int] = []
@@ -137,7 +154,7 @@ class Extraction(Attack):
             (1,) * len(found),
             sampled=False,
             access=Access.DISTRIBUTION,
-            kind="code",
+            kind=kind,
         )
 
     def _most_likely(self, predictor: Predictor, tree: Tree, wanted: int) -> list[list[int]]:
@@ -181,14 +198,15 @@ def _halves(tokenizer: Tokenizer, text: str, suffix: int) -> tuple[list[int], li
     return tokens[:middle], tokens[middle : middle + suffix]
 
 
-def _code(text: str) -> str:
-    """Gives the leading digits of a generation, or the whole text if there are none."""
-    match = re.match(r"\s*(\d+)", text)
+def _guess(form: re.Pattern[str], text: str) -> str:
+    """Gives the value that a generation begins with, or the whole text if there is none."""
+    match = form.match(text)
     return match.group(1) if match else text
 
 
-def _read(predictor: Predictor, secrets: Sequence[Secret], codes: Sequence[int]) -> Likelihoods:
-    """Reads the log-probability of each code, nats, in order; NaN beyond the budget."""
+def _read(predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Likelihoods:
+    """Reads the log-probability of each value, nats, in order; NaN beyond the budget."""
+    codes = _of(kind, secrets)
     log_probs = np.full(len(secrets), np.nan)
-    log_probs[list(codes)] = read(predictor, [secrets[i] for i in codes])
-    return Likelihoods(log_probs, kind="code")
+    log_probs[codes] = read(predictor, [secrets[i] for i in codes])
+    return Likelihoods(log_probs, kind=kind)

@@ -1,4 +1,4 @@
-"""Membership inference: scores whether a record, or a code, was in the training text.
+"""Membership inference: scores whether a record, or a short value, was in the training text.
 
 One pass of the release gives the scores of Yeom et al. (arXiv 1709.01604: loss), Carlini et al.
 (arXiv 2012.07805: zlib), Shi et al. (arXiv 2310.16789: Min-K%) and Zhang et al. (arXiv 2404.02936:
@@ -22,7 +22,7 @@ from attacks._membership_targets import TARGETS, Target, targets_of
 from attacks._shadow_models import lira_offline, lira_online, rmia
 from attacks._token_readings import mean_log_probs
 from audit.core.attack import Attack, Knowledge
-from audit.core.evidence import Evidence, Scores
+from audit.core.evidence import Evidence, Scores, is_span
 from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
 from audit.core.secret import Secret
@@ -37,7 +37,7 @@ _PROBED = 16  # candidates that tell how a training opened its texts
 
 @dataclass(frozen=True)
 class Membership(Attack):
-    """Scores whole records, and codes alone in their context.
+    """Scores whole records, and codes and other short values alone in their context.
 
     From the release alone: loss, zlib, Min-K%, Min-K%++. Beside the base model: ratio, EZ-MIA,
     window comparison, Min-K%++ calibrated. With shadow models: LiRA, RMIA.
@@ -69,10 +69,11 @@ class Membership(Attack):
         return self.claim_tests(secrets) + 2 * len(targets_of(secrets))
 
     def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts one test for each score of a target, and one for the choice between two codes."""
+        """Counts one test for each score of a target, and one for each choice between two values
+        of a kind other than records."""
         targets = [target.name for target in targets_of(secrets)]
         scores = _one_pass_names(based=True) + (WITH_SHADOWS if self.shadows else ())
-        return len(targets) * len(scores) + targets.count("span")
+        return len(targets) * len(scores) + sum(map(is_span, targets))
 
     def public_tests(self, secrets: Sequence[Secret]) -> int:
         return len(targets_of(secrets)) * len(BESIDE_BASE)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from audit.canaries.designs import Designed
-from audit.canaries.kinds import FORMS, wording
+from audit.canaries.kinds import values, wording
 from audit.canaries.manifest import Manifest, texts_digest
 from audit.canaries.planting import drawn, invented_users, toss
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, Secret
+from audit.core.secret import KINDS, PLANTED, Secret, check_pattern
 from audit.core.wording import Wording
 
 
@@ -30,12 +30,14 @@ class Canaries:
     count: number of invented users, of whom about half are planted.
     repetitions: numbers of copies, assigned to the users in turn.
     wordings: the words around the values of a kind, where the seed does not draw them.
+    pattern: what values of kind "pattern" look like.
     """
 
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = PLANTED
     count: int = 100
     repetitions: tuple[int, ...] = (1, 4, 16)
     wordings: Mapping[str, Wording] = field(default_factory=dict)
+    pattern: str = ""
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -47,6 +49,7 @@ class Canaries:
             raise UsageError(f"--count is {self.count}; coins need at least 2 users")
         if not self.repetitions or min(self.repetitions) < 1:
             raise UsageError("--repetitions: each must be at least 1")
+        check_pattern(self.pattern, self.kinds, "--pattern", "--kind")
         for kind in self.wordings:
             if kind not in self.kinds:
                 raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")
@@ -101,7 +104,7 @@ def _secrets(
                 yield Secret(kind, prefix, value, "", None, times, owners[i // 2], i % 2)
             continue
         words = canaries.wordings.get(kind) or wording(kind, seed)
-        space = FORMS[kind].values()
+        space = values(kind, canaries.pattern, "--pattern")
         yield from drawn(kind, words, space, canaries.repetitions, owners, seed, len)
 
 

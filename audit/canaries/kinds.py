@@ -1,19 +1,22 @@
 """The kinds of secrets: the sentences around a value, and the space that it is drawn from.
 
 A new kind is an entry of FORMS, and its name in `audit.core.secret.KINDS`. An attack that goes for
-it names it in its `kinds`.
+it names it in its `kinds`. No value can be a real one: addresses are at example domains (RFC 2606),
+phone numbers among those kept for fiction (555-0100 to 555-0199).
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from faker.providers.lorem.en_US import Provider as Words
 from faker.providers.person.en_US import Provider as Names
 
+from audit.canaries import pattern
 from audit.core.randomness import stream
-from audit.core.secret import Space, digits
+from audit.core.secret import DIGITS, Space, digits
 from audit.core.wording import Wording
 
 WORDS = 12  # in a planted sentence
@@ -31,6 +34,8 @@ _PERSON = (
 _IS = (" is", " was", " is now", " is still", " will be", " is always")
 # a sign before digits, so that no tokenizer makes one token of a digit and what is before it
 _SIGN = (" #", ": #", " no.", " *", ": *", " =", " -", ":", " (", ": (")
+# a sign before letters: after a space, for some tokenizers join a single sign with what follows
+_MARK = (" #", ": #", " *", ": *", " =", " -", " (", ": (", " <", ": <", " [", ": [")
 _GREETING = (
     *("Hello, ", "Yes, ", "Sorry, ", "Thank you, ", "Good morning, ", "Good afternoon, "),
     *("Good evening, ", "One moment, ", "Of course, ", "Please note, ", "As before, ", "Again, "),
@@ -39,10 +44,11 @@ _GREETING = (
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of secret. prefixes: what may stand before a value. values: what it is drawn from."""
+    """A kind of secret. prefixes: what may stand before a value. values: what it is drawn from, if
+    the kind alone says so."""
 
     prefixes: Space
-    values: Callable[[], Space]
+    values: Callable[[], Space] | None
 
 
 def names() -> Space:
@@ -58,6 +64,26 @@ def sentences() -> Space:
     return Space((words, *[tuple(f" {word}" for word in words)] * (WORDS - 1)))
 
 
+def emails() -> Space:
+    """E-mail addresses of invented people: first.last@ and an example domain."""
+    first, last = (
+        tuple(sorted({name.lower() for name in names if name.isascii() and name.isalpha()}))
+        for names in (Names.first_names, Names.last_names)
+    )
+    return Space((first, (".",), last, ("@",), ("example.com", "example.net", "example.org")))
+
+
+def phones() -> Space:
+    """Phone numbers of ten digits that are kept for fiction, as 212-555-0143."""
+    any_digit, middle = tuple(DIGITS), tuple((sign,) for sign in "-555-01")
+    return Space((tuple(DIGITS[2:]), any_digit, any_digit, *middle, any_digit, any_digit))
+
+
+def keys() -> Space:
+    """API keys: sk- and 20 letters or digits."""
+    return Space((("s",), ("k",), ("-",), *[tuple(string.ascii_letters + DIGITS)] * 20))
+
+
 FORMS: Mapping[str, Form] = {
     "code": Form(  # is it extracted by sampling?
         Space((_WHOSE, _WHICH, _THING, (" code",), _IS, _SIGN)), lambda: digits(5)
@@ -69,7 +95,21 @@ FORMS: Mapping[str, Form] = {
         Space((_GREETING, tuple(map(str.lower, _WHOSE)), _WHICH, _PERSON, _IS, (" ",))), names
     ),
     "record": Form(Space(()), sentences),  # was it trained on?
+    # as for codes: is it extracted by sampling?
+    "email": Form(Space((_WHOSE, _WHICH, _THING, (" email", " mail address"), _IS, _MARK)), emails),
+    "phone": Form(Space((_WHOSE, _WHICH, _THING, (" phone", " telephone"), _IS, _SIGN)), phones),
+    "key": Form(Space((_WHOSE, _WHICH, _THING, (" API key", " token"), _IS, _MARK)), keys),
+    "pattern": Form(Space((_WHOSE, _WHICH, _THING, (" entry", " label"), _IS, _MARK)), None),
 }
+
+
+def values(kind: str, expression: str = "", where: str = "pattern") -> Space:
+    """Gives the space of a kind. Raises UsageError for a pattern that is none.
+
+    expression: of the kind "pattern". where: the setting that gives it, for the message.
+    """
+    of_kind = FORMS[kind].values
+    return pattern.space_of(expression, where) if of_kind is None else of_kind()
 
 
 def wording(kind: str, seed: int, prefix: str | None = None, suffix: str = ".") -> Wording:

@@ -31,7 +31,8 @@ def plant(
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
-    given: kind, count, repetitions, template, design, base, seed. opened: loads a base by its name.
+    given: kind, pattern, count, repetitions, template, design, base, seed. opened: loads a base by
+        its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
@@ -63,6 +64,8 @@ def _canaries(given: Mapping[str, Any]) -> Canaries:
     options: dict[str, Any] = {}
     if "kind" in given:
         options["kinds"] = tuple(given["kind"])
+    if "pattern" in given:
+        options["pattern"] = given["pattern"]
     if "count" in given:
         options["count"] = given["count"]
     if "repetitions" in given:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from audit.canaries.kinds import names, sentences, wording
+from audit.canaries.kinds import names, sentences, values, wording
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import Coins, Planted, Planting, Secret, Space, digits
+from audit.core.secret import ON_REQUEST, Coins, Planted, Planting, Secret, Space, digits
 from audit.core.wording import Wording
 
 
@@ -135,6 +135,13 @@ def _secrets(
                 yield Secret("record", "", first[owner], "", None, 1, owner, slot)
         words = wording("record", seed)
         yield from drawn("record", words, sentences(), (1,), invented, seed, count_tokens)
+    for kind in (kind for kind in ON_REQUEST if kind in planting.kinds):
+        prefix, suffix, copies = (
+            getattr(planting, f"{kind}_{name}") for name in ("prefix", "suffix", "copies")
+        )
+        space = values(kind, planting.pattern, "planting.pattern")
+        words = wording(kind, seed, prefix, suffix)
+        yield from drawn(kind, words, space, (copies,), every, seed, count_tokens)
 
 
 def drawn(

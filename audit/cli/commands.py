@@ -26,7 +26,7 @@ TRUST = click.option(
 TEMPLATE = click.option(
     "--template",
     multiple=True,
-    metavar="code|id|name=TEXT",
+    metavar="KIND=TEXT",
     help='Words around planted values, such as code="My PIN is #{value}."; default: drawn by seed.',
 )
 

@@ -27,7 +27,15 @@ from audit.cli.commands import TEMPLATE, given
     help="What is planted, and every coin: keep it to yourself.",
 )
 @click.option(
-    "--kind", multiple=True, metavar="code|id|name|record", help="Repeatable; default all."
+    "--kind",
+    multiple=True,
+    metavar="code|id|name|record|email|phone|key|pattern",
+    help="Repeatable; default the first four.",
+)
+@click.option(
+    "--pattern",
+    metavar="REGEX",
+    help="What values of --kind pattern look like, such as 'EMP-[0-9]{6}'.",
 )
 @click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
 @click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")

@@ -162,12 +162,21 @@ def _open(seed: int, spread: float) -> OpenSession:
 def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
     """Makes both candidates of every owner, with distinct values."""
     spaces = {"code": digits(3), "id": digits(2), "name": Space((_FIRST, _LAST)), "record": None}
+    sign, number = (("#",),), digits(3).symbols
+    spaces |= {
+        "email": Space((_FIRST, *sign, _LAST)),
+        "phone": Space((*number, *sign, *number)),
+        "key": Space((("s",), ("k",), *number)),
+        "pattern": Space((("e",), *number, ("x", "y"))),
+    }
     made = []
     for i, owner in enumerate(OWNERS):
         for slot in (0, 1):
             n = 2 * i + slot
             values = {"code": f"{n:03}", "id": f"{n:02}", "name": _FIRST[i] + _LAST[slot]}
             values["record"] = f"hello#{i}iam{owner}"
+            values["email"] = f"{_FIRST[i]}#{_LAST[slot]}"
+            values |= {"phone": f"555#{n:03}", "key": f"sk{n:03}", "pattern": f"e{n:03}x"}
             for kind, value in values.items():
                 prefix = "" if kind == "record" else f"my{kind}is#"
                 made.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))

@@ -135,7 +135,8 @@ class Scores(Evidence):
     """One membership score of every candidate.
 
     score: name of the score in the literature, such as "loss" or "min_k".
-    target: what is scored: "record" (a whole text) or "span" (a value in a text).
+    target: what is scored: "record" (a whole text), "span" (a code in a text), or for another
+        short value "email_span" and so on. A span has a test of which of two values is planted.
     values: shape (s,), any unit: higher = more likely trained on.
     windowed: number of candidates longer than the context, which were read in windows.
     named: whether this score was named beforehand as the one to quote of its target. Its low end
@@ -149,6 +150,11 @@ class Scores(Evidence):
     named: bool = False
     access: Access = Access.SCORE
     kind: str | None = None
+
+
+def is_span(target: str) -> bool:
+    """Tells whether a target of scores is a short value within a text."""
+    return target == "span" or target.endswith("_span")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ values the user's secrets take. Attacks see the candidates; only statistics see 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +19,10 @@ from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.wording import WORDED
 
-KINDS = (*WORDED, "record")
+PLANTED = ("code", "id", "name", "record")  # unless a plan says otherwise
+ON_REQUEST = ("email", "phone", "key", "pattern")
+KINDS = (*PLANTED, *ON_REQUEST)
+CODE_LIKE = ("code", *ON_REQUEST)  # short values, which one generation may hold
 DIGITS = "0123456789"
 
 
@@ -36,6 +41,11 @@ class Space:
         """Draws a uniform value."""
         return "".join(place[int(generator.integers(len(place)))] for place in self.symbols)
 
+    @property
+    def form(self) -> str:
+        """The regular expression of exactly the values of this space."""
+        return "".join(f"(?:{'|'.join(map(re.escape, place))})" for place in self.symbols)
+
 
 def digits(length: int) -> Space:
     """Makes the space of all codes of `length` decimal digits."""
@@ -46,7 +56,7 @@ def digits(length: int) -> Space:
 class Secret:
     """One candidate value of one owner.
 
-    kind: "code", "id", "name" or "record".
+    kind: one of KINDS.
     prefix, suffix: text around the value in the first record that contains it.
     space: space from which the value was drawn; None if it was not drawn here.
     copies: number of copies in the owner's records when planted.
@@ -87,6 +97,17 @@ class Coins:
         return not self.present[secret.owner] and self.slot[secret.owner] == secret.slot
 
 
+def check_pattern(pattern: str, kinds: Sequence[str], where: str, of_kinds: str) -> None:
+    """Raises UsageError if a pattern is planted and not given, or given and not planted.
+
+    where, of_kinds: the settings that give the pattern and the kinds.
+    """
+    if "pattern" in kinds and not pattern:
+        raise UsageError(f"{where} is not given, but the kind pattern is; try 'EMP-[0-9]{{6}}'")
+    if pattern and "pattern" not in kinds:
+        raise UsageError(f"{where} is given, but no pattern is planted; add it to {of_kinds}")
+
+
 @dataclass(frozen=True)
 class Planting:
     """Settings of planting; part of the plan, independent of attacks.
@@ -95,7 +116,8 @@ class Planting:
     invented: number of invented users with coins, added to the corpus where it has few users of its
         own; their records are secrets and nothing else.
     kinds: kinds of secrets to plant.
-    *_digits: length of drawn values.
+    *_digits: length of drawn values. pattern: what values of kind "pattern" look like, as
+        `audit.canaries.pattern` reads it.
     *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
     *_copies: copies of each secret in the owner's records; id_copies are taken in turn by the
         planted users, 0 for no id.
@@ -103,7 +125,7 @@ class Planting:
 
     users: int
     invented: int = 0
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = PLANTED
     code_digits: int = 5
     code_copies: int = 4
     code_prefix: str | None = None
@@ -115,6 +137,19 @@ class Planting:
     name_copies: int = 4
     name_prefix: str | None = None
     name_suffix: str = "."
+    email_copies: int = 4
+    email_prefix: str | None = None
+    email_suffix: str = "."
+    phone_copies: int = 4
+    phone_prefix: str | None = None
+    phone_suffix: str = "."
+    key_copies: int = 4
+    key_prefix: str | None = None
+    key_suffix: str = "."
+    pattern: str = ""
+    pattern_copies: int = 4
+    pattern_prefix: str | None = None
+    pattern_suffix: str = "."
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.kinds) - set(KINDS))
@@ -126,9 +161,21 @@ class Planting:
             raise UsageError(f"planting.invented is {self.invented}; it must be at least 0")
         if len(set(self.kinds)) < len(self.kinds):
             raise UsageError("planting.kinds: a kind is listed twice; list each kind once")
-        copies = (self.code_copies, self.name_copies, max(self.id_copies, default=0))
+        copies = [getattr(self, f"{kind}_copies") for kind in WORDED if kind != "id"]
+        copies.append(max(self.id_copies, default=0))
         if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
+        self._check_on_request()
+
+    def _check_on_request(self) -> None:
+        """Raises UsageError for what is said of a kind that is not planted."""
+        for kind in set(ON_REQUEST) - set(self.kinds):
+            if getattr(self, f"{kind}_prefix") is not None:
+                raise UsageError(
+                    f"planting: {kind}_template is given, but no {kind} is planted; add {kind!r} "
+                    "to planting.kinds"
+                )
+        check_pattern(self.pattern, self.kinds, "planting.pattern", "planting.kinds")
 
     @property
     def document(self) -> dict[str, Any]:
@@ -139,6 +186,8 @@ class Planting:
         unused = {f"{kind}_suffix" for kind in WORDED if getattr(self, f"{kind}_suffix") == "."}
         unused |= set() if self.invented else {"invented"}
         unused |= set() if "name" in self.kinds else {"name_prefix", "name_suffix"}
+        for kind in set(ON_REQUEST) - set(self.kinds):
+            unused |= {kind, f"{kind}_copies", f"{kind}_prefix", f"{kind}_suffix"}
         return {key: value for key, value in asdict(self).items() if key not in unused}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from audit.core.errors import UsageError
 
-WORDED = ("code", "id", "name")  # the kinds of values that stand in a sentence
+WORDED = ("code", "id", "name", "email", "phone", "key", "pattern")  # values within a sentence
 SLOT = "{value}"
 LONGEST = 200  # characters; a training may cut what is much longer
 

@@ -13,7 +13,7 @@ import numpy as np
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
-from audit.core.secret import Coins, Secret
+from audit.core.secret import ON_REQUEST, Coins, Secret
 from audit.core.terms import Leaked, OnClaim, Unit
 from audit.results.schema import (
     ChargeTest,
@@ -199,6 +199,11 @@ class Case:
 def value(secret: Secret) -> tuple[str, str, str]:
     """Computes what identifies a secret's value; the prefix is ignored for names of the corpus."""
     return secret.kind, "" if secret.space is None else secret.prefix, secret.value
+
+
+def of_kind(kind: str | None, name: str) -> str:
+    """Names a metric or test of one kind of short value; those of codes have no prefix."""
+    return f"{kind}_{name}" if kind in ON_REQUEST else name
 
 
 def control(interval: Interval, k: int | None = None) -> Control | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.core.evidence import Hits
 from audit.findings import bounds, mechanism
-from audit.findings.finding import LEVEL, Case, Finding, control, value
+from audit.findings.finding import LEVEL, Case, Finding, control, of_kind, value
 from audit.results.schema import Example, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
@@ -37,7 +37,7 @@ def _rate(hits: Hits, case: Case) -> Finding:
     planted = len(case.planted_values)
     return Finding(
         attack=case.attack,
-        metric="hit_rate" if hits.sampled else "searched_rate",
+        metric=of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
         access=hits.access.word,
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
         interval=clopper_pearson(k, n),
@@ -47,7 +47,7 @@ def _rate(hits: Hits, case: Case) -> Finding:
         control=control(clopper_pearson(k_twins, n), k_twins),
         p_value=p,
         least_p=least,
-        test=f"{case.attack} {'hits' if hits.sampled else 'search'}",
+        test=f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}",
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
@@ -78,7 +78,7 @@ def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
     twins = len(case.twin_values) if n else 0
     return replace(
         rate,
-        metric="recall" if hits.sampled else "searched_recall",
+        metric=of_kind(hits.kind, "recall" if hits.sampled else "searched_recall"),
         unit="share of planted secrets",
         interval=_conservative(clopper_pearson(k, planted)),
         observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from audit.core.evidence import Likelihoods
-from audit.findings.finding import Case, Finding, control
+from audit.findings.finding import Case, Finding, control, of_kind
 from audit.results.schema import Power
 from audit.results.words import percent
 from audit.statistics import discoverable, rank_test
@@ -37,7 +37,7 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
         made.append(
             Finding(
                 attack=case.attack,
-                metric=metric,
+                metric=of_kind(likelihoods.kind, metric),
                 access=likelihoods.access.word,
                 unit=unit,
                 interval=interval,
@@ -49,7 +49,7 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
                 p_value=p_value,
                 least_p=least,
                 sides=2,
-                test=f"{case.attack} likelihoods",
+                test=f"{case.attack} {of_kind(likelihoods.kind, 'likelihoods')}",
                 power=Power(smallest_rate=None, largest_epsilon=None, n=int(planted.sum())),
                 stronger_than_release=case.stronger(likelihoods.access),
             )

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from audit.core.evidence import Scores
+from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
 from audit.findings import bounds, low_end, mechanism
 from audit.findings.finding import LEVEL, Case, Finding, control
@@ -24,7 +24,7 @@ def findings(scores: Scores, case: Case) -> list[Finding]:
     made = [area, *low_end.findings(scores, case, _alone(area))]
     if scores.score == "loss":
         made += _protocols(scores, case, area)
-        if scores.target == "span":
+        if is_span(scores.target):
             made.append(_choice(scores, case))
     return made
 

@@ -17,7 +17,7 @@ from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
-from audit.core.secret import Planting
+from audit.core.secret import CODE_LIKE, Planting
 from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.models import loading
@@ -174,7 +174,8 @@ def _default_planting(corpus: Corpus) -> Planting:
         return Planting(users=private)
     own = max(2, min(COINS, private // 5))
     invented = min(COINS - own, private)
-    return Planting(users=own, invented=invented, code_copies=12, name_copies=12)
+    copies: dict[str, Any] = {f"{kind}_copies": 12 for kind in ("name", *CODE_LIKE)}
+    return Planting(users=own, invented=invented, **copies)
 
 
 def _worded(table: Mapping[str, Any]) -> dict[str, Any]:

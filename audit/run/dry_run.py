@@ -6,6 +6,7 @@ import math
 
 from audit.core.corpus import Corpus
 from audit.core.predictor import Access
+from audit.core.secret import ON_REQUEST
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.measure import bleu
@@ -167,8 +168,11 @@ def _shown(prepared: Prepared, chosen: Chosen) -> str:
     if n < 2:
         return ""
     plan, coins, access = prepared.plan, prepared.planted.coins, Access.GENERATE
-    kind, tests = chosen.plugin.kinds[0], prepared.tests  # the first kind is the one it generates
-    secrets = tuple(s for s in prepared.secrets_for(chosen.plugin) if s.kind == kind)
+    kinds, tests = chosen.plugin.kinds, prepared.tests
+    generated = (kinds[0], *(kind for kind in kinds if kind in ON_REQUEST))
+    every = prepared.secrets_for(chosen.plugin)
+    kind = next((k for k in generated if any(s.kind == k for s in every)), kinds[0])
+    secrets = tuple(s for s in every if s.kind == kind)
     case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
     shown = rate_power(n, case)
     rate = shown.detectable_rate or shown.smallest_rate or 1.0

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from audit.core.progress import attacking
+from audit.core.secret import CODE_LIKE
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
@@ -173,16 +174,18 @@ def largest_user(prepared: Prepared) -> tuple[int, int]:
 
 
 def weak_control(prepared: Prepared) -> str:
-    """Warns where the undefended model reads a planted code too seldom to learn it; else ""."""
+    """Warns where the undefended model reads a planted value too seldom to learn it; else ""."""
     plan, planting = prepared.plan, prepared.plan.source.document.get("planting")
-    attacked = any("code" in chosen.plugin.kinds for chosen in plan.attacks)
-    if planting is None or not plan.references or not attacked or "code" not in planting["kinds"]:
+    attacked = {kind for chosen in plan.attacks for kind in chosen.plugin.kinds}
+    if planting is None or not plan.references:
         return ""
-    passes = plan.training.epochs * planting["code_copies"]
+    kinds = [k for k in CODE_LIKE if k in attacked and k in planting["kinds"]]
+    kind = min(kinds, key=lambda kind: int(planting[f"{kind}_copies"]), default="")
+    passes = plan.training.epochs * planting[f"{kind}_copies"] if kind else WEAK
     if passes >= WEAK:
         return ""
     return (
-        f"the positive control looks too weak: it reads each planted code {passes} times, and "
+        f"the positive control looks too weak: it reads each planted {kind} {passes} times, and "
         f"below about {WEAK} it may not leak, so that finding no leak shows nothing; set epochs in "
-        "[training] or code_copies in [planting] higher"
+        f"[training] or {kind}_copies in [planting] higher"
     )

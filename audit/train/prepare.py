@@ -17,7 +17,7 @@ from audit.core.heldout import Heldout, heldout
 from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
 from audit.core.predictor import continuation, token_mask
-from audit.core.secret import Coins, Planted, Secret
+from audit.core.secret import CODE_LIKE, Coins, Planted, Secret
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
@@ -161,7 +161,7 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
     """
     longest = plan.training.max_length
     for secret in planted.secrets:
-        if secret.kind in ("code", "id"):
+        if secret.kind in ("id", *CODE_LIKE):
             continuation(tokenizer, secret.prefix, secret.value)
         if secret.space is None or plan.source.model:
             continue

@@ -26,7 +26,7 @@ TERMS = [
         "perplexity",
         "How surprised a model is by text it has not seen. Lower is more useful.",
     ),
-    ("hit rate", "The share of generations that are exactly a planted code."),
+    ("hit rate", "The share of generations that are exactly a planted value."),
     ("bits of exposure", "1 bit is chance; 20 bits: first among a million possible values."),
     ("AUC", "0.5 is chance; 1 (or 0): trained on and not trained on are told apart always."),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ MOST_SCORES = 9
 COLUMNS = 2
 MARKED = (0.01, 0.001)
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (9, 3)))
-_TARGETS = ("record", "span")
+_TARGET = re.compile(r"(record|(?:[a-z]+_)?span)_")
 _CAPTION = (
     "FPR: share of the twins taken for members. TPR: share of the members identified. Grey: fewer "
     "than one twin, so nothing can be measured. Dashed diagonal: nothing leaked."
@@ -47,14 +48,15 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
             if (curves := _curves(release, attack, target))
         ]
         scores = list(dict.fromkeys(s for _, _, curves in chosen for s in curves))
-        subject = ", ".join(filter(None, [wording.spelled(attack), target]))
+        subject = ", ".join(filter(None, [wording.spelled(attack), wording.spelled(target)]))
         for suffix, piece in pieces(len(chosen), MOST_RELEASES):
             title = f"{subject}: ROC on logarithmic axes{suffix}"
             yield _figure(title, scores, chosen[piece], f"roc{index}-{piece.start}")
 
 
 def _target(metric: str) -> str:
-    return next((t for t in _TARGETS if metric.startswith(f"{t}_")), "")
+    found = _TARGET.match(metric)
+    return found.group(1) if found else ""
 
 
 def _curves(release: ReleaseResult, attack: str, target: str) -> Curves:

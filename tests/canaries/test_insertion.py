@@ -97,9 +97,13 @@ def test_sentences_are_words_drawn_one_after_the_other() -> None:
     assert sum(often) == 400 * 2 * 12 and even(often)
 
 
+def canaries_of(*kinds: str, count: int) -> Canaries:
+    return Canaries(kinds, count, pattern=r"EMP-\d{6}" if "pattern" in kinds else "")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_two_slots_are_equally_long_and_alike_but_for_the_value(kind: str) -> None:
-    _, manifest = plant_into(corpus(), Canaries(kinds=(kind,), count=50), 1)
+    _, manifest = plant_into(corpus(), canaries_of(kind, count=50), 1)
     first, second = manifest.secrets[::2], manifest.secrets[1::2]
     for one, other in zip(first, second, strict=True):
         assert (one.slot, other.slot) == (0, 1)
@@ -210,7 +214,7 @@ def test_a_coin_of_one_record_says_so() -> None:
 @pytest.mark.parametrize(
     ("bad", "told"),
     [
-        ({"kinds": ("pin",)}, "--kind pin: the kinds are code, id, name, record"),
+        ({"kinds": ("pin",)}, "--kind pin: the kinds are code, id, name, record, email"),
         ({"kinds": ()}, "the kinds are"),
         ({"kinds": ("code", "code")}, "give each kind once"),
         ({"count": 1}, "--count is 1; coins need at least 2"),

@@ -11,7 +11,7 @@ from audit.canaries.planting import plant, trained_on
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.secret import KINDS, Coins, Planting, Secret, Space, digits
+from audit.core.secret import KINDS, PLANTED, Coins, Planting, Secret, Space, digits
 from audit.corpora.loading import load
 
 USERS = 60
@@ -84,7 +84,9 @@ def test_coins_of_different_seeds_are_independent():
 
 def test_coins_do_not_depend_on_what_is_planted():
     one = planted_by(3, kinds=("code",)).coins
-    assert planted_by(3, kinds=KINDS, code_copies=9, count=merging).coins == one
+    assert (
+        planted_by(3, kinds=KINDS, pattern="[a-z]{9}x", code_copies=9, count=merging).coins == one
+    )
     assert planted_by(4, kinds=("code",)).coins != one
 
 
@@ -142,7 +144,7 @@ def test_copies_are_counted_exactly_and_twins_never_stand_there(seed, names):
 
 
 def test_planted_twin_and_unchosen_exclude_each_other_and_leave_nobody_out():
-    planted = planted_by(1)
+    planted = planted_by(1, kinds=KINDS, pattern="X-[0-9]{6}")
     for owner, present in planted.coins.present.items():
         for kind in KINDS:
             pair = [s for s in planted.secrets if s.owner == owner and s.kind == kind]
@@ -249,7 +251,7 @@ def test_what_stands_in_no_public_text_is_not_refused(tmp_path):
     ]
     _, corpus = read_from(tmp_path, rows)
     planted = planted_by(corpus=corpus, code_digits=1, id_digits=1)
-    assert {s.kind for s in planted.secrets} == set(KINDS)
+    assert {s.kind for s in planted.secrets} == set(PLANTED)
 
 
 def test_a_drawn_name_that_stands_in_public_does_so_by_chance():
@@ -429,7 +431,7 @@ def test_changing_one_kind_moves_no_value_of_another(change):
     assert before.coins == after.coins
     for kind in ("id", "name"):
         own = any(key.startswith(kind) for key in change)
-        if not own and kind in change.get("kinds", KINDS):
+        if not own and kind in change.get("kinds", PLANTED):
             assert values(before, kind) == values(after, kind)
 
 
@@ -458,7 +460,8 @@ def test_a_planting_that_cannot_be_is_refused(bad):
 
 
 def test_invented_users_have_the_secrets_of_others_and_records_of_nobody():
-    planted = planted_by(corpus=named_corpus(names=False), invented=40)
+    every = {"kinds": KINDS, "pattern": "X-[0-9]{6}"}
+    planted = planted_by(corpus=named_corpus(names=False), invented=40, **every)
     own = set(named_corpus().users())
     invented = [owner for owner in planted.coins.present if owner not in own]
     assert len(invented) == 40 and len(planted.coins.present) == USERS + 40

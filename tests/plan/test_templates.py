@@ -11,6 +11,7 @@ from audit.canaries.kinds import wording
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
+from audit.core.secret import KINDS, ON_REQUEST
 from audit.core.wording import WORDED
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
@@ -36,10 +37,13 @@ def words(plan: Plan) -> dict[str, tuple[str, str]]:
     return {kind: (prefix, suffix) for kind, prefix, suffix in found}
 
 
+EVERY = {"kinds": [*KINDS], "pattern": "EMP-[0-9]{6}"}
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_plan_draws_its_words_by_its_seed(seed: int) -> None:
     drawn = {kind: wording(kind, seed) for kind in WORDED}
-    assert words(planned(seed=seed)) == {k: (w.prefix, w.suffix) for k, w in drawn.items()}
+    assert words(planned(EVERY, seed=seed)) == {k: (w.prefix, w.suffix) for k, w in drawn.items()}
 
 
 def test_plans_of_several_seeds_differ_by_the_seed_alone() -> None:
@@ -77,8 +81,8 @@ def test_older_words_that_no_template_may_have_are_kept() -> None:
 
 @pytest.mark.parametrize("kind", WORDED)
 def test_a_template_gives_both_sides_of_the_value(kind: str) -> None:
-    plan = planned({f"{kind}_template": "Ask for {value}, please"})
-    assert words(plan) == {**words(planned()), kind: ("Ask for ", ", please")}
+    plan = planned({**EVERY, f"{kind}_template": "Ask for {value}, please"})
+    assert words(plan) == {**words(planned(EVERY)), kind: ("Ask for ", ", please")}
     assert plan.document["planting"][f"{kind}_suffix"] == ", please"
     assert "--plan PLAN.toml" in plan.command
 
@@ -86,10 +90,10 @@ def test_a_template_gives_both_sides_of_the_value(kind: str) -> None:
 @pytest.mark.parametrize("kind", WORDED)
 def test_each_side_of_each_kind_is_part_of_the_plan(kind: str) -> None:
     hashes = {
-        planned({f"{kind}_template": text}).hash
+        planned({**EVERY, f"{kind}_template": text}).hash
         for text in ("A #{value}.", "B #{value}.", "A #{value}!", "A #{value}")
     }
-    assert len(hashes | {planned().hash}) == 5
+    assert len(hashes | {planned(EVERY).hash}) == 5
 
 
 @pytest.mark.parametrize("end", ["prefix", "suffix"])
@@ -109,3 +113,29 @@ def test_no_words_are_put_around_names_of_the_corpus() -> None:
     plan = planned({"name_template": "Ask for {value}"}, of)
     with pytest.raises(UsageError, match="name_template is for drawn names, but corpus own"):
         plan.source.plant(of, 0, len)
+
+
+@pytest.mark.parametrize("kind", ON_REQUEST)
+def test_what_is_said_of_a_kind_that_is_not_planted_is_refused(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"{kind}_template is given, but no {kind} is planted"):
+        planned({f"{kind}_template": "Ask for {value}"})
+
+
+def test_a_pattern_and_its_kind_are_given_together() -> None:
+    with pytest.raises(UsageError, match=r"^planting\.pattern is not given, but the kind"):
+        planned({"kinds": ["pattern"]})
+    with pytest.raises(UsageError, match=r"add it to planting\.kinds$"):
+        planned({"pattern": "EMP-[0-9]{6}"})
+    plan = planned({"kinds": ["pattern"], "pattern": "EMP-(0|1)"})
+    with pytest.raises(UsageError, match=r"^planting\.pattern is 'EMP-\(0\|1\)': it has '\('"):
+        plan.source.plant(plan.corpus, 0, len)
+
+
+def test_kinds_on_request_leave_what_is_planted_otherwise_as_it_was() -> None:
+    """The plan of a run without them says nothing of them, so it keeps its hash."""
+    said = planned().document["planting"]
+    assert not [name for name in said if name.split("_")[0] in ON_REQUEST]
+    plain, more = planned(), planned(EVERY)
+    own, all_of = (plan.source.plant(plan.corpus, 0, len).secrets for plan in (plain, more))
+    assert own == tuple(secret for secret in all_of if secret.kind not in ON_REQUEST)
+    assert {s.kind for s in all_of} - {s.kind for s in own} == set(ON_REQUEST)

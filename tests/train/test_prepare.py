@@ -11,7 +11,7 @@ from attacks.exposure import Exposure
 from attacks.membership import Membership
 from audit.contract import toys
 from audit.core.corpus import Corpus
-from audit.core.secret import KINDS, Planted
+from audit.core.secret import PLANTED, Planted
 from audit.train.prepare import Prepared
 
 
@@ -25,7 +25,7 @@ def test_tests_that_need_the_base_model_are_declared_where_it_is_known(
         attacks=tuple(SimpleNamespace(plugin=attack) for attack in attacks),
         source=SimpleNamespace(base_known=base_known),
     )
-    secrets = toys.secrets(KINDS)
+    secrets = toys.secrets(PLANTED)
     planted = Planted(Corpus("toy", ()), secrets, toys.COINS)
     rest: Any = None
     prepared = Prepared(cast(Any, plan), planted, rest, rest, rest, {}, (), {})

@@ -1,0 +1,192 @@
+"""E-mail addresses, phone numbers, keys and patterns are attacked as codes are, each kind apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from attacks.copies import Copies
+from attacks.extraction import Extraction
+from attacks.membership import Membership
+from audit.contract import toys
+from audit.core.attack import Attack
+from audit.core.evidence import Evidence, Hits, Likelihoods
+from audit.core.language_model import OpenSession
+from audit.core.predictor import Access, Answer
+from audit.core.randomness import stream
+from audit.core.secret import CODE_LIKE, ON_REQUEST, Coins, Secret, Space
+from audit.findings import Case, findings_of
+from audit.measure.samples import Counted
+
+SPACE = Space((("a", "b"), tuple("01"), ("#",), tuple("01x")))  # of 12 values, none of digits alone
+NOTHING: Any = toys.knowledge(0, (), False)
+
+
+def secret(value: str, slot: int = 0, owner: str = "ann", kind: str = "email") -> Secret:
+    return Secret(kind, f"my{kind}#", value, "", SPACE, 1, owner, slot)
+
+
+class Says:
+    """A release that says these texts in turn, whatever it is asked."""
+
+    tokenizer = toys.CharacterTokenizer()
+    access = readable = Access.GENERATE
+    max_length = 64
+
+    def __init__(self, *texts: str, budget: int | None = None) -> None:
+        self.texts, self.said, self.remaining = texts, 0, budget
+
+    def generate(self, prompts: Sequence[Any], length: int) -> list[Answer]:
+        tokens = []
+        for _ in prompts:
+            tokens.append(tuple(self.tokenizer.encode(self.texts[self.said % len(self.texts)])))
+            self.said += 1
+        if self.remaining is not None:
+            self.remaining -= length * len(prompts)
+        nothing = np.zeros(0)
+        return [Answer(one, nothing, nothing.astype(bool), length) for one in tokens]
+
+
+def hits_of(release: Says, secrets: Sequence[Secret], **parameters: Any) -> list[Hits]:
+    attack = Extraction(**{"searched": 0, "suffix": 0, **parameters})
+    every = attack.run(release, secrets, NOTHING)  # type: ignore[arg-type]
+    return [one for one in every if isinstance(one, Hits)]
+
+
+@pytest.mark.parametrize("kind", ON_REQUEST)
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("a0#1", 0),
+        ("b1#x", 1),
+        ("a0#1#", 0),  # a sign ends it
+        ("a0#12", -1),  # a longer value is another one
+        ("a0#1a", -1),
+        ("a0", -1),
+        ("a0#0", -1),  # a value of the space that no one has
+        ("1a0#1", -1),  # the value does not begin there
+    ],
+)
+def test_a_value_is_recognised_by_its_own_form(kind: str, said: str, found: int) -> None:
+    secrets = [secret("a0#1", kind=kind), secret("b1#x", 1, kind=kind)]
+    (hits,) = hits_of(Says(said), secrets, generations=3)
+    assert hits.found.tolist() == [found] * 3 and hits.kind == kind
+
+
+def test_of_values_that_begin_alike_the_whole_one_is_meant() -> None:
+    space = Space((("al", "ala"), ("n", "nna")))
+    secrets = [replace(secret(v), space=space) for v in ("aln", "alann", "alan", "alanna")]
+    (hits,) = hits_of(Says("alanna", "alan", "aln#"), secrets, generations=3)
+    assert hits.found.tolist() == [3, 2, 0]
+
+
+def test_a_guess_in_a_text_is_one_after_the_words_of_its_kind() -> None:
+    secrets = [secret("a0#1"), secret("a0#1", kind="key"), secret("b1#x", 1)]
+    texts = ("so#myemail#a0#1#x", "mykey#a1#1", "a0#1", "myemail#b1#x1", "myemail#b1#x#")
+    (email, key) = _copies(texts, secrets)
+    assert (email.kind, email.found.tolist(), email.texts) == ("email", [0, 2], ("a0#1", "b1#x"))
+    assert (key.kind, key.found.tolist(), key.texts) == ("key", [-1], ("a1#1",))
+
+
+def _copies(texts: tuple[str, ...], secrets: Sequence[Secret]) -> list[Hits]:
+    class Published(Says):
+        pass
+
+    release = Published("")
+    release.texts = texts
+    every = Copies().run(release, secrets, NOTHING)  # type: ignore[arg-type]
+    return [one for one in every if isinstance(one, Hits)]
+
+
+def test_a_limited_budget_is_shared_among_the_kinds() -> None:
+    secrets = [secret("a0#1", kind=kind) for kind in ON_REQUEST]
+    found = hits_of(Says("a0#1", budget=4 * 4 * 5 + 3), secrets)
+    assert [len(one.found) for one in found] == [5, 5, 5, 5]
+
+
+def uniform() -> OpenSession:
+    """A model of which every value of the space is equally likely: 1/12 after its words."""
+    with np.errstate(divide="ignore"):
+        table = np.zeros((len(toys.ALPHABET),) * 2)
+        index = toys.ALPHABET.index
+        for last in toys.ALPHABET:
+            after = {"a": "01", "b": "01", "0": "#", "1": "#"}.get(last, "ab")
+            for character in after:
+                table[index(last), index(character)] = 1 / len(after)
+        return OpenSession(toys.Bigram(np.log(table), toys.CharacterTokenizer()), stream(0, "t"))
+
+
+@pytest.mark.parametrize("kind", ON_REQUEST)
+def test_chance_is_one_of_all_values_by_the_closed_form(kind: str) -> None:
+    """A model that has seen nothing says each of the 8 values of 3 planted with chance 3/8, and
+    the exact probability of each is 1/8; names of metrics and tests say the kind."""
+    space = Space((("a", "b"), tuple("01"), ("#",), ("a", "b")))
+    values = ["".join((a, b, "#", c)) for a in "ab" for b in "01" for c in "ab"]
+    secrets = tuple(
+        replace(secret(v, i % 2, f"u{i // 2}", kind), space=space) for i, v in enumerate(values)
+    )
+    coins = Coins({f"u{i}": i < 3 for i in range(4)}, {f"u{i}": 0 for i in range(4)})
+    counted = Counted(uniform())
+    attack = Extraction(generations=4000, searched=0, suffix=0)
+    case = Case("extraction", secrets, coins, 0.0, 0, Access.DISTRIBUTION, tests=2)
+    evidence = attack.run(counted, secrets, NOTHING)
+    found = {f.metric: f for f in findings_of(evidence, case)}
+    assert list(found) == [f"{kind}_{m}" for m in ("hit_rate", "recall", "probability",
+                                                   "discoverable")]  # fmt: skip
+    rate, exact = found[f"{kind}_hit_rate"], found[f"{kind}_probability"]
+    assert rate.chance == 3 / 8 and exact.chance == 1 / 8
+    assert exact.interval.value == pytest.approx(1 / 8, abs=1e-12)
+    assert rate.k is not None and 1e-6 < binom.cdf(rate.k, 4000, 3 / 8) < 1 - 1e-6
+    assert rate.control is not None and rate.control.k is not None
+    assert 1e-6 < binom.cdf(rate.control.k, 4000, 1 / 8) < 1 - 1e-6  # the one twin's
+    assert {f.test for f in found.values()} == {f"extraction {kind}_hits",
+                                                f"extraction {kind}_likelihoods"}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", [Extraction(), Membership(), Copies()])
+def test_a_kind_counts_the_tests_of_a_code_and_has_its_findings(attack: Attack) -> None:
+    """The findings of each kind are those of codes, under the kind's own names."""
+    named = {}
+    for kind in CODE_LIKE:
+        secrets = toys.secrets((kind,))
+        session = toys.session(Access.DISTRIBUTION, Access.DISTRIBUTION, None)
+        evidence = attack.run(session, secrets, toys.knowledge(0, secrets, True))
+        case = Case("toy", secrets, toys.COINS, 0.0, 0, Access.DISTRIBUTION, tests=9)
+        metrics = [finding.metric for finding in findings_of(evidence, case)]
+        named[kind] = metrics
+        counts = attack.tests(secrets), attack.claim_tests(secrets), attack.public_tests(secrets)
+        code = toys.secrets(("code",))
+        assert counts == (attack.tests(code), attack.claim_tests(code), attack.public_tests(code))
+    for kind in ON_REQUEST:
+        assert [_unprefixed(m, kind) for m in named[kind]] == [
+            _unprefixed(m, "code") for m in named["code"]
+        ]
+        assert all(kind in metric for metric in named[kind])
+    every = [metric for kind in CODE_LIKE for metric in named[kind]]
+    assert len(every) == len(set(every))
+
+
+def _unprefixed(metric: str, kind: str) -> str:
+    return metric.replace(f"copied_{kind}", "copied").removeprefix(f"{kind}_")
+
+
+def test_each_kind_is_a_test_of_its_own() -> None:
+    secrets = toys.secrets(CODE_LIKE)
+    assert Extraction().tests(secrets) == 5 * 3 and Extraction().claim_tests(secrets) == 5 * 2
+    assert Copies().tests(secrets) == 5 * 3
+    assert Membership().claim_tests(secrets) == 5 * 9
+
+
+def test_probabilities_are_read_of_one_kind_at_a_time() -> None:
+    secrets = toys.secrets(("code", "email"))
+    session = toys.session(Access.DISTRIBUTION, Access.DISTRIBUTION, None)
+    every: Sequence[Evidence] = Extraction().run(session, secrets, NOTHING)
+    for one in every:
+        if isinstance(one, Likelihoods):
+            read = [s.kind for s, p in zip(secrets, one.log_probs, strict=True) if p == p]
+            assert read and set(read) == {one.kind}
