@@ -43,6 +43,7 @@ LOOSE = (
     "git+https://git.example/us/audit@main",
     f"git+https://git.example/us/audit@{COMMIT[:12]}",
     f"git+https://git.example/us/audit@{COMMIT}#egg=other",
+    f"git+https://git.example/us/audit#@{COMMIT}",
     f"git+http://git.example/us/audit@{COMMIT}",
     "https://files.example/audit-1.whl",
     f"http://files.example/audit-1.whl#sha256={DIGEST}",
