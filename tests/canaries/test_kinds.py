@@ -7,9 +7,11 @@ from collections import Counter
 import pytest
 from scipy.stats import chisquare
 
-from audit.canaries.kinds import FORMS, wording
+from audit.canaries.kinds import FORMS, values, wording
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.predictor import continuation
+from audit.core.randomness import stream
+from audit.core.secret import ON_REQUEST
 from audit.core.wording import SLOT, WORDED, Wording, of_template
 from audit.models.loading import describe, load_tokenizer
 from audit.policies import named
@@ -73,6 +75,17 @@ def test_policies_mark_the_value_and_the_value_alone(policy: str, kinds: tuple[s
             marked = {i for low, high in named(policy)(text) for i in range(low, high)}
             place = len(words.prefix)
             assert marked == set(range(place, place + len(value))), text
+
+
+@pytest.mark.parametrize("kind", ON_REQUEST)
+def test_the_embedded_tokenizer_reads_every_value_apart_from_its_words(kind: str) -> None:
+    tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
+    space = values(kind, "EMP-[0-9A-F]{6}")
+    for seed in range(MANY):
+        words, value = wording(kind, seed), space.draw(stream(seed, "test"))
+        tail = continuation(tokenizer, words.prefix, value)
+        whole = tokenizer.encode(words.prefix + value + words.suffix)
+        assert tokenizer.encode(words.prefix) + tail == whole[: -len(tokenizer.encode("."))]
 
 
 def test_no_tokenizer_token_holds_a_part_of_the_words_and_a_digit() -> None:

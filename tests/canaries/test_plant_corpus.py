@@ -47,6 +47,28 @@ def test_jsonl_comes_back_as_it_was(
     assert list(read(path)) == records
 
 
+def test_kinds_on_request_are_planted_and_their_coins_come_back(tmp_path: Path) -> None:
+    forms = {
+        "email": r"Write to <([a-z]+\.[a-z]+@example\.(?:com|net|org))>",
+        "phone": r".*?([2-9]\d\d-555-01\d\d)\.",
+        "key": r".*(sk-[A-Za-z0-9]{20})\.",
+        "pattern": r".*(EMP-[0-9A-F]{6})\.",
+    }
+    given = {"kind": list(forms), "pattern": "EMP-[0-9A-F]{6}", "count": 20, "seed": 3}
+    given["template"] = ["email=Write to <{value}>"]
+    source, out, manifest = (tmp_path / name for name in ("c.txt", "o.jsonl", "m.json"))
+    source.write_text("one text\n\nanother text\n")
+    api.plant(str(source), out, manifest, **given)
+    written = [record.text for record in read(out)]
+    canaries = manifests.read(manifest)
+    assert {s.kind for s in canaries.secrets} == set(forms)
+    for secret in canaries.secrets:
+        found = re.fullmatch(forms[secret.kind], secret.text)
+        assert found and found.group(1) == secret.value
+        assert secret.space and re.fullmatch(secret.space.form, secret.value)
+        assert written.count(secret.text) == secret.copies * canaries.coins.planted(secret)
+
+
 @given(records)
 def test_a_folder_comes_back_split_by_split(
     tmp_path_factory: pytest.TempPathFactory, records: list[Record]
