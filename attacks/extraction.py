@@ -34,7 +34,7 @@ from audit.core.predictor import (
     continuation,
     record_tokens,
 )
-from audit.core.rules import at_least, check_fields, one_of
+from audit.core.rules import at_least, between, check_fields, one_of
 from audit.core.secret import CODE_LIKE, Secret
 
 
@@ -51,7 +51,7 @@ class Extraction(Attack):
         skips records.
     """
 
-    generations: Annotated[int, at_least(1)] = 100
+    generations: Annotated[int, between(1, 1_000_000)] = 100
     searched: Annotated[int, at_least(0)] = 100
     search: Annotated[str, one_of("best_first", "beam")] = "best_first"
     budget: Annotated[int, at_least(1)] = 20_000

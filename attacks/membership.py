@@ -32,6 +32,7 @@ NAMED = "ratio"  # beforehand, to be quoted first; all scores are tests alike
 
 _AT_ONCE = 256  # candidates in memory at a time
 _POPULATION = 256  # held-out texts with which RMIA compares
+_EVEN = Rule("even, or 0 (none), and at most 1,000", lambda n: 0 <= n <= 1000 and n % 2 == 0)
 _PROBED = 16  # candidates that tell how a training opened its texts
 
 
@@ -47,7 +48,7 @@ class Membership(Attack):
     gamma: least likelihood ratio γ with which RMIA counts a held-out text as beaten; above 0.
     """
 
-    shadows: Annotated[int, Rule("even, or 0 (none)", lambda n: n >= 0 and n % 2 == 0)] = 0
+    shadows: Annotated[int, _EVEN] = 0
     k: Annotated[float, SHARE] = 0.2
     gamma: Annotated[float, POSITIVE] = 1.0
     kinds = tuple(TARGETS.values())

@@ -20,7 +20,7 @@ from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Mentions, Successes
 from audit.core.language_model import runs_of
 from audit.core.predictor import Access, Predictor, Tokenizer, Tokens, affordable
-from audit.core.rules import at_least, check_fields
+from audit.core.rules import at_least, between, check_fields
 from audit.core.secret import Secret
 
 _AT_ONCE = 512  # queries a call: a session may store a whole distribution for each
@@ -39,7 +39,7 @@ class NameLeak(Attack):
         default none.
     """
 
-    generations: Annotated[int, at_least(1)] = 100
+    generations: Annotated[int, between(1, 1_000_000)] = 100
     length: Annotated[int, at_least(1)] = 32
     prefix: Annotated[int, at_least(0)] = 4
     decoys: Annotated[int, at_least(1)] = 9

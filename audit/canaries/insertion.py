@@ -18,7 +18,7 @@ from audit.canaries.planting import drawn, invented_users, toss
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, PLANTED, Secret, check_pattern
+from audit.core.secret import KINDS, LARGEST, PLANTED, Secret, check_pattern
 from audit.core.wording import Wording
 
 
@@ -47,9 +47,13 @@ class Canaries:
             raise UsageError("--kind: give each kind once")
         if self.count < 2:
             raise UsageError(f"--count is {self.count}; coins need at least 2 users")
+        if self.count > LARGEST["invented"]:
+            raise UsageError(f"--count is too large; it must be at most {LARGEST['invented']:,}")
         if not self.repetitions or min(self.repetitions) < 1:
             raise UsageError("--repetitions: each must be at least 1")
         check_pattern(self.pattern, self.kinds, "--pattern", "--kind")
+        if max(self.repetitions) > LARGEST["copies"]:
+            raise UsageError(f"--repetitions: each must be at most {LARGEST['copies']:,}")
         for kind in self.wordings:
             if kind not in self.kinds:
                 raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")

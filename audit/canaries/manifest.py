@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from audit.canaries.manifest_form import fault
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
@@ -71,7 +72,7 @@ def texts_digest(corpus: Corpus) -> str:
 def write(manifest: Manifest, path: Path) -> None:
     """Writes the file atomically, readable by its owner only. Raises UsageError."""
     document = _document(manifest)
-    text = json.dumps({**document, "seal": manifest.digest}, indent=1, ensure_ascii=False)
+    text = json.dumps({**document, "checksum": manifest.digest}, indent=1, ensure_ascii=False)
     try:
         write_atomically(path, text + "\n", private=True)
     except OSError as error:
@@ -79,7 +80,11 @@ def write(manifest: Manifest, path: Path) -> None:
 
 
 def read(path: Path) -> Manifest:
-    """Reads a manifest. Raises UsageError for any other file, and for an edited manifest."""
+    """Reads a manifest. Raises UsageError for any other file, and for an edited manifest.
+
+    Its checksum finds slips, not forgeries: whoever edits a manifest can compute it again. So what
+    no planting writes is refused, too.
+    """
     try:
         document = read_json(path)
     except OSError as error:
@@ -88,12 +93,15 @@ def read(path: Path) -> Manifest:
         document = None
     if not isinstance(document, dict) or document.get("form") != FORM:
         raise UsageError(f"{path}: is not a manifest of this version; `audit plant` writes one")
-    seal = document.pop("seal", None)
-    if seal != digest_of_json(document):
+    older = document.pop("seal", None)  # its name in manifests of earlier versions
+    if document.pop("checksum", older) != digest_of_json(document):
         raise UsageError(
             f"{path}: was changed since `audit plant` wrote it, so its coins may be wrong; use the "
             "original"
         )
+    wrong = fault(document)
+    if wrong:
+        raise UsageError(f"{path}: {wrong}; no `audit plant` wrote this, so use the original")
     return _manifest(document)
 
 

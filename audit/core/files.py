@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from audit.core.errors import DamagedError
+
 LARGEST = 1 << 29  # bytes of a document; a corpus may be larger
 
 
@@ -50,11 +52,21 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads the objects of a JSONL file; drops a torn last line."""
+    """Reads the objects of a JSONL file; drops a torn last line. Raises DamagedError."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
-    return [json.loads(line) for line in lines[:-1] if line]
+    return [_object(line, f"{path}:{n}") for n, line in enumerate(lines[:-1], 1) if line]
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise DamagedError(f"{where}: is damaged; put the file back, or run with another --output")
+    return value
 
 
 def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:

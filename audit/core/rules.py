@@ -25,11 +25,18 @@ def at_least(least: float) -> Rule:
     return Rule(f"at least {least}", lambda value: value >= least)
 
 
+def between(least: int, most: int) -> Rule:
+    """Accepts numbers in a range, its ends included."""
+    return Rule(f"at least {least} and at most {most:,}", lambda value: least <= value <= most)
+
+
 def one_of(*choices: str) -> Rule:
     """Accepts these words."""
     return Rule(" or ".join(choices), choices.__contains__)
 
 
+SMALLEST = 1e-300  # below, a double loses digits, and then all of them
+LARGEST = 10**9  # of any whole number but a seed: more of anything is a slip
 POSITIVE = Rule("above 0 and finite", lambda value: 0 < value < math.inf)
 NOT_NEGATIVE = Rule("at least 0 and finite", lambda value: 0 <= value < math.inf)
 SHARE = Rule("above 0 and at most 1", lambda value: 0 < value <= 1)
@@ -40,12 +47,24 @@ VISIBLE = Rule("a word or sign that can be seen, such as _", lambda value: bool(
 
 
 def check_fields(name: str, settings: Any) -> None:
-    """Raises UsageError for the first field that breaks its rule; None breaks none."""
+    """Raises UsageError for the first field that breaks its rule; None breaks none.
+
+    Numbers that nothing can be counted or computed with break a rule that every field has.
+    """
     cls: Any = type(settings)
     for key, rule in rules_of(cls):
         value = getattr(settings, key)
+        check_size(f"{name}: {key}", value)
         if value is not None and not rule.holds(value):
             raise broken(name, key, value, rule.words)
+
+
+def check_size(where: str, value: object) -> None:
+    """Raises UsageError for a whole number above LARGEST, or one so near 0 that it loses digits."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise UsageError(f"{where} is too large a number; it must be at most {LARGEST:,}")
+    if isinstance(value, float) and 0 < abs(value) < SMALLEST:
+        raise UsageError(f"{where} is {value}; it must be at least {SMALLEST:g}")
 
 
 def broken(name: str, key: str, value: object, words: str) -> UsageError:

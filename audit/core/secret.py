@@ -24,6 +24,7 @@ ON_REQUEST = ("email", "phone", "key", "pattern")
 KINDS = (*PLANTED, *ON_REQUEST)
 CODE_LIKE = ("code", *ON_REQUEST)  # short values, which one generation may hold
 DIGITS = "0123456789"
+LARGEST = {"digits": 100, "copies": 100_000, "users": 10**9, "invented": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class Planting:
         copies.append(max(self.id_copies, default=0))
         if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
+        self._check_sizes(copies)
         self._check_on_request()
 
     def _check_on_request(self) -> None:
@@ -176,6 +178,15 @@ class Planting:
                     "to planting.kinds"
                 )
         check_pattern(self.pattern, self.kinds, "planting.pattern", "planting.kinds")
+
+    def _check_sizes(self, copies: Sequence[int]) -> None:
+        """Raises UsageError for counts that no corpus holds."""
+        sizes = {"digits": max(self.code_digits, self.id_digits), "copies": max(copies)}
+        sizes |= {"users": self.users, "invented": self.invented}
+        for name, value in sizes.items():
+            if value > LARGEST[name]:
+                most = f"{LARGEST[name]:,}"
+                raise UsageError(f"planting: {name} must be at most {most}; more is a slip")
 
     @property
     def document(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.core.rules import check_size
 from audit.plan.plan import Chosen
 from audit.plugins import registry
 
@@ -21,6 +22,7 @@ def defenses(
         raise UsageError("no defense is named; add --defense NAME, or --defense all")
     if epsilon is not None and not 0 < epsilon < math.inf:
         raise UsageError(f"epsilon is {epsilon}; it must be above 0 and finite")
+    check_size("epsilon", epsilon)
     texts = _all(texts, "defenses", lambda defense: not defense.external)
     given = {"epsilon": epsilon, "delta": delta}
     extra = {name: float(value) for name, value in given.items() if value is not None}

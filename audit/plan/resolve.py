@@ -17,6 +17,7 @@ from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
+from audit.core.rules import check_size
 from audit.core.secret import CODE_LIKE, Planting
 from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
@@ -74,12 +75,14 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     delta = settings.get("delta")
     if delta is not None and not 0 <= delta < 1:
         raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
+    check_size("delta", delta)
     defenses = choices.with_references(
         choices.defenses(settings["defense"], settings.get("epsilon"), delta), material.references
     )
     for name in ("utility_tokens", "threads"):
         if settings.get(name, 1) < 1:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
+        check_size(name, settings.get(name))
     training = _table(Recipe, settings.get("training", {}), default_recipe(model, corpus))
     if training.max_length > model.max_length:
         raise UsageError(

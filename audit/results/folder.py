@@ -184,8 +184,14 @@ class FileJournal:
     answers: Path | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows of this session."""
-        return [row["row"] for row in read_lines(self.path) if row.get("session") == self.session]
+        """All rows of this session. Raises DamagedError for what is no row."""
+        rows = [row for row in read_lines(self.path) if row.get("session") == self.session]
+        if not all(map(_is_row, rows)):
+            raise DamagedError(
+                f"{self.path}: has a damaged row of {self.session}; put the file back, or run "
+                "with another --output"
+            )
+        return [row["row"] for row in rows]
 
     def previous(self) -> Sequence[dict[str, Any]]:
         return self.rows()
@@ -199,7 +205,7 @@ class FileJournal:
             return {}
         try:
             return {row["question"]: row["answer"] for row in read_lines(self.answers)}
-        except (ValueError, KeyError, TypeError):
+        except (DamagedError, KeyError, TypeError):
             raise UsageError(f"{self.answers}: is damaged; remove it to ask again") from None
 
     def recall(self, question: str) -> Any:
@@ -209,6 +215,18 @@ class FileJournal:
         self._known[question] = answer
         if self.answers is not None:
             append_lines(self.answers, [{"question": question, "answer": answer}])
+
+
+def _is_row(line: dict[str, Any]) -> bool:
+    """Tells whether a line of a ledger has a query's number, its charges and how it ended."""
+    row = line.get("row")
+    return (
+        isinstance(row, dict)
+        and type(row.get("query")) is int
+        and type(row.get("stopped")) is bool
+        and isinstance(charges := row.get("charge"), list)
+        and all(type(charge) in (int, float) and charge >= 0 for charge in charges)
+    )
 
 
 def find(output: Path | None, plan_hash: str) -> RunFolder:

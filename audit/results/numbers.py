@@ -7,7 +7,7 @@ digits could be mistaken for a planted code. Infinity is the string "inf"; NaN c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -157,6 +157,18 @@ def check_once(names: Iterable[tuple[str, ...]]) -> None:
     for name in names:
         refuse(name in seen, f"{' '.join(name)} is there twice")
         seen.add(name)
+
+
+def check_counts(counts: Mapping[str, Any]) -> None:
+    """Raises ValueError for a whole number below 0, or above what a double holds exactly."""
+    for name, value in counts.items():
+        if type(value) is int and name != "seed":
+            refuse(not 0 <= value <= 2**53, f"{name} is no count of anything")
+
+
+def check_charges(name: str, charges: Iterable[float]) -> None:
+    """Raises ValueError for a charge below 0."""
+    refuse(min(charges, default=0.0) < 0, f"{name} has a negative charge")
 
 
 def when_read(check: Callable[[Any], None]) -> Any:

@@ -28,6 +28,8 @@ from audit.results.numbers import (
     Tests,
     Upper,
     UpperProbability,
+    check_charges,
+    check_counts,
     check_least,
     check_measured,
     check_once,
@@ -349,6 +351,8 @@ class SessionResult(_Strict):
         default=[], description="(queries so far, largest ε spent by any part)"
     )
 
+    _counted = when_read(lambda session: _check_session(session))
+
 
 class Cost(_Strict):
     """The cost of a release. Two runs of a plan differ only here and in `environment`."""
@@ -356,6 +360,8 @@ class Cost(_Strict):
     train_tokens: int
     queries: int
     seconds: Number
+
+    _counted = when_read(lambda cost: check_counts(dict(cost)))
 
 
 class ReleaseResult(_Strict):
@@ -400,6 +406,8 @@ class CorpusResult(_Strict):
         default=None, description="share of the tokens trained on that the policy marks"
     )
 
+    _counted = when_read(lambda corpus: check_counts(dict(corpus)))
+
 
 class SeedResult(_Strict):
     """One seed of a sweep: its plan, and how many users its coins planted."""
@@ -410,6 +418,8 @@ class SeedResult(_Strict):
     trained_users: int
     twins: int
     private_token_share: Number | None = None
+
+    _counted = when_read(lambda one: check_counts(dict(one)))
 
 
 class Cell(_Strict):
@@ -467,6 +477,15 @@ def _check_attacks(attacks: Any) -> None:
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in attacks
     )
     refuse(not named, "plan.attacks must be a list of tables, each with a name")
+
+
+def _check_session(session: SessionResult) -> None:
+    check_counts(dict(session))
+    for queries, _ in session.spent_curve:
+        check_counts({"spent_curve": queries})
+    check_charges("spent_curve", (spent for _, spent in session.spent_curve))
+    for name in ("epsilon_spent", "epsilon_local"):
+        check_charges(name, getattr(session, name))
 
 
 def _check_settings(sweep: SweepResult | None, releases: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from audit.canaries.insertion import Canaries, plant_into
 from audit.canaries.manifest import Manifest
 from audit.core import files
 from audit.core.corpus import Corpus, Record
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS, Coins
 
@@ -220,3 +222,59 @@ def test_an_older_manifest_is_read_as_it_was() -> None:
 def test_random_records_leave_the_form_as_it_was(tmp_path: Path) -> None:
     manifests.write(planted(), tmp_path / "m.json")
     assert "design" not in json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))
+
+
+# with a checksum that is right
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "copies -1": (lambda d: d["secrets"][0].update(copies=-1), "secrets.0.copies"),
+    "copies true": (lambda d: d["secrets"][0].update(copies=True), "secrets.0.copies"),
+    "copies 10^20": (lambda d: d["secrets"][0].update(copies=10**20), "secrets.0.copies"),
+    "other copies": (lambda d: d["secrets"][0].update(copies=7), "no two alike candidates"),
+    "no kind": (lambda d: d["secrets"][0].update(kind="pin"), "secrets.0.kind"),
+    "no value": (lambda d: d["secrets"][0].update(value=None), "secrets.0.value"),
+    "a value beside its space": (lambda d: d["secrets"][0].update(value="x"), "none of its space"),
+    "no owner": (lambda d: d["secrets"][0].update(owner="nobody"), "has no coin"),
+    "slot 2": (lambda d: d["secrets"][0].update(slot=2), "secrets.0.slot"),
+    "no such space": (lambda d: d["secrets"][0].update(space=99), "its space is not there"),
+    "space -1": (lambda d: d["secrets"][0].update(space=-1), "secrets.0.space"),
+    "twice": (lambda d: d["secrets"].append(d["secrets"][0]), "has a candidate twice"),
+    "one candidate": (lambda d: d["secrets"].pop(), "no two alike candidates"),
+    "no secrets": (lambda d: d.update(secrets=[]), "secrets"),
+    "a list of nothing": (lambda d: d.update(secrets=[None]), "secrets.0"),
+    "no coins": (lambda d: d.pop("coins"), "coins"),
+    "coins of text": (lambda d: d.update(coins={"a": "b"}), "coins.a"),
+    "a coin of 1": (lambda d: next(iter(d["coins"].values())).update(present=1), "present"),
+    "a coin too many": (lambda d: d["coins"].update(z={"present": True, "slot": 0}), "no secret"),
+    "no place": (lambda d: d["spaces"][0].update(places=[9]), "spaces.0"),
+    "no symbols": (lambda d: d["spaces"][0].update(symbols=[[]]), "spaces.0"),
+    "a key of text": (lambda d: d.update(key="zz"), "key"),
+    "an odd key": (lambda d: d.update(key="abc"), "key"),
+    "users -1": (lambda d: d["population"].update(users=-1), "population.users"),
+    "records null": (lambda d: d.update(records=None), "records"),
+    "seed of text": (lambda d: d.update(seed="1"), "seed"),
+    "more": (lambda d: d.update(more=1), "more"),
+    "a corpus of text": (lambda d: d.update(corpus="own"), "corpus"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_right_checksum_makes_no_wrong_manifest_right(tmp_path: Path, change: str) -> None:
+    path, (edit, words) = tmp_path / "m.json", CHANGES[change]
+    manifests.write(planted(), path)
+    document = json.loads(path.read_text())
+    del document["checksum"]
+    edit(document)
+    checksum = digest_of_json(document)
+    path.write_text(json.dumps({**document, "checksum": checksum}))
+    with pytest.raises(UsageError, match=re.escape(words)) as refused:
+        manifests.read(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_an_earlier_version_called_it_a_seal(tmp_path: Path) -> None:
+    path, written = tmp_path / "m.json", planted()
+    manifests.write(written, path)
+    path.write_text(path.read_text().replace('"checksum"', '"seal"'))
+    assert manifests.read(path) == written

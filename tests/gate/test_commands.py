@@ -229,6 +229,19 @@ def finding(document: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+SESSION = {
+    "purpose": "utility", "queries": 3, "answered": 2, "budget": 9, "remaining": 6,
+    "stopped_at": 2, "epsilon_spent": [0.1], "spent_curve": [[1, 0.1]],
+}  # fmt: skip
+
+
+def session(document: dict[str, Any]) -> dict[str, Any]:
+    """Gives the first release a session."""
+    sessions = document["releases"][0]["sessions"]
+    sessions.append(dict(SESSION))
+    return sessions[-1]  # type: ignore[no-any-return]
+
+
 DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a release twice": lambda d: d["releases"].append(d["releases"][0]),
     "a finding twice": lambda d: d["releases"][0]["findings"].append(finding(d)),
@@ -245,6 +258,12 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a leak unsaid": lambda d: finding(d).update(leaked="inconclusive"),
     "a leak unsaid above": lambda d: d["releases"][0].update(leaked="no leak found"),
     "a refutation unsaid": lambda d: finding(d)["epsilon_lower"].update(guesses=[[66, 66]]),
+    "a cost beyond any count": lambda d: d["releases"][0]["cost"].update(queries=10**400),
+    "users below 0": lambda d: d["corpus"].update(users=-1),
+    "a curve beyond any double": lambda d: session(d).update(spent_curve=[[10**400, 0.1]]),
+    "a curve of 10^400 nats": lambda d: session(d).update(spent_curve=[[1, 10**400]]),
+    "a falling account": lambda d: session(d).update(epsilon_spent=[-0.5]),
+    "stopped beyond any query": lambda d: session(d).update(stopped_at=10**400),
     "no attacks": lambda d: d["plan"].update(attacks=None),
 }
 

@@ -63,16 +63,20 @@ def test_a_file_of_one_torn_line_is_begun_again(tmp_path):
 def test_sessions_do_not_see_each_others_rows(tmp_path):
     folder = finished(tmp_path)
     one, two = folder.journal("one"), folder.journal("two")
-    one.append([{"query": 0}])
-    two.append([{"query": 0}, {"query": 1}])
-    one.append([{"query": 5}])
-    assert list(one.previous()) == [{"query": 0}, {"query": 5}]
-    assert list(folder.journal("two").previous()) == [{"query": 0}, {"query": 1}]
+    first, second, last = (
+        {"query": number, "charge": [0.5], "stopped": False} for number in (0, 1, 5)
+    )
+    one.append([first])
+    two.append([first, second])
+    one.append([last])
+    assert list(one.previous()) == [first, last]
+    assert list(folder.journal("two").previous()) == [first, second]
 
 
 def test_a_journal_gives_floats_back_as_they_were(tmp_path):
     folder = finished(tmp_path)
-    row = {"charge": [0.1, 1 / 3, 1.23457e-300, 0.30000000000000004]}
+    charges = [0.1, 1 / 3, 1.23457e-300, 0.30000000000000004]
+    row = {"query": 0, "charge": charges, "stopped": False}
     folder.journal("s").append([row])
     assert list(folder.journal("s").previous()) == [row]
 

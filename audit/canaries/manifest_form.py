@@ -1,0 +1,136 @@
+"""The form of a manifest, which whoever computes a checksum can still write wrongly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from audit.core.secret import KINDS, LARGEST
+
+
+def _is_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is no text")
+    return value
+
+
+Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of files not in UTF-8
+Natural = Annotated[int, Field(ge=0)]
+_CLOSED = ConfigDict(extra="forbid", strict=True)
+
+
+class Coin(BaseModel):
+    """The two coins of a user."""
+
+    model_config = _CLOSED
+    present: bool
+    slot: Literal[0, 1]
+
+
+class Symbols(BaseModel):
+    """A space: the distinct sets of symbols, and the index of the set at each place."""
+
+    model_config = _CLOSED
+    symbols: list[Annotated[list[Text], Field(min_length=1)]]
+    places: list[Natural]
+
+
+class OneSecret(BaseModel):
+    """A candidate; `space` is an index."""
+
+    model_config = _CLOSED
+    kind: Literal[KINDS]  # type: ignore[valid-type]
+    prefix: Text
+    value: Text
+    suffix: Text
+    space: Natural | None
+    copies: Annotated[int, Field(ge=1, le=LARGEST["copies"])]
+    owner: Text
+    slot: Literal[0, 1]
+
+
+class Size(BaseModel):
+    """Users and records."""
+
+    model_config = _CLOSED
+    users: Natural
+    records: Natural
+
+
+class Origin(BaseModel):
+    """The corpus."""
+
+    model_config = _CLOSED
+    name: Text
+    sha256: str
+    texts: str
+
+
+class Form(BaseModel):
+    """The whole document, without its checksum."""
+
+    model_config = _CLOSED
+    form: str
+    corpus: Origin
+    records: Natural
+    users: Natural
+    population: Size
+    seed: int
+    key: Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$")]
+    coins: dict[Text, Coin]
+    spaces: list[Symbols]
+    secrets: Annotated[list[OneSecret], Field(min_length=1)]
+    design: dict[str, Any] | None = None
+
+
+def fault(document: Mapping[str, Any]) -> str:
+    """Says in one line what is wrong with a manifest's content; "" where nothing is."""
+    try:
+        form = TypeAdapter(Form).validate_python(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    return _dangling(form) or _unpaired(form)
+
+
+def _dangling(form: Form) -> str:
+    """Finds a reference to what is not there, or a value that no draw gives."""
+    for number, space in enumerate(form.spaces):
+        if max(space.places, default=0) >= len(space.symbols):
+            return f"spaces.{number}: names a set of symbols that is not there"
+    for number, secret in enumerate(form.secrets):
+        if secret.owner not in form.coins:
+            return f"secrets.{number}: its owner has no coin"
+        if secret.space is not None:
+            if secret.space >= len(form.spaces):
+                return f"secrets.{number}: its space is not there"
+            if not _drawn(secret.value, form.spaces[secret.space]):
+                return f"secrets.{number}: its value is none of its space"
+    return ""
+
+
+def _drawn(value: str, space: Symbols) -> bool:
+    """Tells whether a space has a value, read from its beginning, symbol by symbol."""
+    rests = {value}
+    for place in space.places:
+        symbols = space.symbols[place]
+        rests = {rest[len(s) :] for rest in rests for s in symbols if rest.startswith(s)}
+    return "" in rests
+
+
+def _unpaired(form: Form) -> str:
+    """Finds a user without two candidates of a kind, of as many copies, or without any."""
+    slots = Counter((s.owner, s.kind, s.slot) for s in form.secrets)
+    if max(slots.values()) > 1:
+        return "secrets: a user has a candidate twice"
+    copies: dict[tuple[Any, Any, int], int]
+    copies = {(s.owner, s.kind, s.slot): s.copies for s in form.secrets}
+    for owner, kind, slot in copies:
+        if copies[owner, kind, slot] != copies.get((owner, kind, 1 - slot)):
+            return f"secrets: user {owner!r} has no two alike candidates of kind {kind}"
+    lone = form.coins.keys() - {secret.owner for secret in form.secrets}
+    return f"coins: user {min(lone)!r} has no secret" if lone else ""
