@@ -103,8 +103,8 @@ def judged(case: Case, code: int, out: str, err: str, seconds: float) -> None:
         pytest.fail(f"{', '.join(wrong)}: {err[-600:]}\n{case.text[:3000]}", pytrace=False)
 
 
-def tried(case: Case, home: Path) -> None:
-    """Runs a case in this process, for a limited time."""
+def tried(case: Case, home: Path) -> int:
+    """Runs a case in this process, for a limited time; gives its exit code."""
     laid_out(case, home)
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -121,12 +121,13 @@ def tried(case: Case, home: Path) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
     judged(case, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+    return done.returncode
 
 
 @pytest.mark.parametrize("path", KEPT, ids=[path.stem for path in KEPT])
 def test_a_kept_case(home: Path, path: Path) -> None:
     kept = json.loads(path.read_text())
-    tried(Case(tuple(kept["words"]), kept["files"]), home)
+    assert tried(Case(tuple(kept["words"]), kept["files"]), home) == 2
 
 
 def kinds(manifest: dict[str, Any]) -> dict[str, st.SearchStrategy[Case]]:
@@ -170,7 +171,7 @@ def test_fresh_cases_of_the_real_command(home: Path, manifest: dict[str, Any]) -
 
 
 def _each(
-    cases: st.SearchStrategy[Case], do: Callable[[Case], None], most: int | None = None
+    cases: st.SearchStrategy[Case], do: Callable[[Case], object], most: int | None = None
 ) -> None:
     @settings(FRESH, max_examples=CASES if most is None else most)
     @given(cases)
