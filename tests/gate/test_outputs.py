@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +14,9 @@ import pytest
 
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.render import console, junit, markdown, sarif
+from audit.gate.render.rules import RULES
 
+GATE = Path(__file__).parents[2] / "audit" / "gate"
 CHECKS = (
     Check("plan", "", "", State.PASS, "the baseline's"),
     Check("leak", "submix", "extraction.hit_rate", State.FAIL, "a leak (0.4 [0.3, 0.5])"),
@@ -105,8 +108,35 @@ RESULT = closed(
         ),
     },
 )
-RULE = closed("id", id=TEXT, shortDescription=MESSAGE)
-DRIVER = closed("name", name=TEXT, version=TEXT, rules={"type": "array", "items": RULE})
+COMPONENT = closed("name index", name=TEXT, index={"type": "integer", "minimum": 0})
+RELATED = closed(
+    "target",
+    target=closed("id toolComponent", id=TEXT, toolComponent=COMPONENT),
+    kinds={"type": "array", "items": constant("relevant")},
+)
+RULE = closed(
+    "id help",
+    id=TEXT,
+    shortDescription=MESSAGE,
+    help=closed("text", text=TEXT, markdown=TEXT),
+    properties=closed("tags", tags={"type": "array", "items": TEXT, "uniqueItems": True}),
+    relationships={"type": "array", "items": RELATED},
+)
+DRIVER = closed(
+    "name",
+    name=TEXT,
+    version=TEXT,
+    rules={"type": "array", "items": RULE},
+    supportedTaxonomies={"type": "array", "items": COMPONENT},
+)
+TAXON = closed(
+    "id", id=TEXT, name=TEXT, shortDescription=MESSAGE,
+    helpUri={"type": "string", "pattern": "^https://[a-z.]+/[\\w./-]+$"},
+)  # fmt: skip
+TAXONOMY = closed(
+    "name", name=TEXT, organization=TEXT, shortDescription=MESSAGE,
+    taxa={"type": "array", "items": TAXON},
+)  # fmt: skip
 SARIF = closed(
     "version runs $schema",
     **{"$schema": TEXT},
@@ -114,6 +144,7 @@ SARIF = closed(
     runs={"type": "array", "items": closed(
         "tool results", tool=closed("driver", driver=DRIVER),
         results={"type": "array", "items": RESULT},
+        taxonomies={"type": "array", "items": TAXONOMY},
     )},
 )  # fmt: skip
 
@@ -136,6 +167,31 @@ def test_sarif_says_what_is_not_passed_and_where_it_is_asked() -> None:
     assert [place["region"]["startLine"] for place in places] == [1, 7, 12]
     assert {place["artifactLocation"]["uri"] for place in places} == {"ci/audit%20policy.toml"}
     assert [r.get("suppressions") is not None for r in found] == [False, False, True]
+
+
+def test_every_rule_says_what_helps_and_names_taxa_that_are_there() -> None:
+    (run,) = json.loads(sarif.render(OUTCOME, "1.0"))["runs"]
+    taxa = [{taxon["id"] for taxon in one["taxa"]} for one in run["taxonomies"]]
+    names = [one["name"] for one in run["taxonomies"]]
+    assert run["tool"]["driver"]["supportedTaxonomies"] == [
+        {"name": name, "index": place} for place, name in enumerate(names)
+    ]
+    related: dict[str, set[str]] = {}
+    for rule in run["tool"]["driver"]["rules"]:
+        for one in rule.get("relationships", ()):
+            component = one["target"]["toolComponent"]
+            assert names[component["index"]] == component["name"]
+            assert one["target"]["id"] in taxa[component["index"]]
+            related.setdefault(rule["id"], set()).add(one["target"]["id"])
+    every = {"AML.T0024.000", "AML.T0057", "LLM02:2025", "CWE-200", "CWE-359"}
+    assert related == dict.fromkeys(("leak", "empirical", "limit", "regression"), every)
+
+
+def test_every_kind_of_check_has_a_rule() -> None:
+    """A check without a rule could not be written at all."""
+    source = "".join(path.read_text() for path in GATE.glob("*.py"))
+    kinds = set(re.findall(r'Check\(\s*"(\w+)"', source))
+    assert kinds and kinds <= {rule.id for rule in RULES}
 
 
 def test_fingerprints_know_no_value_and_messages_hold_no_link() -> None:

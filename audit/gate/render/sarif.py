@@ -9,18 +9,11 @@ from urllib.parse import quote
 
 from audit.core.digest import sha256_of
 from audit.gate.outcome import Check, Outcome, State
+from audit.gate.render import rules
 
 FILENAME = "report.sarif"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-RULES = {
-    "leak": "An attack found a leak that nothing allows",
-    "empirical": "An attack refutes the claimed ε",
-    "limit": "A metric is above its limit",
-    "claim": "A claimed ε is too large, or of another unit, relation or basis",
-    "utility": "Protection costs more utility than is allowed",
-    "plan": "Corpus, secrets or plan differ from the baseline",
-    "regression": "A metric is worse than in the baseline, or missing",
-}
+_IDS = [one.id for one in rules.RULES]
 _LEVELS = {State.FAIL: "error", State.INCONCLUSIVE: "warning", State.WAIVED: "note"}
 
 
@@ -29,10 +22,15 @@ def render(outcome: Outcome, version: str) -> str:
     driver = {
         "name": "audit",
         "version": version,
-        "rules": [{"id": name, "shortDescription": {"text": t}} for name, t in RULES.items()],
+        "rules": [rules.rule(one) for one in rules.RULES],
+        "supportedTaxonomies": rules.supported(),
     }
     results = [_result(check, outcome) for check in outcome.checks if check.state in _LEVELS]
-    run = {"tool": {"driver": driver}, "results": results}
+    run = {
+        "tool": {"driver": driver},
+        "taxonomies": rules.taxonomies(),
+        "results": results,
+    }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
@@ -41,7 +39,7 @@ def _result(check: Check, outcome: Outcome) -> dict[str, Any]:
     level = "error" if outcome.stops(check) else _LEVELS[check.state]
     result = {
         "ruleId": check.rule,
-        "ruleIndex": list(RULES).index(check.rule),
+        "ruleIndex": _IDS.index(check.rule),
         "level": level,
         "message": {"text": _message(f"{check.id}: {check.state}: {check.sentence}")},
         "locations": [{"physicalLocation": _place(check, outcome)}],
