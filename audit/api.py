@@ -45,6 +45,7 @@ __all__ = [
     "findings",
     "gate",
     "load",
+    "log",
     "planned",
     "planned_sweep",
     "plant",
@@ -264,6 +265,23 @@ def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
     writers = [registry.module("reports", name) for name in formats if name != "json"]
     results = load(folder)
     return [writer.write(results, Path(folder)) for writer in writers]
+
+
+def log(folder: str | Path, target: str) -> None:
+    """Logs a finished run to a tracker, as `--log` does. Raises UsageError.
+
+    target: `mlflow:URI`, the tracking URI of MLflow, which audit does not install.
+    """
+    from reports import _mlflow
+
+    _mlflow.log(load(folder), Path(folder), target)
+
+
+def check_log(target: str) -> None:
+    """Raises UsageError where `log` could not begin, before anything is run."""
+    from reports import _mlflow
+
+    _mlflow.checked(target)
 
 
 def write_comparison(

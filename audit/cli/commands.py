@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 3, 2, 130
 FOLDER = click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-FORMATS = click.option("--format", "formats", metavar="json,html,pdf", help="Reports to write.")
 TRUST = click.option(
     "--trust-config", is_flag=True, help="Let pyproject.toml run code and lead outside its folder."
+)
+REPORTS = "json, html, pdf, csv, junit, sarif, intoto, cyclonedx, model_index"
+FORMATS = click.option(
+    "--format", "formats", metavar="json,html,pdf", help=f"Reports to write, of {REPORTS}."
+)
+LOG = click.option(
+    "--log", metavar="mlflow:URI", help="Also log measures and reports to MLflow, if installed."
 )
 TEMPLATE = click.option(
     "--template",
@@ -54,13 +60,17 @@ def given(flags: dict[str, Any], formats: str | None) -> dict[str, Any]:
     return settings if formats is None else {**settings, "format": parts(formats)}
 
 
-def carry_out(planned: Planned, dry: bool) -> None:
-    """Describes what is planned, or runs it with its progress shown.
+def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
+    """Describes what is planned, or runs it with its progress shown, and logs it where asked to.
 
     The last lines on stdout are the verdict sentence and where the report is. Interrupted, it ends
     with how to resume it.
     """
+    from audit import api
+
     check()  # what is imported to plan a run may have swallowed an interrupt
+    if log:
+        api.check_log(log)
     if dry:
         click.echo(planned.describe())
         return
@@ -77,6 +87,8 @@ def carry_out(planned: Planned, dry: bool) -> None:
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     click.echo(str(planned.folder / shown))
     click.echo("\n".join(["next:", *_next(planned.folder, shown)]), err=True)
+    if log:
+        api.log(planned.folder, log)
 
 
 def _next(folder: Path, shown: str) -> list[str]:

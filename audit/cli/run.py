@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, TEMPLATE, TRUST, carry_out, given
+from audit.cli.commands import FORMATS, LOG, TEMPLATE, TRUST, carry_out, given
 from audit.core.wording import by_kind
 
 
@@ -36,6 +36,7 @@ from audit.core.wording import by_kind
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="TOML file of settings.")
 @FORMATS
+@LOG
 @click.option(
     "--workers",
     metavar="N|ray|ray://HOST:PORT",
@@ -50,6 +51,7 @@ from audit.core.wording import by_kind
 def run(
     plan_file: Path | None,
     formats: str | None,
+    log: str | None,
     no_references: bool,
     template: tuple[str, ...],
     dry_run: bool,
@@ -63,4 +65,4 @@ def run(
         settings["references"] = False
     if template:
         settings["planting"] = {f"{kind}_template": t for kind, t in by_kind(template).items()}
-    carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run)
+    carry_out(api.planned(plan_file or os.environ.get("AUDIT_PLAN"), **settings), dry_run, log)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FOLDER, parts
+from audit.cli.commands import FOLDER, LOG, REPORTS, parts
 from audit.core.errors import UsageError, did_you_mean
 from audit.plugins.listing import entries
 
@@ -107,13 +107,23 @@ def _written(default: Any) -> str:
 
 @click.command()
 @FOLDER
-@click.option("--format", "formats", default="html,pdf", metavar="html,pdf,csv", show_default=True)
-def report(folder: Path, formats: str) -> None:
+@click.option(
+    "--format",
+    "formats",
+    default="html,pdf",
+    metavar="html,pdf,csv",
+    show_default=True,
+    help=f"Reports to write, of {REPORTS}.",
+)
+@LOG
+def report(folder: Path, formats: str, log: str | None) -> None:
     """Writes reports again, from results.json alone."""
     from audit import api
 
     for path in api.write_reports(folder, parts(formats)):
         click.echo(str(path))
+    if log:
+        api.log(folder, log)
 
 
 @click.command()

@@ -7,18 +7,21 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, TRUST, carry_out, given
+from audit.cli.commands import FORMATS, LOG, TRUST, carry_out, given
 
 
 @click.command()
 @click.argument("plan_file", type=click.Path(path_type=Path), metavar="PLAN.toml")
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
 @FORMATS
+@LOG
 @click.option("--workers", metavar="N|ray|ray://HOST:PORT", help="Who trains.")
 @TRUST
 @click.option("--dry-run", is_flag=True, help="Print the grid and the trainings it needs.")
-def sweep(plan_file: Path, formats: str | None, dry_run: bool, **flags: Any) -> None:
+def sweep(
+    plan_file: Path, formats: str | None, log: str | None, dry_run: bool, **flags: Any
+) -> None:
     """Runs a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
     from audit import api
 
-    carry_out(api.planned_sweep(plan_file, **given(flags, formats)), dry_run)
+    carry_out(api.planned_sweep(plan_file, **given(flags, formats)), dry_run, log)

@@ -17,6 +17,7 @@ from audit.core.files import read_json, write_atomically
 from audit.findings import stored
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
+from audit.results import digests
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
@@ -37,7 +38,7 @@ def note(prepared: Prepared, folder: RunFolder) -> None:
     }
     document = {"model": {"path": str(model.path), "kind": model.kind}, "releases": releases}
     text = json.dumps(document, indent=1, default=str) + "\n"
-    write_atomically(_note_path(folder), text, private=True)
+    write_atomically(digests.note_path(folder), text, private=True)
 
 
 def _stage(prepared: Prepared, chosen: Chosen) -> str | None:
@@ -90,15 +91,11 @@ def export(run: Path, label: str, out: Path) -> str:
     return f"{said} in {out}, with its promise in {out / GUARANTEE}"
 
 
-def _note_path(folder: RunFolder) -> Path:
-    return folder.stage(f"releases-{folder.plan_hash}.json")
-
-
 def _noted(run: Path) -> Any:
     record = run_record(run)
     if record is None:
         raise UsageError(f"{run}: is not a run folder")
-    path = _note_path(RunFolder(run, record["hash"]))
+    path = digests.note_path(RunFolder(run, record["hash"]))
     if "sweep" in record["plan"]:
         raise UsageError(f"{run}: is a sweep; export from one of its runs, {run}/seeds/N")
     try:
@@ -141,7 +138,7 @@ def _written(
         return "a model", found.guarantee.model_dump(mode="json")
     _copy_model(public, part / PUBLIC, None)
     (part / MEMBERS).mkdir()
-    members = [None if path is None else f"{i:03}.safetensors" for i, path in enumerate(weights)]
+    members = [None if path is None else digests.member_name(i) for i, path in enumerate(weights)]
     for name, path in zip(members, weights, strict=True):
         if name is not None and path is not None:
             shutil.copyfile(path, part / MEMBERS / name)
@@ -180,7 +177,7 @@ def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
             if weights is None or not path.name.endswith(".index.json"):
                 shutil.copyfile(path, to / path.name)
     for path in [weights] if weights else sorted(base.glob("*.safetensors")):
-        shutil.copyfile(path, to / ("model.safetensors" if weights else path.name))
+        shutil.copyfile(path, to / (digests.MODEL if weights else path.name))
 
 
 def _promise(

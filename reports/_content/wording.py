@@ -11,7 +11,7 @@ import unicodedata
 from typing import Any
 
 from audit.core.terms import Relation, Unit
-from audit.results.schema import GuaranteeResult
+from audit.results.schema import FindingResult, GuaranteeResult
 from audit.results.words import at_most, epsilon, number
 
 LONGEST = 2000
@@ -88,6 +88,13 @@ def spelled(identifier: str) -> str:
 def metric(attack: str, name: str) -> str:
     """Spells a metric out without the name of its attack, which is shown beside it."""
     return spelled(name.removeprefix(f"{attack}_") or name)
+
+
+def answer(finding: FindingResult) -> str:
+    """Says what leaked by a finding, and whether the release gives the access that it needs."""
+    if finding.stronger_than_release:
+        return f"{finding.leaked}, with more access than the release gives"
+    return str(finding.leaked)
 
 
 def per_unit(unit: str, relation: str) -> str:

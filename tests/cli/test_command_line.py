@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from audit.cli.commands import REPORTS
 from audit.core.errors import UsageError
+from audit.plugins import registry
 from tests.command_line import audit
 
 PROJECT = Path(__file__).parents[2]
@@ -90,6 +92,7 @@ def model_in(tmp_path):
         (("--defense", "none", "--epsilon", "2"), "--epsilon was given, but no requested defense"),
         (("--defense", "submix", "--epsilon", "much"), "--epsilon"),
         (("--defense", "submix", "--format", "htm"), "unknown report 'htm'; did you mean 'html'?"),
+        (("--defense", "submix", "--log", "wandb:x"), "--log: expected mlflow:URI, such as"),
         (("--defense", "submix", "--policy", "digit"), "did you mean 'digits'?"),
         (("--defense", "submix", "--delta", "1"), "delta is 1.0"),
         (("--defense", "submix", "--defense", "submix:k=8"), "is named twice"),
@@ -312,6 +315,13 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(tmp_path):
     assert "submix:epsilon=3.0,k=2" in done.stdout
     assert "audits/" in done.stdout
     assert str(tmp_path) not in done.stdout
+
+
+def test_every_report_is_named_in_the_help_and_on_its_page():
+    page = (PROJECT / "docs" / "reference" / "formats.md").read_text()
+    for name in ("json", *registry.names("reports")):
+        assert name in REPORTS.split(", ") and f"`{name}`" in page
+    assert "model_index" in audit("report", "--help", cwd=PROJECT).stdout
 
 
 def test_a_flag_of_zero_is_a_flag_that_was_given(tmp_path):

@@ -96,6 +96,20 @@ def test_a_leak_fails_with_one(calm: Path, audit: Audit) -> None:
     assert names(calm / "leaky") == ["junit.xml", "report.sarif", "results.json"]
 
 
+def test_exports_say_what_the_gate_says(calm: Path, audit: Audit) -> None:
+    formats = "intoto,cyclonedx,model_index"
+    for folder, result in (("run", "PASSED"), ("leaky", "FAILED")):
+        done = audit("report", folder, "--format", formats)
+        assert (done.returncode, done.stderr) == (0, "")
+        made = ["model-index.md", "model.cdx.json", "results.json", "statement.intoto.json"]
+        assert names(calm / folder) == made
+        statement = json.loads((calm / folder / "statement.intoto.json").read_text())
+        assert statement["predicate"]["result"] == result
+    (calm / "audit.toml").write_text("leeks = true\n")
+    done = audit("report", "run", "--format", "intoto")
+    assert done.returncode == 2 and "audit.toml" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_inconclusive_is_four_only_if_strict(calm: Path, audit: Audit) -> None:
     (calm / "audit.toml").write_text("[[limit]]\nmetric = 'hit_rate'\nmax = 0.01\n")
     done = audit("gate", "run")

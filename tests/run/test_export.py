@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ from audit.corpora.loading import load
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve_on
+from audit.results import digests
 from audit.results.folder import RunFolder, clean
+from audit.results.schema import Results
 from audit.run import pipeline
+from reports import intoto
 
 BUDGET = 12
 SUBMIX = f"submix:epsilon=1000.0,k=2,budget={BUDGET}"
@@ -97,6 +101,68 @@ def test_its_promise_and_what_was_found_stand_beside_it(run: Path, tmp_path: Pat
     assert beside["audit"]["leaked"] == str(release.leaked)
     assert beside["audit"]["plan_hash"] == api.load(run).plan["hash"]
     assert "number 7" not in json.dumps(beside)
+
+
+def sha256sum(folder: Path, words: str) -> str:
+    """What a reader computes by hand, in the shell."""
+    done = subprocess.run(["sh", "-c", words], cwd=folder, capture_output=True, text=True)
+    return done.stdout.split()[0]
+
+
+def test_the_digest_of_a_model_is_that_of_the_file_that_is_handed_over(
+    run: Path, tmp_path: Path
+) -> None:
+    results = api.load(run)
+    (none,) = (r for r in results.releases if r.defense == "none")
+    api.export(run, "none", tmp_path / "model")
+    assert digests.weights(run, results, none) == {
+        "model.safetensors": sha256sum(tmp_path / "model", "sha256sum model.safetensors")
+    }
+
+
+def test_the_digest_of_a_service_is_of_all_its_members(run: Path, service: Path) -> None:
+    results = api.load(run)
+    (submix,) = (r for r in results.releases if r.defense == "submix")
+    found = digests.weights(run, results, submix)
+    # as the specification of `dirHash` has it
+    listed = "find . -type f | cut -c3- | LC_ALL=C sort | xargs -r sha256sum | sha256sum"
+    assert digests.of_members(found) == sha256sum(service / "members", listed)
+    assert len(found) > 1
+    names = {path.name for path in (service / "members").iterdir()}
+    assert {name.removeprefix("members/") for name in found} == names
+    one = dict(list(found.items())[:-1])
+    assert digests.of_members(one) != digests.of_members(found)
+
+
+def test_members_of_a_service_are_no_subjects_of_their_own(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is unprotected; only the service was audited."""
+    monkeypatch.chdir(tmp_path)
+    results = api.load(run)
+    subjects = {one["name"]: one["digest"] for one in _subjects(results, run)}
+    (submix,) = (r for r in results.releases if r.defense == "submix")
+    members = digests.weights(run, results, submix)
+    assert set(subjects["submix/members"]) == {"dirHash"}
+    assert not {d for digest in subjects.values() for d in digest.values()} & set(members.values())
+    assert subjects["none/model.safetensors"]["sha256"] not in members.values()
+
+
+def _subjects(results: Results, run: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = intoto.statement(results, run, date(2030, 1, 1))["subject"]
+    return found
+
+
+def test_after_a_clean_or_of_another_plan_no_weights_are_known(run: Path, tmp_path: Path) -> None:
+    results = api.load(run)
+    kept = tmp_path / "kept"
+    shutil.copytree(run, kept)
+    changed = results.model_copy(update={"plan": {**results.plan, "hash": "0" * 64}})
+    for release in results.releases:
+        assert digests.weights(kept, changed, release) == {}
+    clean(kept)
+    assert all(digests.weights(kept, results, one) == {} for one in results.releases)
+    assert [one["name"] for one in _subjects(results, kept)] == ["results.json"]
 
 
 # a service

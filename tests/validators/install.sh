@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests here need into FOLDER (default: $VALIDATORS, else build/validators):
-# the Nu checker, axe-core and the SARIF multitool with the OASIS schema from npm, and the JUnit
-# schema that pytest tests itself by, from PyPI. Java, Chromium, qpdf and poppler are Debian's.
+# the Nu checker, axe-core and the SARIF multitool with the OASIS schema from npm, and from PyPI the
+# JUnit schema that pytest tests itself by, the CycloneDX schemas and the messages of in-toto. Java, Chromium, qpdf and poppler are Debian's.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,3 +21,5 @@ trap 'rm -rf "$source"' EXIT
   -c "$root/constraints.txt" -d "$source" pytest
 tar -xzf "$source"/pytest-*.tar.gz -C "$source"
 cp "$source"/pytest-*/testing/example_scripts/junit-10.xsd "$folder"
+"$python" -m pip install -q --disable-pip-version-check --no-deps --upgrade \
+  --target "$folder/python" 'cyclonedx-python-lib>=11,<12' 'in-toto-attestation>=0.9.3,<1'

@@ -1,0 +1,74 @@
+"""Digests of files that others check: what a run wrote, and the weights that it releases.
+
+Weights are known while `stages/` holds them; `audit clean` removes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from audit.results.folder import RunFolder
+from audit.results.schema import ReleaseResult, Results
+
+MODEL, MEMBERS = "model.safetensors", "members"
+
+
+def of_file(path: Path) -> str:
+    """Computes SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def note_path(folder: RunFolder) -> Path:
+    """Names the stage that says what each release of a run is made of."""
+    return folder.stage(f"releases-{folder.plan_hash}.json")
+
+
+def member_name(place: int) -> str:
+    """Names the weights of one model of a service."""
+    return f"{place:03}.safetensors"
+
+
+def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, str]:
+    """Computes SHA-256 of the weights of a release, by the file names that `audit export` gives.
+
+    Empty where the weights are not in the run folder, or are not what is released: of texts, of
+    a model that was trained elsewhere, of the public model.
+    """
+    home = _home(run, results, release)
+    try:
+        made = _made_of(json.loads(note_path(home).read_text(encoding="utf-8")), release)
+        names = [] if made.get("texts") else [one["weights"] for one in made.get("members", [])]
+        paths = {i: home.stage(Path(name).name) for i, name in enumerate(names) if name}
+        if release.guarantee.release == "model":
+            return {MODEL: of_file(paths[0])} if len(names) == 1 and paths else {}
+        return {f"{MEMBERS}/{member_name(i)}": of_file(path) for i, path in paths.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def of_members(members: dict[str, str]) -> str:
+    """Computes the directory hash of a service's `members/` from the SHA-256 of each file.
+
+    It is what `sha256sum` prints for all files in the order of their names, hashed again.
+    """
+    names = sorted((name.rpartition("/")[2], digest) for name, digest in members.items())
+    lines = "".join(f"{digest}  {name}\n" for name, digest in names)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _home(run: Path, results: Results, release: ReleaseResult) -> RunFolder:
+    """The run folder that a release is of: in a sweep, the one of its seed."""
+    if results.sweep is None:
+        return RunFolder(run, str(results.plan.get("hash")))
+    hashes = {one.seed: one.plan_hash for one in results.sweep.seeds}
+    return RunFolder(run / "seeds" / str(release.seed), str(hashes.get(release.seed)))
+
+
+def _made_of(note: Any, release: ReleaseResult) -> Any:
+    wanted = (release.defense, release.parameters)
+    made = note["releases"].values()
+    return next((one for one in made if (one["defense"], one.get("shown")) == wanted), {})

@@ -1,0 +1,91 @@
+"""Logs a run to an MLflow server or folder: `--log mlflow:URI`. MLflow is installed by its user.
+
+One MLflow run for the audit, with the reports as artifacts, and one within it for each release.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from audit.core.errors import UsageError, first_line
+from audit.results.schema import ReleaseResult, Results
+from reports._content import wording
+from reports._content.page import inert, labels
+
+_LONGEST = 250  # of a name or a value, in all versions of MLflow
+_ARTIFACTS = ("results.json", "report.html", "report.pdf", "findings.csv")
+
+
+def checked(target: str) -> str:
+    """Gives the URI of `mlflow:URI`. Raises UsageError for another form, or without MLflow."""
+    tracker, colon, uri = target.partition(":")
+    if tracker != "mlflow" or not colon or not uri:
+        raise UsageError("--log: expected mlflow:URI, such as mlflow:http://localhost:5000")
+    if find_spec("mlflow") is None:
+        raise UsageError("--log mlflow:… needs MLflow; run: pip install mlflow")
+    return uri
+
+
+def log(results: Results, folder: Path, target: str) -> None:
+    """Logs every release and the reports that are there. Raises UsageError where it cannot."""
+    uri = checked(target)
+    mlflow: Any = importlib.import_module("mlflow")
+    clean = inert(results)
+    try:
+        mlflow.set_tracking_uri(uri)
+        with mlflow.start_run(run_name=_text(folder.name)):
+            mlflow.set_tags({"plan": _text(clean.plan.get("hash")), "status": clean.status})
+            for path in filter(Path.is_file, (folder / name for name in _ARTIFACTS)):
+                mlflow.log_artifact(str(path))
+            for release, label in zip(clean.releases, labels(clean.releases), strict=True):
+                with mlflow.start_run(run_name=_text(label), nested=True):
+                    _log_release(mlflow, clean, release)
+    except Exception as error:  # a server, or the library, may raise anything
+        why = re.sub(r"//[^/@\s]*@", "//", first_line(error))
+        raise UsageError(f"--log mlflow:…: could not be logged ({why}); the run is kept") from None
+
+
+def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:
+    params = {_name(f"parameter.{k}"): wording.setting(v) for k, v in release.parameters.items()}
+    about = {"defense": release.defense, "seed": release.seed, "corpus": results.corpus.name}
+    mlflow.log_params({key: _text(value) for key, value in {**params, **about}.items()})
+    mlflow.log_metrics(dict(metrics(release)))
+    tags = {
+        "leaked": release.leaked,
+        "claim": release.claim,
+        "claimed": wording.claim(release.guarantee),
+        "role": release.role,
+    }
+    mlflow.set_tags({key: _text(value) for key, value in tags.items()})
+
+
+def metrics(release: ReleaseResult) -> Iterator[tuple[str, float]]:
+    """Lists utility and findings as (name, value), with `.low` and `.high` for interval ends.
+
+    The claimed ε is in nats, for the unit and relation that the tag `claimed` names. What is not
+    finite is left out: MLflow has no form for it.
+    """
+    values: list[tuple[str, float | None]] = [("claimed_epsilon", release.guarantee.epsilon)]
+    measured: list[tuple[str, Any]] = [*release.utility.items()]
+    measured += [(f"{found.attack}.{found.metric}", found) for found in release.findings]
+    for name, one in measured:
+        low, high = one.ci or (None, None)
+        values += [(name, one.value), (f"{name}.low", low), (f"{name}.high", high)]
+    for name, value in values:
+        if value is not None and math.isfinite(value):
+            yield _name(name), value
+
+
+def _name(text: str) -> str:
+    """Keeps letters, digits, `_`, `-` and dots within a name; MLflow takes names as file names."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text).strip(".")[:_LONGEST] or "_"
+
+
+def _text(value: object) -> str:
+    return wording.clip(str(value), _LONGEST)

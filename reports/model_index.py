@@ -1,0 +1,81 @@
+"""model-index.md: the front matter of a model card, with the `model-index` that Hugging Face reads.
+
+One entry a release, each value with its interval in its name. See
+https://huggingface.co/docs/hub/model-cards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from audit.gate import files
+from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
+from reports._content import wording
+from reports._content.page import inert, labels
+
+FILENAME = "model-index.md"
+_WIDEST = 1_000_000  # no text is folded: a line of its own could begin with ---
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Writes model-index.md into `folder`."""
+    written = yaml.safe_dump(
+        {"model-index": index(results)}, sort_keys=False, allow_unicode=True, width=_WIDEST
+    )
+    return files.replaced(folder / FILENAME, f"---\n{written}---\n")
+
+
+def index(results: Results) -> list[dict[str, Any]]:
+    """Builds an entry for each release that is no reference."""
+    clean = inert(results)
+    named = zip(clean.releases, labels(clean.releases), strict=True)
+    return [
+        {"name": label, "results": [_result(clean, release)]}
+        for release, label in named
+        if not release.reference
+    ]
+
+
+def _result(results: Results, release: ReleaseResult) -> dict[str, Any]:
+    corpus = results.corpus
+    return {
+        "task": {"type": "text-generation", "name": "Privacy audit"},
+        "dataset": {
+            "type": re.sub(r"[^\w.-]+", "-", corpus.name)[:100],
+            "name": corpus.name,
+            "revision": corpus.sha256,
+        },
+        "metrics": list(_metrics(release)),
+    }
+
+
+def _metrics(release: ReleaseResult) -> Iterator[dict[str, Any]]:
+    """Lists the claim and what leaked in words, then every value."""
+    yield _metric("claimed_epsilon", "What is claimed", wording.claim(release.guarantee))
+    yield _metric("leaked", "What leaked", str(release.leaked))
+    yield _metric("claim", "What this says about the claim", str(release.claim))
+    for name, measure in release.utility.items():
+        yield _metric(name, f"{wording.spelled(name)} ({_interval(measure)})", measure.value)
+    for finding in release.findings:
+        if finding.value is not None:
+            metric = wording.metric(finding.attack, finding.metric)
+            shown = f"{wording.spelled(finding.attack)}, {metric}: {wording.answer(finding)}"
+            name = f"{finding.attack}.{finding.metric}"
+            yield _metric(name, f"{shown} ({_interval(finding)})", finding.value)
+
+
+def _metric(kind: str, name: str, value: str | float) -> dict[str, Any]:
+    return {"type": kind, "name": name, "value": value}
+
+
+def _interval(measured: Measure | FindingResult) -> str:
+    if measured.ci is None:
+        return f"{measured.unit}, n = {measured.n}"
+    low, high = map(wording.setting, measured.ci)
+    share = wording.setting(100 * measured.confidence)
+    return f"{measured.unit}, {share} % interval {low} to {high}, n = {measured.n}"

@@ -1,0 +1,224 @@
+"""statement.intoto.json: the gate's answer as an in-toto statement, about what is released."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from audit.core.errors import UsageError
+from audit.gate import verdict
+from audit.gate.policy import Policy
+from audit.results.schema import Results
+from reports import intoto as report
+
+TODAY = date(2030, 6, 15)
+TEXT = {"type": "string", "minLength": 1}
+LIST = {"type": "array", "items": TEXT, "uniqueItems": True}
+DIGEST = {
+    "type": "object",
+    "minProperties": 1,
+    "propertyNames": {"enum": ["sha256", "dirHash", "auditDigest"]},
+    "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+}
+DESCRIBED = {
+    "type": "object",
+    "required": ["name", "digest"],
+    "additionalProperties": False,
+    "properties": {"name": TEXT, "digest": DIGEST},
+}
+MANY = {"type": "array", "items": DESCRIBED, "minItems": 1}
+PREDICATE: dict[str, Any] = {
+    "type": "object",
+    "required": ["result", "configuration"],
+    "additionalProperties": False,
+    "properties": {
+        "result": {"enum": ["PASSED", "WARNED", "FAILED"]},
+        "configuration": MANY,
+        **dict.fromkeys(("passedTests", "warnedTests", "failedTests"), LIST),
+    },
+}
+STATEMENT = {  # what the two specifications ask for, as far as it is used, and nothing else
+    "type": "object",
+    "required": ["_type", "subject", "predicateType", "predicate"],
+    "additionalProperties": False,
+    "properties": {
+        "_type": {"const": "https://in-toto.io/Statement/v1"},
+        "subject": MANY,
+        "predicateType": {"const": "https://in-toto.io/attestation/test-result/v0.1"},
+        "predicate": PREDICATE,
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, so that no policy but the test's own applies."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stated(results: Results, folder: Path) -> Any:
+    document = report.statement(results, folder, TODAY)
+    jsonschema.validate(document, STATEMENT)
+    return document
+
+
+def predicate(results: Results, folder: Path) -> Any:
+    return stated(results, folder)["predicate"]
+
+
+def test_every_check_that_applies_is_in_one_list(results: Results, workplace: Path) -> None:
+    found = predicate(results, workplace)
+    outcome = verdict(results, Policy(), None, TODAY)
+    states = {
+        "passedTests": {"PASS"}, "warnedTests": {"INCONCLUSIVE"}, "failedTests": {"FAIL"},
+    }  # fmt: skip
+    for name, wanted in states.items():
+        assert found[name] == [check.id for check in outcome.checks if check.state in wanted]
+        assert found[name]
+    assert found["result"] == "FAILED"
+
+
+def release(make: SimpleNamespace, leaked: str, **changes: Any) -> Any:
+    p = {"leak": 1e-9}.get(leaked, 0.25)
+    found = make.finding(0.4 if leaked == "leak" else 0.0, leaked=leaked, p_value=p, **changes)
+    return make.release("dp_sgd", make.guarantee(None), found)
+
+
+@pytest.mark.parametrize(
+    ("leaked", "result", "names"),
+    [
+        ("no leak found", "PASSED", "passedTests"),
+        ("inconclusive", "WARNED", "warnedTests"),
+        ("leak", "FAILED", "failedTests"),
+    ],
+)
+def test_the_result_is_that_of_the_gate(
+    make: SimpleNamespace, workplace: Path, leaked: str, result: str, names: str
+) -> None:
+    found = predicate(make.run(release(make, leaked)), workplace)
+    assert found["result"] == result
+    assert found[names] == ["leak/dp_sgd/extraction.hit_rate"]
+
+
+WAIVED = '[[waiver]]\ncheck = "leak/*"\nexpires = 2030-12-31\nreason = "until then"\n'
+ALLOWED = '[[limit]]\nmetric = "hit_rate"\nmax = 0.6\n'
+
+
+@pytest.mark.parametrize("policy", [WAIVED, ALLOWED])
+def test_a_leak_that_is_waived_or_allowed_is_never_passed(
+    make: SimpleNamespace, workplace: Path, policy: str
+) -> None:
+    (workplace / "audit.toml").write_text(policy)
+    found = predicate(make.run(release(make, "leak")), workplace)
+    assert found["result"] == "WARNED" and found["failedTests"] == []
+    assert "leak/dp_sgd/extraction.hit_rate" in found["warnedTests"]
+
+
+def test_where_nothing_was_checked_nothing_has_passed(
+    make: SimpleNamespace, workplace: Path
+) -> None:
+    found = predicate(make.run(), workplace)
+    assert (found["result"], found["passedTests"]) == ("WARNED", [])
+
+
+def test_its_configuration_is_the_policy_the_baseline_and_the_plan(
+    make: SimpleNamespace, workplace: Path
+) -> None:
+    run = make.run(release(make, "no leak found"), plan={"hash": "0f" * 32})
+    default = predicate(run, workplace)["configuration"]
+    assert [one["name"] for one in default] == ["default policy", "plan"]
+    (workplace / "audit.toml").write_text("leaks = true\n")
+    own, plan = predicate(run, workplace)["configuration"]
+    printed = subprocess.run(["sha256sum", "audit.toml"], capture_output=True, text=True)
+    assert own == {"name": "audit.toml", "digest": {"sha256": printed.stdout.split()[0]}}
+    assert plan == {"name": "plan", "digest": {"auditDigest": "0f" * 32}}
+    (workplace / "audit.toml").write_text("leaks = true \n")
+    assert predicate(run, workplace)["configuration"][0] != own
+
+
+def test_without_weights_its_subject_is_the_file_of_results(
+    make: SimpleNamespace, workplace: Path
+) -> None:
+    run = make.run(release(make, "no leak found"))
+    (workplace / "results.json").write_text("as it lies there")
+    (one,) = stated(run, workplace)["subject"]
+    assert one["name"] == "results.json"
+    assert one["digest"]["sha256"] == hashlib.sha256(b"as it lies there").hexdigest()
+
+
+def test_a_model_of_elsewhere_has_the_digest_that_the_results_hold(
+    make: SimpleNamespace, workplace: Path
+) -> None:
+    finished = {"name": "mine", "sha256": "ab" * 32}
+    run = make.run(release(make, "no leak found"), plan={"finished": finished, "hash": "x"})
+    first, _ = stated(run, workplace)["subject"]
+    assert first == {"name": "mine", "digest": {"auditDigest": "ab" * 32}}
+
+
+def test_nothing_is_attested_of_a_part_of_a_run(make: SimpleNamespace, workplace: Path) -> None:
+    partial = make.run(release(make, "no leak found"), status="partial")
+    with pytest.raises(UsageError, match="partial, not complete"):
+        report.write(partial, workplace)
+    assert not list(workplace.iterdir())
+
+
+def test_hostile_names_are_plain_text(hostile: Results, workplace: Path) -> None:
+    report.write(hostile, workplace)
+    text = (workplace / report.FILENAME).read_text()
+    jsonschema.validate(json.loads(text), STATEMENT)
+    assert text.isascii() and not re.search(r"\\u(00[01]|202[a-e]|206[0-9]|200b|d8)", text)
+
+
+DEPLOY = Path(__file__).parents[2] / "docs" / "ci.md"
+
+
+def deployed(folder: Path, statement: Any, signed: bool = True) -> int:
+    """Runs the deploy job of the docs, with a stand-in for cosign; gives its exit code."""
+    payload = base64.b64encode(json.dumps(statement).encode()).decode()
+    bundle = json.dumps({"dsseEnvelope": {"payload": payload}})
+    (folder / "attestation.json").write_text(bundle)
+    program = folder / "cosign"
+    program.write_text(f"#!/bin/sh\nexit {int(not signed)}\n")
+    program.chmod(0o755)
+    script = re.search(r"<!-- deploy -->\n```sh\n(.*?)```", DEPLOY.read_text(), re.S)
+    assert script
+    path = f"{folder}:{os.environ['PATH']}"
+    environment = {"PATH": path, "SIGNER": "me", "ISSUER": "us"}
+    done = subprocess.run(["sh", "-c", script[1]], cwd=folder, env=environment, capture_output=True)
+    return done.returncode
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+def test_the_deploy_job_of_the_docs_takes_these_weights_and_no_others(
+    make: SimpleNamespace, workplace: Path
+) -> None:
+    (workplace / "audit.toml").write_text("leaks = true\n")
+    (workplace / "defended").mkdir()
+    weights = workplace / "defended" / "model.safetensors"
+    weights.write_bytes(b"weights")
+    subject = {"digest": {"sha256": hashlib.sha256(b"weights").hexdigest()}}
+    good, open_, leak = (
+        {**stated(make.run(release(make, word)), workplace), "subject": [subject]}
+        for word in ("no leak found", "inconclusive", "leak")
+    )
+    assert deployed(workplace, good) == 0
+    assert deployed(workplace, good, signed=False) == 1
+    assert [deployed(workplace, one) for one in (open_, leak)] == [1, 1]
+    weights.write_bytes(b"others")
+    assert deployed(workplace, good) == 1
+    weights.write_bytes(b"weights")
+    (workplace / "audit.toml").write_text("leaks = true # changed\n")
+    assert deployed(workplace, good) == 1

@@ -1,0 +1,131 @@
+"""`--log mlflow:URI`, with a stand-in for MLflow that keeps what it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from audit import api
+from audit.core.errors import UsageError
+from audit.results.schema import Results
+from reports import _mlflow
+
+
+class Fake(ModuleType):
+    """Keeps each run with its depth, and refuses what MLflow refuses."""
+
+    def __init__(self) -> None:
+        super().__init__("mlflow")
+        self.__spec__ = ModuleSpec("mlflow", None)
+        self.runs: list[SimpleNamespace] = []
+        self.open: list[SimpleNamespace] = []
+        self.uri = ""
+
+    def set_tracking_uri(self, uri: str) -> None:
+        self.uri = uri
+
+    @contextlib.contextmanager
+    def start_run(self, run_name: str, nested: bool = False) -> Iterator[None]:
+        assert nested == bool(self.open)
+        run = SimpleNamespace(name=run_name, tags={}, params={}, metrics={}, files=[])
+        self.runs.append(run)
+        self.open.append(run)
+        yield
+        self.open.pop()
+
+    def set_tags(self, tags: dict[str, str]) -> None:
+        self.open[-1].tags |= self._named(tags)
+
+    def log_params(self, params: dict[str, str]) -> None:
+        self.open[-1].params |= self._named(params)
+
+    def log_metrics(self, metrics: dict[str, float]) -> None:
+        assert all(math.isfinite(value) for value in metrics.values())
+        self.open[-1].metrics |= self._named(metrics)
+
+    def log_artifact(self, path: str) -> None:
+        self.open[-1].files.append(Path(path).name)
+
+    def _named(self, entries: dict[str, Any]) -> dict[str, Any]:
+        for name, value in entries.items():
+            assert re.fullmatch(r"[\w./ -]+", name, re.A) and posixpath.normpath(name) == name
+            assert name not in (".", "..") and len(name) <= 250
+            assert not isinstance(value, str) or len(value) <= 250
+        return entries
+
+
+@pytest.fixture
+def mlflow(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    fake = Fake()
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    return fake
+
+
+def test_a_run_for_the_audit_and_one_for_each_release(
+    mlflow: Fake, results: Results, tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text("a report")
+    (tmp_path / "stages").mkdir()
+    _mlflow.log(results, tmp_path, "mlflow:http://localhost:5000")
+    whole, *releases = mlflow.runs
+    assert mlflow.uri == "http://localhost:5000" and mlflow.open == []
+    assert (whole.name, whole.files) == (tmp_path.name, ["report.html"])
+    assert [one.name for one in releases] == ["submix", "none", "as_is", "dp_sgd", "public"]
+
+
+def test_metrics_with_interval_ends_parameters_and_answers(
+    mlflow: Fake, results: Results, tmp_path: Path
+) -> None:
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    _, submix, none, *_ = mlflow.runs
+    names = [f"membership.auc{end}" for end in ("", ".low", ".high")]
+    assert [submix.metrics[name] for name in names] == [0.613, 0.55, 0.68]
+    assert submix.metrics["claimed_epsilon"] == 2.0
+    assert "claimed_epsilon" not in none.metrics  # ε = ∞ is said in words
+    assert none.tags["claimed"] == "ε: none promised"
+    assert submix.params["parameter.k"] == "8"
+    assert (submix.tags["leaked"], submix.tags["role"]) == ("leak", "audited")
+    assert mlflow.runs[4].tags["claim"] == "refuted"
+
+
+@pytest.mark.parametrize("name", ["hostile", "hostile_four"])
+def test_hostile_names_are_names(
+    name: str, request: pytest.FixtureRequest, mlflow: Fake, tmp_path: Path
+) -> None:
+    _mlflow.log(request.getfixturevalue(name), tmp_path, "mlflow:x")
+    assert len(mlflow.runs) > 1
+
+
+@pytest.mark.parametrize("target", ["", "mlflow", "mlflow:", "wandb:x", "http://localhost"])
+def test_another_form_is_one_line(mlflow: Fake, target: str) -> None:
+    with pytest.raises(UsageError, match="expected mlflow:URI"):
+        api.check_log(target)
+
+
+def test_without_mlflow_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(UsageError, match="pip install mlflow"):
+        api.check_log("mlflow:x")
+
+
+def test_an_error_of_the_server_is_one_line_without_its_password(
+    mlflow: Fake, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(uri: str) -> None:
+        raise RuntimeError("cannot reach https://me:hunter2@tracker.example/\nand more")
+
+    monkeypatch.setattr(mlflow, "set_tracking_uri", refuse)
+    with pytest.raises(UsageError) as error:
+        _mlflow.log(results, tmp_path, "mlflow:https://me:hunter2@tracker.example")
+    assert "https://tracker.example/" in str(error.value)
+    assert "hunter2" not in str(error.value) and "\n" not in str(error.value)

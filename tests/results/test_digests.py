@@ -1,0 +1,82 @@
+"""Digests of weights: of what is released, and of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from audit.results import digests
+from audit.results.folder import RunFolder
+
+A, B = (hashlib.sha256(text).hexdigest() for text in (b"one", b"two"))
+
+
+def known(
+    folder: Path, kind: str = "model", names: Any = ("a",), texts: str | None = None, **changes: Any
+) -> dict[str, str]:
+    """What is known of a release whose note names these stages."""
+    (folder / "stages").mkdir(exist_ok=True)
+    (folder / "stages" / "a").write_bytes(b"one")
+    (folder / "stages" / "b").write_bytes(b"two")
+    members = [{"label": "x", "weights": name} for name in names]
+    made = {"defense": "d", "shown": {"k": 2}, "members": members, "texts": texts} | changes
+    digests.note_path(RunFolder(folder, "h")).write_text(json.dumps({"releases": {"d": made}}))
+    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
+    release: Any = SimpleNamespace(
+        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release=kind)
+    )
+    return digests.weights(folder, results, release)
+
+
+def test_a_model_has_one_file_and_a_service_its_members(tmp_path: Path) -> None:
+    assert known(tmp_path) == {"model.safetensors": A}
+    members = known(tmp_path, "predictions", ["a", None, "b"])
+    assert members == {"members/000.safetensors": A, "members/002.safetensors": B}
+
+
+def test_the_weights_are_not_what_is_released_where_only_texts_are(tmp_path: Path) -> None:
+    assert known(tmp_path, texts="t.json") == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shown": {"k": 3}},
+        {"defense": "e"},
+        {"members": None},
+        {"members": [{"label": "x"}]},
+        {"names": ["gone"]},
+        {"names": [None]},
+        {"names": ["a", "b"]},
+    ],
+)
+def test_what_is_not_there_is_not_known(tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert known(tmp_path, **changes) == {}
+
+
+@pytest.mark.parametrize("note", ["", "null", "[]", '{"releases": 1}', '{"releases": {"d": 1}}'])
+def test_a_damaged_note_is_no_note(tmp_path: Path, note: str) -> None:
+    known(tmp_path)
+    digests.note_path(RunFolder(tmp_path, "h")).write_text(note)
+    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
+    release: Any = SimpleNamespace(defense="d", parameters={}, seed=0)
+    assert digests.weights(tmp_path, results, release) == {}
+
+
+def test_in_a_sweep_the_weights_are_those_of_the_seed(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        (tmp_path / "seeds" / str(seed)).mkdir(parents=True)
+        known(tmp_path / "seeds" / str(seed))
+    (tmp_path / "seeds" / "1" / "stages" / "a").write_bytes(b"two")
+    seeds = [SimpleNamespace(seed=seed, plan_hash="h") for seed in (0, 1)]
+    results: Any = SimpleNamespace(plan={"hash": "sweep"}, sweep=SimpleNamespace(seeds=seeds))
+    for seed, digest in ((0, A), (1, B)):
+        release: Any = SimpleNamespace(
+            defense="d", parameters={"k": 2}, seed=seed, guarantee=SimpleNamespace(release="model")
+        )
+        assert digests.weights(tmp_path, results, release) == {"model.safetensors": digest}
