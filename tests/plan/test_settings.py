@@ -184,6 +184,7 @@ def test_every_flag_of_run_is_a_setting():
         "dry_run",
         "no_references",
         "formats",
+        "log",
         "template",
         "trust_config",
     }  # of [planting]
