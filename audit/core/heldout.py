@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from audit.core.policy import Policy
 from audit.core.predictor import MarkingTokenizer, record_marks, record_tokens
+
+
+@dataclass(frozen=True)
+class Part:
+    """Predicted tokens of one block: those at the places from `start` to before `stop`."""
+
+    block: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,32 @@ class Heldout:
             tokens -= len(blocks[-1]) - 1
         marks = zip(self.marks, blocks, strict=False)
         return Heldout(tuple(blocks), tuple(mark[: len(block)] for mark, block in marks))
+
+    def once(self, tokens: int) -> list[Part]:
+        """Lists the first `tokens` predicted tokens, an opening that several blocks share once.
+
+        The same token after the same context is the same query, whose answer is known already.
+        """
+        parts: list[Part] = []
+        for place, known in enumerate(_known(self.blocks)):
+            if tokens <= 0:
+                break
+            stop = min(len(self.blocks[place]), known + tokens)
+            if known < stop:
+                parts.append(Part(place, known, stop))
+                tokens -= stop - known
+        return parts
+
+
+def _known(blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
+    """Counts the first tokens of each block that an earlier block begins with; at least 1."""
+    earlier: dict[int, Any] = {}  # a tree: the tokens that follow, each with what follows it
+    for block in blocks:
+        node, known = earlier, 0
+        for place, token in enumerate(block):
+            known = place + 1 if token in node and known == place else known
+            node = node.setdefault(token, {})
+        yield max(known, 1)
 
 
 def heldout(

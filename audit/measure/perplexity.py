@@ -1,7 +1,8 @@
 """Measures perplexity and next-token accuracy on held-out text.
 
 Every release of a run is measured on the same first held-out tokens, so that their figures can be
-laid side by side; where queries are free, the whole held-out text is measured too.
+laid side by side. An opening that several records share is measured once: asked again, it is the
+same query. Where queries are free, the whole held-out text is measured too, with its repetitions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.core.heldout import Heldout
+from audit.core.heldout import Heldout, Part
 from audit.core.predictor import (
     Answer,
     Predictor,
@@ -43,35 +44,53 @@ def read(
     predictor: Predictor, text: Heldout, tokens: int, whole: bool = True
 ) -> tuple[list[Ratio], int, int]:
     """Returns (utility as sums over blocks, queries, queries answered before STOP)."""
-    whole = whole and predictor.remaining is None
-    first = text.first(tokens)
-    asked = text.first(FULL_TOKENS) if whole else first
-    answers = predictor.score([b[:1] for b in asked.blocks], [b[1:] for b in asked.blocks])
-    answered = sum(answer.answered for answer in answers)
-    if not answers:
+    parts = text.once(tokens)
+    if not parts:
         return [], 0, 0
-    ratios = _ratios(_cut(answers, first), first, predictor.tokenizer)
+    whole = whole and predictor.remaining is None
+    asked = _score(predictor, text, _all(text, parts[-1]) if whole else parts)
+    answers = [_cut(asked[part.block], part) for part in parts] if whole else asked
+    ratios = _ratios(answers, _marks(text, parts), predictor.tokenizer)
     if whole:
-        ratios.append(_perplexity("perplexity_full", answers, None))
-    return ratios, sum(len(answer.tokens) for answer in answers), answered
+        ratios.append(_perplexity("perplexity_full", asked, None))
+    return ratios, sum(len(a.tokens) for a in asked), sum(a.answered for a in asked)
 
 
-def _cut(answers: Sequence[Answer], text: Heldout) -> list[Answer]:
-    lengths = [len(block) - 1 for block in text.blocks]
-    return [
-        replace(
-            a,
-            tokens=a.tokens[:n],
-            log_probs=a.log_probs[:n],
-            top1=a.top1[:n],
-            answered=min(a.answered, n),
-            log_caps=None if a.log_caps is None else a.log_caps[:n],
-        )
-        for a, n in zip(answers, lengths, strict=False)
-    ]
+def _all(text: Heldout, last: Part) -> list[Part]:
+    """Lists the blocks of the full figures, up to the one of `last` at least."""
+    reach = sum(len(block) - 1 for block in text.blocks[: last.block + 1])
+    blocks = text.first(max(FULL_TOKENS, reach)).blocks
+    return [Part(place, 1, len(block)) for place, block in enumerate(blocks)]
 
 
-def _ratios(answers: Sequence[Answer], text: Heldout, tokenizer: Tokenizer) -> list[Ratio]:
+def _score(predictor: Predictor, text: Heldout, parts: Sequence[Part]) -> list[Answer]:
+    """Asks for the tokens of each part after all that precedes them in its block."""
+    before = [text.blocks[part.block][: part.start] for part in parts]
+    asked = [text.blocks[part.block][part.start : part.stop] for part in parts]
+    return predictor.score(before, asked)
+
+
+def _marks(text: Heldout, parts: Sequence[Part]) -> list[tuple[bool, ...]]:
+    """Tells for each part which of its tokens are private; nothing without a policy."""
+    return [text.marks[part.block][part.start : part.stop] for part in parts if text.marks]
+
+
+def _cut(answer: Answer, part: Part) -> Answer:
+    """Cuts the answer to a whole block to one of its parts."""
+    kept = slice(part.start - 1, part.stop - 1)
+    return replace(
+        answer,
+        tokens=answer.tokens[kept],
+        log_probs=answer.log_probs[kept],
+        top1=answer.top1[kept],
+        answered=min(max(answer.answered - part.start + 1, 0), len(part)),
+        log_caps=None if answer.log_caps is None else answer.log_caps[kept],
+    )
+
+
+def _ratios(
+    answers: Sequence[Answer], marks: Sequence[Sequence[bool]], tokenizer: Tokenizer
+) -> list[Ratio]:
     answered = sum(answer.answered for answer in answers)
     tokens = [len(answer.tokens) for answer in answers]
     nats = [-float(answer.log_probs[_text(answer, tokenizer)].sum()) for answer in answers]
@@ -83,7 +102,7 @@ def _ratios(answers: Sequence[Answer], text: Heldout, tokenizer: Tokenizer) -> l
         Ratio("bits_per_byte", bits, size, "bits per byte", answered),
         Ratio("top1_accuracy", right, tokens, "share of tokens", answered),
         *_lowest_perplexity(answers, answered),
-        *_private_perplexity(answers, text.marks),
+        *_private_perplexity(answers, marks),
     ]
 
 
@@ -118,7 +137,7 @@ def _private_perplexity(
     """Sums up the NLL of the private tokens, where there are any."""
     nll, counts = [], []
     for answer, private in zip(answers, marks, strict=False):
-        marked = [i for i in range(len(answer.tokens)) if private[i + 1]]
+        marked = [i for i in range(len(answer.tokens)) if private[i]]
         nll.append(-float(answer.log_probs[marked].sum()))
         counts.append(len(marked))
     if sum(counts):

@@ -91,7 +91,7 @@ def _query_lines(prepared: Prepared) -> list[str]:
     plan = prepared.plan
     lines = [
         "queries of each release:",
-        f"  utility: {min(plan.utility_tokens, prepared.heldout.tokens)}",
+        f"  utility: {sum(map(len, prepared.heldout.once(plan.utility_tokens)))}",
         f"  completion: the first {bleu.RECORDS} held-out texts, "
         f"{bleu.FULL_RECORDS} where queries are free",
     ]

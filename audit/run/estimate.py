@@ -143,8 +143,9 @@ def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> floa
     """Counts the queries of one release, within the budget of each session."""
     plan, most = prepared.plan, math.inf if budget is None else budget
     asked = [_planned(prepared, chosen) for chosen in plan.attacks]
-    read = FULL_TOKENS if whole and not budget else plan.utility_tokens
-    utility = min(prepared.heldout.tokens, read)
+    utility = sum(map(len, prepared.heldout.once(plan.utility_tokens)))
+    if whole and not budget:
+        utility = min(prepared.heldout.tokens, FULL_TOKENS)
     return sum(min(most, queries) for queries in [*asked, utility])
 
 

@@ -16,7 +16,7 @@ import torch
 from audit.core.heldout import Heldout, heldout
 from audit.core.language_model import OpenSession, answers_of
 from audit.core.predictor import Access, Answer, Tokenizer
-from audit.measure.perplexity import measure
+from audit.measure.perplexity import measure, read
 from audit.policies.digits import Digits
 from defenses.uniform import UniformModel
 
@@ -67,8 +67,8 @@ class Stopping:
         self, prefixes: Sequence[Sequence[int]], continuations: Sequence[Sequence[int]]
     ) -> list[Answer]:
         self.asked += [len(tail) for tail in continuations]
-        texts = [[*h, *t] for h, t in zip(prefixes, continuations, strict=True)]
-        rows = [self.table[a] for text in texts for a in text[:-1]]
+        befores = [[h[-1], *t[:-1]] for h, t in zip(prefixes, continuations, strict=True)]
+        rows = [self.table[token] for before in befores for token in before]
         return answers_of(continuations, torch.tensor(np.array(rows)), self.stops)
 
 
@@ -231,3 +231,40 @@ def test_a_release_with_a_budget_is_asked_for_the_first_tokens_only(
     assert "perplexity_full" not in utility
     nll = [x for block in text.blocks for x in bigram_nll(model.log_table, block)]
     assert utility["perplexity"].value == pytest.approx(math.exp(np.mean(nll[:12])))
+
+
+REPEATING = Heldout(
+    ((0, 1, 2, 3), (0, 1, 2, 1), (0, 1, 2, 3), (0, 2, 1, 2), (0, 1, 2, 1, 3)),
+    ((False, True, False, True),) * 4 + ((False, True, False, True, True),),
+)
+DISTINCT = ((0, 1), (1, 2), (2, 3), (2, 1), (0, 2), (2, 1), (1, 2), (1, 3))  # (before, token)
+
+
+@pytest.mark.parametrize("budget", [None, 1000])
+@pytest.mark.parametrize("tokens", [1, 3, 4, 6, 8, 99])
+def test_an_opening_that_records_share_is_measured_once(
+    bigram: Any, tokens: int, budget: int | None
+) -> None:
+    model = bigram(3, vocabulary=4)
+    release: Any = OpenSession(model, np.random.default_rng(0))
+    if budget:
+        release = Stopping(model.log_table, model.tokenizer, 999, budget)
+    ratios, queries, answered = read(release, REPEATING, tokens)
+    named = {ratio.name: ratio for ratio in ratios}
+    nll = [-model.log_table[pair] for pair in DISTINCT]
+    assert sum(named["perplexity"].above) == pytest.approx(sum(nll[:tokens]))
+    assert sum(named["perplexity"].below) == min(tokens, 8)
+    assert queries == answered == (min(tokens, 8) if budget else 16)
+    if not budget:  # the whole text is measured as it is
+        assert sum(named["perplexity_full"].below) == 16
+    marked = {1, 3, 4, 5, 7, 8}  # ranks of private tokens among the distinct ones
+    private = [x for rank, x in enumerate(nll[:tokens], 1) if rank in marked]
+    assert sum(named["private_token_perplexity"].above) == pytest.approx(sum(private))
+
+
+def test_what_is_answered_of_a_cut_block_is_counted_from_where_it_begins(bigram: Any) -> None:
+    model = bigram(3, vocabulary=4)
+    for stops, answered in ((2, 2), (3, 3), (4, 4)):
+        release = Stopping(model.log_table, model.tokenizer, stops, 1000)
+        ratios, _, told = read(release, REPEATING, 6)
+        assert ratios[0].answered == told == answered
