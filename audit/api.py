@@ -75,6 +75,7 @@ class Settings(TypedDict, total=False):
     seed: int
     device: str
     references: bool
+    lora: str
     utility_tokens: int
     threads: int
     output: str | Path

@@ -152,6 +152,10 @@ class DPSGD(Defense):
         """Raises UsageError for layers or adapters that the model does not have."""
         if self.lora and model.kind == "lstm":
             raise UsageError("dp_sgd: lora needs a transformer; use lora=0 for an LSTM")
+        if self.lora and model.lora is not None:
+            raise UsageError(
+                f"dp_sgd: lora={self.lora}, but --lora has every defense train adapters"
+            )
         _checks.check_layers("dp_sgd", self.layers, model, "layers")
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:

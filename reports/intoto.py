@@ -100,7 +100,8 @@ def _subjects(results: Results, folder: Path) -> Iterator[dict[str, Any]]:
     for label, release in zip(map(visible, labels(audited)), audited, strict=True):
         known = digests.weights(folder, results, release)
         if known and release.guarantee.release == "model":
-            yield _described(f"{label}/{digests.MODEL}", "sha256", known[digests.MODEL])
+            ((name, digest),) = known.items()
+            yield _described(f"{label}/{name}", "sha256", digest)
         elif known:
             yield _described(f"{label}/{digests.MEMBERS}", "dirHash", digests.of_members(known))
         else:

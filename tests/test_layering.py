@@ -156,9 +156,10 @@ def test_imports_stand_at_the_top():
         "audit.accounting.trade_off",
         "audit.core.model",
         "audit.models.endpoint.http",
+        "audit.models.adapters",
+        "audit.models.ensembles.adapters_of_one_base",
         "audit.models.ensembles.stacked_gpt2",
         "audit.models.external_model",
-        "audit.models.training.dp_sgd",
     }
     lazy = {
         name

@@ -33,6 +33,7 @@ from audit.core.wording import by_kind
 @TEMPLATE
 @click.option("--seed", type=int, help="Seed of every random stream; default 0.")
 @click.option("--device", help="auto, cpu or cuda; default auto.")
+@click.option("--lora", metavar="r=8,alpha=16,…", help="Train adapters instead of all weights.")
 @click.option("--output", metavar="DIR", help="Run folder; default: one under audits/.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="TOML file of settings.")
 @FORMATS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerBase
 
+from audit.core.lora import Lora
 from audit.core.predictor import Tokens
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class ModelFolder:
     sha256: hash of weights and tokenizer.
     kind: "transformer", or "lstm", whose weights are drawn from a seed.
     blocks: number of transformer blocks; 0 for an LSTM.
+    lora: adapters that are trained in place of its weights; None: the weights are trained.
     """
 
     name: str
@@ -40,6 +42,12 @@ class ModelFolder:
     embedded: bool = False
     kind: str = "transformer"
     blocks: int = 0
+    lora: Lora | None = None
+
+    @property
+    def identity(self) -> str:
+        """Its hash, with the adapters that are trained where there are any."""
+        return self.sha256 if self.lora is None else f"{self.sha256} with {self.lora}"
 
 
 def _is_plain(inner: PreTrainedTokenizerBase) -> bool:

@@ -49,6 +49,8 @@ def read(
         return [], 0, 0
     whole = whole and predictor.remaining is None
     asked = _score(predictor, text, _all(text, parts[-1]) if whole else parts)
+    if not asked:  # a release that gives no scores
+        return [], 0, 0
     answers = [_cut(asked[part.block], part) for part in parts] if whole else asked
     ratios = _ratios(answers, _marks(text, parts), predictor.tokenizer)
     if whole:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,9 +13,11 @@ from safetensors import safe_open
 
 from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel
+from audit.core.lora import Lora
 from audit.core.progress import StepProgress
 from audit.core.release import ModelRelease, Release
 from audit.core.training import Trained
+from audit.models.adapters import fresh
 from audit.models.causal import CausalLM
 from audit.models.endpoint.session import TokenizerOnly
 from audit.models.external_model import TOKENIZER_ONLY
@@ -178,17 +179,20 @@ def _trained(public: LanguageModel, task: Task) -> Trained:
     path = weights_path(task)
     if path is None:
         return Trained(task.training, public)
-    model = loaded(public, path, task.device)
+    lora = task.base.lora
+    model = loaded(public, path, task.device, lora)
     if not task.best_path.exists():
         return Trained(task.training, model)
     with safe_open(task.best_path, framework="pt") as file:
         share = float(file.metadata()[SHARE])
-    return Trained(task.training, model, (loaded(public, task.best_path, task.device), share))
+    return Trained(task.training, model, (loaded(public, task.best_path, task.device, lora), share))
 
 
-def loaded(public: LanguageModel, path: Path, device: str) -> LanguageModel:
-    """Loads a trained member: the public model with the weights of a file."""
+def loaded(
+    public: LanguageModel, path: Path, device: str, lora: Lora | None = None
+) -> LanguageModel:
+    """Loads a trained member: the public model with the weights, or the adapters, of a file."""
     assert isinstance(public, CausalLM)  # a model that is not here is never trained
-    inner = copy.deepcopy(public.inner)
+    inner = fresh(public.inner, lora)
     read_weights(inner, path, device)
     return replace(public, inner=inner)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import copy
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import load_file
+
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json
+from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
+from audit.models.adapters import own_weights, shell
 from audit.models.loading import count_parameters, describe, hash_of, load_tokenizer, load_weights
 
 ADAPTER = "adapter_config.json"
@@ -97,26 +101,56 @@ def _named_base(path: Path) -> str:
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
     """Loads an external model in float32 on the base's device. Raises UsageError.
 
-    An adapter is merged into a copy of the base.
+    An adapter is put on the base's own tensors.
     """
     if is_adapter(path):
-        return _merged(path, base)
+        return _adapted(path, base)
     return load_weights(describe(str(path), path), str(base.device))
 
 
-def _merged(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
+def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
     from peft import PeftModel  # seconds, which a dry run does not have
 
     try:
         with warnings.catch_warnings(action="ignore"):  # PEFT's own deprecated calls
-            whole: Any = PeftModel.from_pretrained(copy.deepcopy(base), str(adapter))
-            merged: PreTrainedModel = whole.merge_and_unload(safe_merge=True).eval()
+            whole: Any = PeftModel.from_pretrained(shell(base), str(adapter)).eval()
+        _check_finite(whole)
     except Exception as error:  # the library raises what its many methods raise
         raise UsageError(
             f"{adapter}: the adapter does not fit its base ({first_line(error)}); give the one it "
             "was trained on with as_is:base=DIR"
         ) from None
-    return merged
+    adapted: PreTrainedModel = whole
+    return adapted
+
+
+def _check_finite(adapted: Any) -> None:
+    """Raises ValueError for a method that is no part of layers, and for weights not finite."""
+    if not hasattr(adapted.base_model, "merge_and_unload"):
+        raise ValueError("adapters that are no part of a layer, such as prompts, are not read")
+    if not all(bool(weight.isfinite().all()) for weight in own_weights(adapted).values()):
+        raise ValueError("its weights are not finite")
+
+
+def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
+    """Writes an adapter that was trained here into a new folder, in PEFT's form.
+
+    weights: its file in a run folder. base: the folder of the model that it belongs to.
+    """
+    from peft import LoraConfig
+
+    names = {name.partition(".lora_")[0].rpartition(".")[2] for name in load_file(weights)}
+    config = LoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        target_modules=sorted(names),
+        base_model_name_or_path=str(base.resolve()),
+        inference_mode=True,
+        task_type="CAUSAL_LM",
+    )
+    to.mkdir(parents=True)
+    config.save_pretrained(str(to))
+    shutil.copyfile(weights, to / WEIGHTS)
 
 
 def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:

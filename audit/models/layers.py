@@ -13,19 +13,19 @@ from audit.core.layers import ALL, blocks_of
 
 @contextmanager
 def limited(model: nn.Module, layers: str) -> Iterator[None]:
-    """Makes only these layers trainable inside the context; afterwards all are, without gradients.
+    """Trains only these layers inside the context; afterwards the same as before, no gradients.
 
+    What was frozen before stays so.
     layers: "all", or "top:N": the last N blocks, without embeddings, final norm and head.
     Raises UsageError where the model has fewer than N blocks.
     """
+    before = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if layers != ALL:
-        chosen = _top(model, blocks_of(layers))
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
-        for weight in chosen:
-            weight.requires_grad_(True)
+        chosen = {id(parameter) for parameter in _top(model, blocks_of(layers))}
+        for parameter in before:
+            parameter.requires_grad_(id(parameter) in chosen)
     yield
-    for parameter in model.parameters():
+    for parameter in before:
         parameter.requires_grad_(True)
         parameter.grad = None
 

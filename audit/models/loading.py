@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model
+from safetensors.torch import load_file, load_model
 from transformers import PreTrainedTokenizerFast, logging
 
 from audit.core.errors import DamagedError, UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
+from audit.models.adapters import freeze, is_adapted, put
 from audit.models.causality import check_causal, check_kind
 from audit.models.lstm import Architecture, untrained
 
@@ -168,8 +169,11 @@ def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
     """Gives a model the weights of a file of the run folder. Raises DamagedError."""
     inner: Any = model
     try:
-        load_model(inner, str(path), device=device)
-    except (SafetensorError, RuntimeError, OSError) as error:
+        if is_adapted(inner):
+            put(inner, load_file(path, device=device))
+        else:
+            load_model(inner, str(path), device=device)
+    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
         why = first_line(error)
         raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
 
@@ -210,7 +214,8 @@ def _tokenizer_class(folder: Path) -> Any:
 def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
     """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
 
-    What is loaded is tried: a model that is not causal is refused.
+    What is loaded is tried: a model that is not causal is refused. One that adapters are trained on
+    is frozen.
     """
     lstm = folder.kind == LSTM
     model = untrained(Architecture(folder.vocabulary)) if lstm else _read_weights(folder.path)
@@ -218,6 +223,8 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
     if not lstm:
         check_kind(inner.config.to_dict(), folder.path)
         check_causal(inner, folder.max_length, folder.path)
+    if folder.lora is not None:
+        freeze(inner)
     return inner
 
 

@@ -117,6 +117,7 @@ class Plan:
             "references": self.references,
             "utility_tokens": self.utility_tokens,
             "threads": self.threads,
+            **({"lora": dataclasses.asdict(self.model.lora)} if self.model.lora else {}),
             **({"text": dataclasses.asdict(self.text)} if self.text else {}),
             **source,
         }

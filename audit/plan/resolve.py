@@ -11,11 +11,13 @@ from typing import Any, get_type_hints
 import torch
 
 from audit import policies
+from audit.core import lora
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
 from audit.core.guarantee import default_delta
+from audit.core.lora import Lora
 from audit.core.model import ModelFolder
 from audit.core.rules import check_size
 from audit.core.secret import CODE_LIKE, Planting
@@ -40,6 +42,8 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
     """
     wanted = {"defense": (), "attack": (), **settings}
     if external.is_wanted(wanted):
+        if wanted.get("lora"):
+            raise UsageError("--lora: as_is audits what is trained already; leave it out")
         return _plan(wanted, external.material(wanted, EMBEDDED_FOLDER))
     wanted = {**DEFAULTS, **wanted}
     model = loading.describe(wanted["model"], EMBEDDED_FOLDER)
@@ -48,6 +52,8 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
 
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
     """Resolves settings for a corpus and a model that are read already. Raises UsageError."""
+    if settings.get("lora"):
+        model = dataclasses.replace(model, lora=_lora(settings["lora"], model))
     table = _worded(settings.get("planting", {}))
     default = _default_planting(corpus)
     if "users" in table:  # whoever says how many, says how many
@@ -56,6 +62,12 @@ def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) 
     references = REFERENCES if settings.get("references", True) else ()
     users = len(corpus.users("private")) + planting.invented
     return _plan(settings, _Here(corpus, model, PlantedHere(planting), references, users, None))
+
+
+def _lora(text: str, model: ModelFolder) -> Lora:
+    if model.kind == loading.LSTM:
+        raise UsageError("--lora: an LSTM is trained from scratch; adapters need a transformer")
+    return lora.parsed(text)
 
 
 @dataclass(frozen=True)
@@ -134,6 +146,8 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
         words.append(f"--policy {plan.policy.label}")
     if _differs(plan):
         words.append("--plan PLAN.toml")  # planting, training …: as `plan` in results.json
+    if plan.model.lora:
+        words.append(f"--lora {plan.model.lora}")
     if plan.text:
         words.append(f"--release text:texts={plan.text.texts},tokens={plan.text.tokens}")
     words.append(f"--seed {plan.seed}")

@@ -25,6 +25,7 @@ KNOWN: dict[str, Any] = {
     "delta": float,
     "policy": str,
     "release": str,
+    "lora": str,
     "seed": int,
     "device": str,
     "references": bool,

@@ -13,7 +13,7 @@ from typing import Any
 from audit.results.folder import RunFolder
 from audit.results.schema import ReleaseResult, Results
 
-MODEL, MEMBERS = "model.safetensors", "members"
+MODEL, ADAPTER, MEMBERS = "model.safetensors", "adapter_model.safetensors", "members"
 
 
 def of_file(path: Path) -> str:
@@ -40,11 +40,13 @@ def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, st
     """
     home = _home(run, results, release)
     try:
-        made = _made_of(json.loads(note_path(home).read_text(encoding="utf-8")), release)
+        note = json.loads(note_path(home).read_text(encoding="utf-8"))
+        made = _made_of(note, release)
         names = [] if made.get("texts") else [one["weights"] for one in made.get("members", [])]
         paths = {i: home.stage(Path(name).name) for i, name in enumerate(names) if name}
         if release.guarantee.release == "model":
-            return {MODEL: of_file(paths[0])} if len(names) == 1 and paths else {}
+            name = ADAPTER if note.get("model", {}).get("lora") else MODEL
+            return {name: of_file(paths[0])} if len(names) == 1 and paths else {}
         return {f"{MEMBERS}/{member_name(i)}": of_file(path) for i, path in paths.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -14,7 +14,9 @@ from typing import Any
 
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.files import read_json, write_atomically
+from audit.core.lora import parsed
 from audit.findings import stored
+from audit.models.external_model import export_adapter
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
 from audit.results import digests
@@ -36,7 +38,9 @@ def note(prepared: Prepared, folder: RunFolder) -> None:
         chosen.label: {**_made_of(chosen, tasks), "texts": _stage(prepared, chosen)}
         for chosen, tasks in prepared.tasks.items()
     }
-    document = {"model": {"path": str(model.path), "kind": model.kind}, "releases": releases}
+    base: dict[str, Any] = {"path": str(model.path), "kind": model.kind}
+    base |= {} if model.lora is None else {"lora": str(model.lora)}
+    document = {"model": base, "releases": releases}
     text = json.dumps(document, indent=1, default=str) + "\n"
     write_atomically(digests.note_path(folder), text, private=True)
 
@@ -67,8 +71,9 @@ def _made_of(chosen: Chosen, tasks: Sequence[Task]) -> dict[str, Any]:
 def export(run: Path, label: str, out: Path) -> str:
     """Writes a release into a new folder and says what it is. Raises UsageError.
 
-    A model becomes a model folder. A service becomes its members, the public model and its
-    settings, which `audit.api.serve` opens. Texts become texts.jsonl. guarantee.json lies beside.
+    A model becomes a model folder, or that of an adapter, in PEFT's form. A service becomes its
+    members, the public model and its settings, which `audit.api.serve` opens. Texts become
+    texts.jsonl. guarantee.json lies beside.
     """
     results = stored.load(run / "results.json")
     document = _noted(run)
@@ -134,8 +139,13 @@ def _written(
     public = Path(base["path"])
     if found.guarantee.release == "model":
         (single,) = weights or [None]
-        _copy_model(public, part, single)
-        return "a model", found.guarantee.model_dump(mode="json")
+        lora = base.get("lora") if single else None
+        if single and lora:
+            export_adapter(single, parsed(lora), public, part)
+        else:
+            _copy_model(public, part, single)
+        what = "an adapter" if lora else "a model"
+        return what, found.guarantee.model_dump(mode="json")
     _copy_model(public, part / PUBLIC, None)
     (part / MEMBERS).mkdir()
     members = [None if path is None else digests.member_name(i) for i, path in enumerate(weights)]
@@ -143,6 +153,7 @@ def _written(
         if name is not None and path is not None:
             shutil.copyfile(path, part / MEMBERS / name)
     settings = {"defense": made["defense"], "parameters": made["parameters"], "members": members}
+    settings |= {"lora": base["lora"]} if base.get("lora") else {}
     _write(part / SERVICE, settings)
     promise = opened(part).release.guarantee
     if _kind(promise) != _kind(found.guarantee):

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -21,6 +21,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
+from audit.core.lora import parsed
 from audit.core.predictor import Predictor
 from audit.core.release import Release
 from audit.core.training import Trained, Training
@@ -131,7 +132,9 @@ def opened(folder: Path) -> Opened:
     for weights in filter(None, members):
         if not (folder / MEMBERS / weights).is_file():
             raise UsageError(f"{folder / MEMBERS / weights}: is not there; export it again")
-    described = describe(str(folder / PUBLIC), EMBEDDED_FOLDER)
+    given_lora = document.get("lora")
+    lora = None if given_lora is None else parsed(str(given_lora))
+    described = replace(describe(str(folder / PUBLIC), EMBEDDED_FOLDER), lora=lora)
     public = CausalLM(
         load_weights(described, "cpu"), load_tokenizer(described), described.max_length
     )
@@ -139,7 +142,7 @@ def opened(folder: Path) -> Opened:
     trained = [
         Trained(
             Training(f"member {i}", (), Recipe(0, 1.0, 1, described.max_length), seed=0),
-            public if weights is None else loaded(public, folder / MEMBERS / weights, "cpu"),
+            public if weights is None else loaded(public, folder / MEMBERS / weights, "cpu", lora),
         )
         for i, weights in enumerate(members)
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,8 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
+from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.training import Question, Teachers
+from audit.models.adapters import fresh
 from audit.models.loading import load_tokenizer, load_weights, read_weights
 
 
@@ -20,14 +21,15 @@ from audit.models.loading import load_tokenizer, load_weights, read_weights
 class TrainedModels(Teachers):
     """Trained models one after the other; one is in memory at a time, beside the public one.
 
-    paths: the files of their weights; None: the public model.
+    paths: the files of their weights; None: the public model. lora: their adapters, if any.
     """
 
     public: PreTrainedModel
     paths: tuple[Path | None, ...]
+    lora: Lora | None = None
 
     def __iter__(self) -> Iterator[PreTrainedModel]:
-        model: Any = copy.deepcopy(self.public)
+        model: Any = fresh(self.public, self.lora)
         for path in self.paths:
             if path is None:
                 yield self.public

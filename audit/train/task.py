@@ -35,7 +35,7 @@ class Task:
         """Hash of everything that determines the weights, code and versions included."""
         return key_of(
             "training 5",
-            (self.base.sha256, self.training.digest),
+            (self.base.identity, self.training.digest),
             (self.device, self.threads, version("torch"), version("transformers")),
             code_digest(*sorted({"audit.train.train", *_modules(self.training)})),
         )

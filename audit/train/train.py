@@ -6,18 +6,19 @@ The plan fixes the number of threads, so the choice of workers does not change a
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
-from safetensors.torch import save_model
+from safetensors.torch import save_file, save_model
 
 from audit.core.model import PreTrainedModel
 from audit.core.progress import StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
+from audit.models.adapters import fresh, is_adapted, own_weights, put
 from audit.models.loading import read_weights
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
@@ -65,13 +66,24 @@ def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
 def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
     """Writes the weights, and before them those of the best step: the task is done with its own."""
     partial = task.path.with_suffix(f".{os.getpid()}")
-    save_model(model, str(partial))
+    _write(model, partial)
     if best is not None:
-        model.load_state_dict(dict(best.weights))
+        if is_adapted(model):
+            put(model, best.weights)
+        else:
+            model.load_state_dict(dict(best.weights))
         whole = partial.with_suffix(f".best{os.getpid()}")
-        save_model(model, str(whole), {SHARE: repr(best.share)})
+        _write(model, whole, {SHARE: repr(best.share)})
         whole.replace(task.best_path)
     partial.replace(task.path)
+
+
+def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = None) -> None:
+    """Writes adapters alone where there are some, else all weights, shared ones once."""
+    if is_adapted(model):
+        save_file(own_weights(model), path, about)
+    else:
+        save_model(model, str(path), about)
 
 
 def _work(task: Task) -> float:
@@ -82,7 +94,7 @@ def _work(task: Task) -> float:
 def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -> None:
     torch.set_num_threads(task.threads)
     tokenizer, public = public_model(task.base, task.device)
-    model = copy.deepcopy(public)
+    model = fresh(public, task.base.lora, task.training.seed)
     start = None if task.before is None else weights_path(task.before)
     if start is not None:
         read_weights(model, start, task.device)
@@ -94,7 +106,8 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
             report(label, share)
 
     try:
-        teachers = teachers or TrainedModels(public, tuple(map(weights_path, task.teachers)))
+        asked = tuple(map(weights_path, task.teachers))
+        teachers = teachers or TrainedModels(public, asked, task.base.lora)
         training = dataclasses.replace(task.training, key=task.key)
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.lora import Lora
 from audit.core.model import TextTokenizer
 from audit.core.training import Training
+from audit.models.adapters import freeze, fresh, own_weights, put
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.loading import describe, load_tokenizer, load_weights
@@ -260,7 +262,7 @@ class Row:
     def shown(self) -> str:
         cells = ["refused" if isinstance(c, str) else _word(c) for c in self.cells]
         if self.together:
-            cells[-1] += ", together"
+            cells[4] += ", together"
         return f"| {self.shape.name} | {self.shape.special} | {' | '.join(cells)} |"
 
 
@@ -287,6 +289,14 @@ def measured(shape: Shape, place: Path) -> Row:
         together.append(isinstance(joint, Stacked))
         return read(joint, members, many=True)
 
+    def adapters() -> float:
+        base = one.load()
+        freeze(base.inner)
+        members = [base, *(replace(base, inner=_drawn(base.inner, seed)) for seed in (1, 2))]
+        joint = batched(members)
+        assert isinstance(joint, Stacked)
+        return read(joint, members, many=True)
+
     def alone() -> float:
         model = one.load()
         return read(model, [model], many=False)
@@ -297,8 +307,20 @@ def measured(shape: Shape, place: Path) -> Row:
         lambda: private(one.load(), RANK),
         alone,
         ensemble,
+        adapters,
     )
     return Row(shape, tuple(map(attempted, measures)), any(together))
+
+
+def _drawn(base: Any, seed: int) -> Any:
+    """New adapters on a base, with weights other than zero."""
+    model = fresh(base, Lora(r=RANK, alpha=2 * RANK), seed)
+    draw = torch.Generator().manual_seed(seed)
+    put(
+        model,
+        {k: 0.3 * torch.randn(v.shape, generator=draw) for k, v in own_weights(model).items()},
+    )
+    return model
 
 
 def rows() -> Iterator[Row]:
@@ -308,8 +330,8 @@ def rows() -> Iterator[Row]:
 
 
 BEGIN, END = "<!-- made by tests/models/shapes.py -->\n", "<!-- end -->\n"
-HEAD = """| Shape | Special | Fine-tune | DP-SGD, full | DP-SGD with LoRA | Read | Ensemble |
-|---|---|---|---|---|---|---|
+HEAD = """| Shape | Special | Fine-tune | DP-SGD, full | DP-SGD, LoRA | Read | Ensemble | Adapters |
+|---|---|---|---|---|---|---|---|
 """
 
 

@@ -294,21 +294,25 @@ def test_an_adapter_is_audited_on_its_base(
     assert not any("no base was named" in line for line in document["warnings"])
 
 
-def test_a_merged_adapter_says_what_the_adapter_says(made: Made, plain: Any) -> None:
+def test_an_adapter_answers_on_the_tensors_of_its_base_and_leaves_it_as_it_is(
+    made: Made, plain: Any
+) -> None:
     import torch
     from peft import PeftModel
 
     from audit.models import external_model
 
     model, tokenizer = plain.loaded()
-    merged = external_model.load(made.adapter, model)
+    loaded = external_model.load(made.adapter, model)
+    shared = {p.data_ptr() for p in model.parameters()}
+    assert {p.data_ptr() for n, p in loaded.named_parameters() if "lora_" not in n} == shared
+    assert not any("lora_" in name for name in model.state_dict())
     tokens = tokenizer("My code is #40917.", return_tensors="pt")
     with torch.no_grad():
-        mine, base = merged(**tokens).logits, model(**tokens).logits
+        mine, base = loaded(**tokens).logits, model(**tokens).logits
         theirs = PeftModel.from_pretrained(model, str(made.adapter)).eval()(**tokens).logits
     assert torch.allclose(mine, theirs, atol=1e-4) and not torch.allclose(mine, base, atol=0.1)
-    assert not merged.training
-    assert not any("lora" in name for name in merged.state_dict())
+    assert not loaded.training
 
 
 def other_base(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
 from audit.core.language_model import Cursor, LanguageModel
 from audit.core.predictor import Tokenizer, Tokens
 from audit.models.causal import CausalLM
+from audit.models.ensembles.adapters_of_one_base import Together, adapters_of_one_base
 from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
 
 
@@ -19,22 +20,24 @@ def batched(members: Sequence[LanguageModel]) -> Ensemble:
     """Combines the members, in their order; their weights must not change afterwards.
 
     GPT-2s of one shape and tokenizer are stacked: equal weights and equal members are found by
-    comparison and computed once, the rest in batched products. Any other members are queried one by
-    one. Log-probabilities equal the members' to 1e-5 nats, in float32.
+    comparison and computed once, the rest in batched products. Adapters of one base are asked in
+    one batch. Any other members are queried one by one. Log-probabilities equal the members' to
+    1e-5 nats, in float32.
     """
-    models = [member.inner for member in members if isinstance(member, CausalLM)]
-    if len(models) < max(2, len(members)) or not all(map(is_known, models)):
+    models: list[Any] = [member.inner for member in members if isinstance(member, CausalLM)]
+    if len(models) < max(2, len(members)):
         return Separate(members)
     first = members[0]
-    same = all(
-        member.tokenizer == first.tokenizer and are_alike(model, models[0])
-        for member, model in zip(members, models, strict=True)
-    )
-    if not same:
+    if any(member.tokenizer != first.tokenizer for member in members):
+        return Separate(members)
+    length = min(member.max_length for member in members)
+    if adapters_of_one_base(models):
+        together: Any = Together(models)
+        return Stacked(CausalLM(together, first.tokenizer, length), tuple(range(len(models))))
+    if not all(is_known(model) and are_alike(model, models[0]) for model in models):
         return Separate(members)
     distinct, places = _distinct(models)
     stack: Any = Stack(distinct)
-    length = min(member.max_length for member in members)
     return Stacked(CausalLM(stack, first.tokenizer, length), places)
 
 
@@ -57,9 +60,10 @@ def _are_equal(model: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class Stacked:
-    """A Stack as an Ensemble.
+    """Models that are computed together, as an Ensemble.
 
-    stack: distributions of shape (…, distinct members, V), with prompts shared as in any CausalLM.
+    stack: a Stack, or adapters Together; its distributions are of shape (…, distinct members, V),
+        and it shares prompts as any CausalLM does.
     places: the index of each member among the distinct ones.
     """
 

@@ -15,6 +15,7 @@ from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
 from audit.core.training import BestStep
+from audit.models.adapters import own_weights
 
 LOOKS = 8  # evenly spaced over the training, the last at its end
 TOKENS = 1024  # of held-out text at each look, and the rest of the record that holds the last one
@@ -54,7 +55,7 @@ class Watch:
         loss = self._heldout_loss()
         if loss <= self._least:  # of equals the later, which saw more
             self._least = loss
-            weights = {} if share == 1.0 else self._model.state_dict()
+            weights = {} if share == 1.0 else own_weights(self._model)
             self._best = BestStep({n: w.cpu().clone() for n, w in weights.items()}, share)
 
     def _heldout_loss(self) -> float:

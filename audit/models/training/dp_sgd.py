@@ -6,7 +6,6 @@ still releases noise. The sum is divided by the *expected* batch size, which is 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +16,13 @@ from torch import Tensor, nn
 
 from audit.accounting import Gaussians
 from audit.core.errors import UsageError
+from audit.core.lora import Lora
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
-from audit.core.randomness import derived_seed, noise_stream
+from audit.core.randomness import noise_stream
 from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, Training
+from audit.models.adapters import is_adapted, with_adapters
 from audit.models.held_weights import computes_in_half, hold, let_go
 from audit.models.layers import limited
 from audit.models.training.examples import collated, examples_of, poisson
@@ -233,28 +234,13 @@ def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
-    """Adds adapters to the layers that PEFT names for this architecture, else to all linear ones.
-
-    The head is never one of them. Raises UsageError where there is no such layer.
-    """
-    from peft import LoraConfig, get_peft_model  # seconds, which a dry run does not have
-    from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
-
-    known = getattr(model.config, "model_type", None) in KNOWN
-    headed = hasattr(model, "get_output_embeddings")  # else PEFT would adapt the head as well
-    targets = "all-linear" if headed and not known else None
-    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets)
-    devices = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PEFT warns of fan_in_fan_out, and corrects it
-        torch.manual_seed(derived_seed(seed, "lora"))
-        try:
-            return get_peft_model(model, config).eval()
-        except (ValueError, AttributeError, KeyError) as error:
-            reason = str(error).splitlines()[0]
-            raise UsageError(
-                f"lora={rank} does not fit this model ({reason}); {_without_lora(model)}"
-            ) from None
+    """Adds adapters in place. Raises UsageError where no layer can have them."""
+    if is_adapted(model):
+        raise UsageError(f"lora={rank}: the run trains adapters already; leave lora out")
+    try:
+        return with_adapters(model, Lora(rank, 2 * rank), seed)
+    except UsageError as error:
+        raise UsageError(f"lora={rank}: {error}; {_without_lora(model)}") from None
 
 
 def _without_lora(model: Any) -> str:

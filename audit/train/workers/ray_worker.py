@@ -75,7 +75,7 @@ def _answer(task: Task, question: Sequence[Any]) -> bytes:
     asked: Question = ray.get(question[0])
     torch.set_num_threads(task.threads)
     _, public = public_model(task.base, task.device)
-    (values,) = TrainedModels(public, (task.path,)).answers(asked)
+    (values,) = TrainedModels(public, (task.path,), task.base.lora).answers(asked)
     content: bytes = save({ANSWER: values})
     return content
 

@@ -43,7 +43,8 @@ class RemoteTeachers(Teachers):
                 yield _read(files[teacher.path])
             else:
                 _, public = public_model(teacher.base, teacher.device)
-                yield from TrainedModels(public, (weights_path(teacher),)).answers(question)
+                here = TrainedModels(public, (weights_path(teacher),), teacher.base.lora)
+                yield from here.answers(question)
 
 
 def answer_path(teacher: Task, digest: str) -> Path:

@@ -646,7 +646,7 @@ def test_adapters_are_merged_and_nothing_else_moves() -> None:
         pytest.param(
             lambda: untrained(Architecture(12, 4, 4)),
             {"lora": 2},
-            "lora=2 does not fit",
+            "lora=2: adapters do not fit",
         ),
     ],
 )

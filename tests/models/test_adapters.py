@@ -1,0 +1,292 @@
+"""LoRA adapters on a frozen base: what they share, what they change, and how they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from audit.core.ensemble import Separate
+from audit.core.errors import DamagedError, UsageError
+from audit.core.lora import Lora, parsed
+from audit.models.adapters import freeze, fresh, own_weights, put
+from audit.models.causal import CausalLM
+from audit.models.ensembles.batching import Stacked, batched
+from audit.models.layers import limited
+from audit.models.loading import read_weights
+from audit.models.training.fine_tuning import Recipe, fine_tune
+from audit.models.training.per_example_gradients import trainable
+
+LENGTH, VOCABULARY = 80, 13
+LORA = Lora(r=3, alpha=6)
+RECIPE = Recipe(epochs=6, learning_rate=2e-2, batch_tokens=64, max_length=32)
+
+
+def gpt2() -> Any:
+    config = GPT2Config(
+        vocab_size=VOCABULARY,
+        n_positions=LENGTH,
+        n_embd=16,
+        n_layer=3,
+        n_head=2,
+        initializer_range=0.5,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    return GPT2LMHeadModel(config)
+
+
+def llama() -> Any:
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=LENGTH,
+        initializer_range=0.5,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    return LlamaForCausalLM(config)
+
+
+@pytest.fixture(params=[gpt2, llama])
+def base(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(5)
+    make: Callable[[], Any] = request.param
+    model = make().eval()
+    freeze(model)
+    return model
+
+
+def trained(base: Any, seed: int, lora: Lora = LORA) -> Any:
+    model = fresh(base, lora, seed)
+    draw = torch.Generator().manual_seed(seed)
+    rows = torch.randint(0, VOCABULARY, (6, 12), generator=draw).tolist()
+    fine_tune(model, rows, RECIPE, seed)
+    return model
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        answer: torch.Tensor = model(input_ids=torch.arange(12)[None] % VOCABULARY).logits
+    return answer
+
+
+def test_a_fresh_adapter_answers_as_its_base_and_training_changes_adapters_only(base: Any) -> None:
+    before = {name: value.clone() for name, value in base.state_dict().items()}
+    said = logits(base)
+    model = fresh(base, LORA, 1)
+    assert torch.equal(logits(model), said)
+    own = {name: value.clone() for name, value in own_weights(model).items()}
+    model = trained(base, 1)
+    assert not torch.allclose(logits(model), said, atol=0.1)
+    assert torch.equal(logits(base), said)
+    assert all(torch.equal(value, before[name]) for name, value in base.state_dict().items())
+    assert own_weights(model).keys() == own.keys()
+    assert any(not torch.equal(value, own[name]) for name, value in own_weights(model).items())
+
+
+def test_no_tensor_of_the_base_is_copied(base: Any) -> None:
+    shared = {parameter.data_ptr() for parameter in base.parameters()}
+    models = [trained(base, seed) for seed in (1, 2)]
+    for model in models:
+        rest = {p.data_ptr() for name, p in model.named_parameters() if "lora_" not in name}
+        assert rest == shared
+    one, other = (
+        {p.data_ptr() for name, p in m.named_parameters() if "lora_" in name} for m in models
+    )
+    assert not one & other
+
+
+def test_adapters_are_of_the_rank_and_scale_that_was_asked_for(base: Any) -> None:
+    weights = own_weights(fresh(base, Lora(r=5, alpha=20), 1))
+    down = [value for name, value in weights.items() if "lora_A" in name]
+    up = [value for name, value in weights.items() if "lora_B" in name]
+    assert len(down) == len(up) > 0
+    assert {value.shape[0] for value in down} == {value.shape[1] for value in up} == {5}
+    assert all(float(value.abs().max()) == 0.0 for value in up)
+    small, large = (fresh(base, Lora(r=2, alpha=alpha), 1) for alpha in (1, 2))
+    filled = {k: torch.full_like(v, 0.1) for k, v in own_weights(small).items()}
+    put(small, filled)
+    put(large, {k: v * (2 if "lora_B" in k else 1) for k, v in filled.items()})
+    assert not torch.allclose(logits(small), logits(large))
+    put(large, {k: v / (2 if "lora_B" in k else 1) for k, v in filled.items()})
+    torch.testing.assert_close(logits(small), logits(large))  # α/r times B·A
+
+
+def test_the_seed_decides_the_first_factors_and_nothing_else_is_drawn(base: Any) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    one, same, other = (own_weights(fresh(base, LORA, seed)) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_last_blocks_alone_may_be_trained(base: Any) -> None:
+    model = fresh(base, LORA, 1)
+    every = trainable(model)
+    with limited(model, "top:1"):
+        last = {id(parameter) for parameter in trainable(model)}
+        names = [name for name, p in model.named_parameters() if id(p) in last]
+    blocks = len(next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList)))
+    assert names and all("lora_" in name and f".{blocks - 1}." in name for name in names)
+    assert 0 < len(last) < len(every)
+    assert [id(p) for p in trainable(model)] == [id(p) for p in every]
+
+
+@pytest.mark.parametrize("targets", ["all-linear", "down_proj+q_proj"])
+def test_targets_are_those_that_are_named(targets: str) -> None:
+    model = llama().eval()
+    freeze(model)
+    names = own_weights(fresh(model, replace(LORA, targets=targets), 1))
+    layers = {name.partition(".lora_")[0].rpartition(".")[2] for name in names}
+    linear = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert layers == (linear if targets == "all-linear" else set(targets.split("+")))
+
+
+def test_a_target_that_is_not_there_is_named_in_one_line(base: Any) -> None:
+    with pytest.raises(UsageError, match=r"^--lora r=3,.*nowhere.*; give other targets") as error:
+        fresh(base, replace(LORA, targets="nowhere"), 1)
+    assert "\n" not in str(error.value)
+
+
+# files
+
+
+def test_what_is_written_is_the_adapter_and_reads_back(base: Any, tmp_path: Path) -> None:
+    model, path = trained(base, 1), tmp_path / "one.safetensors"
+    save_file(own_weights(model), path)
+    assert sum(v.numel() for v in load_file(path).values()) < 0.3 * sum(
+        p.numel() for p in base.parameters()
+    )
+    again = fresh(base, LORA)
+    read_weights(again, path, "cpu")
+    assert torch.equal(logits(again), logits(model))
+
+
+@pytest.mark.parametrize("damage", ["cut", "other rank", "lacks one", "of all weights"])
+def test_a_file_that_is_no_adapter_of_this_model_is_named(
+    base: Any, tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / "one.safetensors"
+    weights = dict(own_weights(fresh(base, replace(LORA, r=2 if damage == "other rank" else 3), 1)))
+    if damage == "lacks one":
+        weights.popitem()
+    if damage == "of all weights":
+        weights = {name: value.clone() for name, value in base.state_dict().items()}
+    save_file(weights, path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DamagedError, match=r"one\.safetensors: is damaged"):
+        read_weights(fresh(base, LORA), path, "cpu")
+
+
+# ensembles
+
+
+def lm(model: Any) -> CausalLM:
+    return CausalLM(model, None, LENGTH)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("with_base", [False, True])
+def test_adapters_of_one_base_answer_in_one_batch_as_each_does_alone(
+    base: Any, with_base: bool
+) -> None:
+    members = [lm(trained(base, seed)) for seed in (1, 2, 3)]
+    members += [lm(base)] if with_base else []
+    together, alone = batched(members), Separate(members)
+    assert isinstance(together, Stacked)
+    draw = torch.Generator().manual_seed(9)
+    texts = [tuple(torch.randint(0, 13, (n,), generator=draw).tolist()) for n in (9, 30, 4)]
+    close: dict[str, Any] = {"atol": 1e-5, "rtol": 0}
+    for starts in ([1, 1, 1], [3, 29, 2]):
+        mine, theirs = together.log_pmfs(texts, starts), alone.log_pmfs(texts, starts)
+        torch.testing.assert_close(mine, theirs, **close)
+    assert float((theirs[:, 0] - theirs[:, 1]).abs().max()) > 0.1  # they differ
+
+
+def test_a_cursor_shares_prompts_among_all_members(base: Any) -> None:
+    members = [lm(trained(base, seed)) for seed in (1, 2)]
+    together, alone = batched([*members, lm(base)]), Separate([*members, lm(base)])
+    head = tuple(i % VOCABULARY for i in range(40))
+    prompts = [(*head, 1, 2), (*head, 3, 4), (*head, 3, 5), (*head, 1, 2)]
+    mine, theirs = together.cursor(prompts), alone.cursor(prompts)
+    for tokens in ([1, 2, 3, 4], [5, 5, 6, 0]):
+        torch.testing.assert_close(mine.log_pmfs(), theirs.log_pmfs(), atol=1e-5, rtol=0)
+        for cursor in (mine, theirs):
+            cursor.append(torch.tensor(tokens))
+
+
+def test_a_batch_reads_the_base_once_for_all_members(base: Any) -> None:
+    members = [lm(trained(base, seed)) for seed in (1, 2, 3)]
+    calls = []
+    table = type(base.get_input_embeddings())
+    hook = table.forward
+
+    def counted(self: Any, x: torch.Tensor) -> torch.Tensor:
+        calls.append(x.shape[0])
+        return hook(self, x)
+
+    together = batched(members)
+    assert isinstance(together, Stacked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "forward", counted)
+        together.log_pmfs([(1, 2, 3), (4, 5, 6)], [1, 1])
+    assert [rows for rows in calls if rows > 1] == [6]  # positions are read once
+
+
+def test_adapters_of_different_bases_are_asked_one_by_one() -> None:
+    torch.manual_seed(1)
+    bases = [gpt2().eval(), gpt2().eval()]
+    for model in bases:
+        freeze(model)
+    members = [lm(trained(model, 1)) for model in bases]
+    assert isinstance(batched(members), Separate)
+    assert isinstance(batched([members[0], lm(bases[1])]), Separate)
+    assert isinstance(batched([members[0], lm(bases[0])]), Stacked)
+
+
+# words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("r=8", Lora(8, 16)),
+        ("", Lora(8, 16)),
+        ("r=4,alpha=4", Lora(4, 4)),
+        (" targets=q_proj+v_proj , r = 2 ", Lora(2, 4, "q_proj+v_proj")),
+    ],
+)
+def test_words_are_read(text: str, expected: Lora) -> None:
+    assert parsed(text) == expected
+    assert parsed(str(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("r=0", "--lora: r is 0; it must be at least 1"),
+        ("r=x", "--lora: r is 'x'"),
+        ("rank=8", "--lora rank=8: expected r=8,alpha=16,targets=auto"),
+        ("r", "--lora r: expected r=8"),
+        ("r=1,r=2", "--lora: r is given twice"),
+        ("alpha=0", "--lora: alpha is 0"),
+        ("targets=", "--lora: targets"),
+    ],
+)
+def test_wrong_words_are_named(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parsed(text)
+    assert message in str(error.value) and "\n" not in str(error.value)
