@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,7 +83,7 @@ def _one(
     began, results = time.monotonic(), {}
     for name, plan in plans.items():
         planned = api.planned_sweep(
-            _written(plan, folder / name, output / scale / "stages"),
+            _written(plan, folder / name),
             output=folder / name / "run",
             workers=workers,
             format=["json", "html"],
@@ -90,7 +91,7 @@ def _one(
         if dry_run:
             click.echo(f"{claim.id}, {name}:\n{planned.describe()}")
             continue
-        results[name] = _ran(planned)
+        results[name] = _ran(planned, output / scale / "models")
     if not dry_run:
         document = _judged(claim, scale, results, time.monotonic() - began)
         _store(document, folder, keep)
@@ -109,25 +110,33 @@ def _placed(value: Any, here: Path, data: Path | None) -> Any:
     return value.replace("HERE/", f"{here}/").replace("DATA/", f"{data}/")
 
 
-def _written(plan: Mapping[str, Any], folder: Path, stages: Path) -> Path:
-    """Writes a plan file, and lets the run share the stages of all claims at this scale."""
-    (folder / "run").mkdir(parents=True, exist_ok=True)
-    stages.mkdir(parents=True, exist_ok=True)
-    link = folder / "run" / "stages"
-    if not link.exists():
-        link.symlink_to(stages.resolve(), target_is_directory=True)
+def _written(plan: Mapping[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "plan.toml"
     write_atomically(path, to_toml(plan))
     return path
 
 
-def _ran(planned: api.Planned) -> Results:
-    finished = planned.folder / "results.json"
+def _ran(planned: api.Planned, models: Path) -> Results:
+    """Runs or resumes a sweep. models: the folder of what all claims at this scale have trained."""
+    finished, stages = planned.folder / "results.json", planned.folder / "stages"
     if finished.exists():
         return stored.load(finished)
-    with Progress() as progress:
-        planned.run(progress.report)
+    _link(models, stages)
+    try:
+        with Progress() as progress:
+            planned.run(progress.report)
+    finally:
+        _link(stages, models)
     return stored.load(finished)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Gives a folder all trained models of another; sessions stay with their own ledger."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in source.glob("trained-*.safetensors"):
+        if not (target / path.name).exists():
+            os.link(path, target / path.name)
 
 
 def _judged(

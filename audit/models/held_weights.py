@@ -67,7 +67,7 @@ _PLAIN = {held: plain for plain, held in _HELD.items()}
 def hold(model: nn.Module) -> None:
     """Turns every frozen matrix into bfloat16 that loses nothing by it, until `let_go`.
 
-    Layers of any other class, and what they share with others, stay in float32.
+    Layers of any other class, and what they share with others, are in float32.
     """
     plain: list[Any] = [m for m in model.modules() if type(m) in _HELD]
     owners = [m for m in plain if not m.weight.requires_grad]
@@ -79,8 +79,11 @@ def hold(model: nn.Module) -> None:
     }
     weights = {id(m.weight): m.weight for m in owners}
     held = {key for key, w in weights.items() if key not in used_elsewhere and _is_bfloat16(w)}
-    for weight in (weights[key] for key in held):
-        weight.data = weight.data.bfloat16()
+    for tensor in (*model.parameters(), *model.buffers()):
+        if id(tensor) in held:
+            tensor.data = tensor.data.bfloat16()
+        elif tensor.dtype in HALF:
+            tensor.data = tensor.data.float()
     for module in owners:
         if id(module.weight) in held:
             module.__class__ = _HELD[type(module)]
@@ -105,4 +108,6 @@ def computes_in_half(model: nn.Module) -> bool:
 
 
 def _is_bfloat16(weight: Tensor) -> bool:
-    return weight.dtype == torch.float32 and torch.equal(weight, weight.bfloat16().float())
+    if weight.dtype != torch.float32:
+        return weight.dtype == torch.bfloat16
+    return torch.equal(weight, weight.bfloat16().float())

@@ -23,6 +23,7 @@ from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.models.adapters import freeze, is_adapted, put
 from audit.models.causality import check_causal, check_kind
+from audit.models.held_weights import HALF
 from audit.models.lstm import Architecture, untrained
 
 EMBEDDED = "embedded"
@@ -215,20 +216,34 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
     """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
 
     What is loaded is tried: a model that is not causal is refused. One that adapters are trained on
-    is frozen.
+    is frozen, and held in bfloat16 where it was stored so.
     """
     lstm = folder.kind == LSTM
-    model = untrained(Architecture(folder.vocabulary)) if lstm else _read_weights(folder.path)
+    if folder.lora is not None:
+        model = _held(folder.path)
+    else:
+        model = untrained(Architecture(folder.vocabulary)) if lstm else _read(folder.path)
     inner: PreTrainedModel = model.to(device).eval()
     if not lstm:
         check_kind(inner.config.to_dict(), folder.path)
         check_causal(inner, folder.max_length, folder.path)
-    if folder.lora is not None:
-        freeze(inner)
     return inner
 
 
-def _read_weights(folder: Path) -> Any:
+def _held(folder: Path) -> Any:
+    """Loads a base for adapters as it is stored, which takes half the memory of float32.
+
+    Constants that some models compute in the precision of their weights would be rounded, so such a
+    model is loaded in float32 first.
+    """
+    model = _read(folder, "auto")
+    if any(buffer.dtype in HALF for buffer in model.buffers()):
+        model = _read(folder)
+    freeze(model)
+    return model
+
+
+def _read(folder: Path, dtype: torch.dtype | str = torch.float32) -> Any:
     from transformers import AutoModelForCausalLM  # two seconds, which a dry run does not need
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -240,7 +255,7 @@ def _read_weights(folder: Path) -> Any:
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
-            dtype=torch.float32,
+            dtype=dtype,
             output_loading_info=True,
         )
     except Exception as error:  # architectures raise errors of any class

@@ -38,7 +38,7 @@ def seconds_per_token(model: ModelFolder, device: str, threads: int) -> float:
 def _seconds(model: ModelFolder, device: str, tokens: int) -> float:
     """Times one block, as often as the model has it, and the head."""
     blocks = max(1, model.blocks)
-    width = _width(model.parameters, blocks, model.vocabulary)
+    width = width_of(model)
     block, head = _Block(width).to(device), nn.Linear(width, model.vocabulary, False, device)
     x = torch.zeros(tokens // LENGTH, LENGTH, width, device=device)
     with torch.random.fork_rng(devices=[]):
@@ -61,10 +61,10 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _width(parameters: int, blocks: int, vocabulary: int) -> int:
+def width_of(model: ModelFolder) -> int:
     """Solves 12·blocks·w² + vocabulary·w = parameters, rounded to whole heads."""
-    a, b = 12 * blocks, vocabulary
-    width = (math.sqrt(b * b + 4 * a * parameters) - b) / (2 * a)
+    a, b = 12 * max(1, model.blocks), model.vocabulary
+    width = (math.sqrt(b * b + 4 * a * model.parameters) - b) / (2 * a)
     return max(1, round(width / _HEAD)) * _HEAD
 
 

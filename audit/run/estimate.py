@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from audit.core.model import ModelFolder
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
+from audit.core.training import Method
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
-from audit.models.speed import seconds_per_token
+from audit.models.speed import seconds_per_token, width_of
 from audit.plan.plan import Chosen
 from audit.results.words import count, duration, percent, storage
 from audit.train.prepare import Prepared
@@ -25,6 +27,9 @@ MIXTURE = 8_000  # queries of an attack on an unprotected mixture, which gives n
 QUERY = 0.6  # time of a query of one model beside a training pass over a token
 PROCESS, MAIN = 0.45e9, 0.7e9  # bytes of a process that trains, and of the one that attacks
 COPIES = 5  # of the weights in training: public, trained, gradients, two moments
+FROZEN = 2 / 3  # time of a pass below adapters: no weight of the base has a gradient
+KEPT = 17  # numbers that a block keeps of a token for the way back, in widths of the model
+LOGITS = 6  # numbers for each word of the vocabulary and each token, on both ways
 WEAK = 32  # passes over a planted code, below which the undefended model hardly learns it
 
 
@@ -97,22 +102,46 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     per_token = PASS * seconds_per_token(plan.model, plan.device, plan.threads)
     missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
     to_train = [task.training for task in missing.values()]
-    trainings = {t.label: prepared.tokens(t) * t.method.effort * per_token for t in to_train}
-    trainings |= {label: tokens * per_token for label, tokens in _readers(prepared)}
-    weights = 4.0 * plan.model.parameters
+    per_training = per_token * (1.0 if plan.model.lora is None else FROZEN)
+    trainings = {
+        t.label: prepared.tokens(t) * _effort(t.method, plan.model) * per_training for t in to_train
+    }
+    trainings |= {label: tokens * per_training for label, tokens in _readers(prepared)}
     batch = max((getattr(t.method, "batch_tokens", 0) for t in to_train), default=0)
     rows = max(batch, plan.training.max_length)
-    worker = PROCESS + COPIES * weights + 6 * 4.0 * rows * plan.model.vocabulary
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
+    shared, own = _weights(plan.model)
+    worker = PROCESS + COPIES * own + _activations(plan.model, rows)
     together = max(1, min(processes, len(missing)))
     return Estimate(
         trainings=trainings,
         attacks=dict(_attacks(prepared, per_token)),
         processes=processes,
         attackers=processes if possible(prepared) else 1,
-        memory=MAIN + models * weights + (together * worker if len(missing) > 1 else 0.0),
-        disk=len(missing) * weights,
+        memory=MAIN + shared + models * own + (together * worker if len(missing) > 1 else 0.0),
+        disk=len(missing) * own,
     )
+
+
+def _effort(method: Method, model: ModelFolder) -> float:
+    """Below adapters, per-example gradients cost no more than those of a batch."""
+    return method.effort if model.lora is None else 1.0
+
+
+def _weights(model: ModelFolder) -> tuple[float, float]:
+    """Counts bytes: of a base that all processes share, and of what each model has of its own."""
+    if model.lora is None:
+        return 0.0, 4.0 * model.parameters
+    stored = sum(file.stat().st_size for file in model.path.glob("*.safetensors"))
+    adapters = 16 * model.lora.r * width_of(model) * max(1, model.blocks)  # if all layers have them
+    return float(stored), 4.0 * adapters
+
+
+def _activations(model: ModelFolder, tokens: int) -> float:
+    """Counts bytes that a pass over so many tokens keeps for its way back."""
+    width, blocks = width_of(model), max(1, model.blocks)
+    head = 0.0 if model.lora is None else 2 * 4.0 * model.vocabulary * width  # in float32, twice
+    return 4.0 * tokens * (KEPT * width * blocks + LOGITS * model.vocabulary) + head
 
 
 def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.lora import Lora
+from audit.core.model import ModelFolder
+from audit.models import loading
 from audit.models.held_weights import computes_in_half, hold, let_go
+from audit.models.loading import describe, load_weights
 from audit.models.training import dp_sgd
 from audit.models.training.dp_sgd import Noise, NoisySum, adapted
 from audit.models.training.examples import Example, collate
 from audit.models.training.per_example_gradients import Clipped, clipped_gradients, loop, trainable
-from tests.models.shapes import SHAPES, Shape
+from tests.models.shapes import SHAPES, Folder, Shape
 
+HELD = (torch.bfloat16, torch.float32)
 CPU = torch.device("cpu")
 BY_NAME = {shape.name: shape for shape in SHAPES}
 NAMES = ("GPT-2", "Llama, tied", "Qwen 2", "Gemma", "OPT", "GPT-NeoX, Pythia")
@@ -157,3 +165,45 @@ def test_nobody_moves_the_gradients_of_others_as_in_half_precision_everybody_doe
             NoisySum(inner, noise, None)  # type: ignore[arg-type]
         for weight in inner.parameters():
             weight.data = weight.data.float()
+
+
+# loading
+
+
+def folder_of(name: str, place: Path) -> ModelFolder:
+    """A folder with a model that is stored in bfloat16."""
+    made = Folder.of(BY_NAME[name], place)
+    made.load().inner.to(torch.bfloat16).save_pretrained(place)
+    return describe(str(place), EMBEDDED_FOLDER)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Llama, tied", "Qwen 2"])
+def test_a_base_for_adapters_is_held_as_stored_and_answers_as_in_float32(
+    name: str, tmp_path: Path
+) -> None:
+    folder = folder_of(name, tmp_path)
+    plain, held = load_weights(folder, "cpu"), load_weights(replace(folder, lora=Lora()), "cpu")
+    tokens = torch.arange(1, 50)[None]
+    with torch.no_grad():
+        assert torch.equal(plain(input_ids=tokens).logits, held(input_ids=tokens).logits)
+    sizes = {dtype: sum(p.numel() for p in held.parameters() if p.dtype == dtype) for dtype in HELD}
+    assert sizes[torch.bfloat16] > 10 * sizes[torch.float32] > 0
+    assert not any(p.requires_grad for p in held.parameters())
+    assert {b.dtype for b in held.buffers()} <= {torch.float32, torch.int64, torch.bool}
+
+
+def test_constants_that_would_be_rounded_are_computed_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, read = folder_of("Llama", tmp_path), loading._read
+
+    def rounding(path: Path, dtype: Any = torch.float32) -> Any:
+        model = read(path, dtype)
+        exact = torch.tensor([1 / 3], dtype=torch.float32)
+        model.register_buffer("scale", exact if dtype == torch.float32 else exact.bfloat16())
+        return model
+
+    monkeypatch.setattr(loading, "_read", rounding)
+    held: Any = load_weights(replace(folder, lora=Lora()), "cpu")
+    assert torch.equal(held.scale, torch.tensor([1 / 3]))
+    assert held.lm_head.weight.dtype == torch.bfloat16

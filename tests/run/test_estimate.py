@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.progress import WHOLE, Remark
 from audit.models import speed
 from audit.plan.execution import execution
@@ -155,8 +156,32 @@ def test_a_larger_model_is_expected_to_be_slower(tmp_path: Path) -> None:
 
 def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
     small = prepared(tmp_path).plan.model
-    assert speed._width(small.parameters, small.blocks, small.vocabulary) == 128  # n_embd
-    assert speed._width(124_439_808, 12, 50_257) == 768  # GPT-2
+    assert speed.width_of(small) == 128  # n_embd
+    gpt2 = replace(small, parameters=124_439_808, blocks=12, vocabulary=50_257)
+    assert speed.width_of(gpt2) == 768
+
+
+def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) -> None:
+    whole = estimate(prepared(tmp_path / "a"), 2)
+    some = estimate(prepared(tmp_path / "b", lora="r=2"), 2)
+    assert whole is not None and some is not None
+    assert len(whole.trainings) == len(some.trainings) == 5
+    assert some.disk < 0.2 * whole.disk
+    assert some.memory < whole.memory
+    stored = sum(p.stat().st_size for p in EMBEDDED_FOLDER.glob("public_model/*.safetensors"))
+    more = estimate(prepared(tmp_path / "c", lora="r=2", defense=("submix:k=4",)), 2)
+    assert more is not None and more.memory - some.memory < stored
+
+
+def test_training_below_adapters_takes_two_passes_of_three_also_with_clipped_gradients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-4)
+    whole = estimate(prepared(tmp_path / "a", defense=("dp_sgd",)), 1)
+    some = estimate(prepared(tmp_path / "b", defense=("dp_sgd",), lora="r=2"), 1)
+    assert whole is not None and some is not None
+    ratios = {name: some.trainings[name] / time for name, time in whole.trainings.items()}
+    assert ratios == pytest.approx({"none": 2 / 3, "dp_sgd": 2 / 3 / 1.8})
 
 
 # steps
