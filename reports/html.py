@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -44,6 +45,18 @@ def render(results: Results) -> str:
 
 
 def _laid_out(content: Page, figures: list[Figure]) -> str:
+    return laid_out(
+        "report.html.j2",
+        page=content,
+        figures=figures,
+        drawing=svg.on_screen,
+        marks=verdicts.on_screen(),
+        alarms=verdicts.ALARMS,
+    )
+
+
+def laid_out(template: str, **values: Any) -> str:
+    """Fills a template of this folder, with the one style of all pages."""
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -53,15 +66,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["soft"] = _soft
-    return environment.get_template("report.html.j2").render(
-        page=content,
-        figures=figures,
-        drawing=svg.on_screen,
-        marks=verdicts.on_screen(),
-        alarms=verdicts.ALARMS,
-        css=css,
-        css_hash=_digest(css),
-    )
+    return environment.get_template(template).render(css=css, css_hash=_digest(css), **values)
 
 
 def _soft(name: str) -> Markup:

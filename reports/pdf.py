@@ -19,7 +19,7 @@ from reports._figures.figure import Figure
 
 FILENAME = "report.pdf"
 COMPARISON = "comparison.pdf"
-_TEMPLATE = Path(__file__).parent / "_templates" / "report.typ"
+_TEMPLATES = Path(__file__).parent / "_templates"
 # What the wheel's fonts can show; other characters are written as ‹U+4E2D›.
 _COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (0x2070, 0x211E),
             (0x2126, 0x2151), (0x2153, 0x2184), (0x2190, 0x23FF), (0x2500, 0x25FF))  # fmt: skip
@@ -53,11 +53,16 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
         "alarms": verdicts.ALARMS,
         "refuted": verdicts.REFUTED,
     }
+    return laid_out("report.typ", data)
+
+
+def laid_out(template: str, data: dict[str, Any]) -> bytes:
+    """Compiles a template of this folder, after the one style of all pages."""
     compiler = typst.Compiler(
         font_paths=typst.Fonts(include_system_fonts=False), ignore_system_fonts=True
     )
     document = compiler.compile(
-        _TEMPLATE.read_bytes(),
+        b"".join((_TEMPLATES / name).read_bytes() for name in ("style.typ", template)),
         format="pdf",
         sys_inputs={"data": json.dumps(_covered_tree(data), ensure_ascii=False)},
         pdf_standards="ua-1",

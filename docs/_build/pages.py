@@ -17,6 +17,7 @@ import click
 from audit.cli.app import cli
 from audit.core import HOME
 from audit.results.schema import schema
+from reports._annex.document import schema as annex_schema
 
 ROOT = Path(__file__).parents[2]
 MEANINGS = tomllib.loads(Path(__file__).with_name("meanings.toml").read_text(encoding="utf-8"))
@@ -51,9 +52,18 @@ def _helped(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
 
 
 def results() -> str:
-    """Every table of results.json with its keys, the outermost first."""
-    document = schema()
-    tables = {"Results": document, **document["$defs"]}
+    """Every table of results.json with its keys."""
+    return _tables("Results", schema())
+
+
+def annex() -> str:
+    """Every table of annex.json with its keys."""
+    return _tables("Annex", annex_schema())
+
+
+def _tables(name: str, document: dict[str, Any]) -> str:
+    """Every table of a JSON Schema with its keys, the outermost first."""
+    tables = {name: document, **document["$defs"]}
     return "\n\n".join(_table(name, table) for name, table in tables.items())
 
 
@@ -119,6 +129,7 @@ def plugins(kind: str, base: str) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "command line": command_line,
     "results.json": results,
+    "annex.json": annex,
     "audit.core": core,
     "defenses": lambda: plugins("defenses", "Defense"),
     "attacks": lambda: plugins("attacks", "Attack"),

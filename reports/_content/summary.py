@@ -197,7 +197,7 @@ def _row(
         target=section(finding.attack, releases),
         aside="; ".join(filter(None, aside)),
         measured=_measured(finding),
-        certainty=_certainty(finding, release.guarantee),
+        certainty=certainty(finding, release.guarantee),
         controls=[_twins(finding.control, finding.blind, unit), *beside],
         leaked=verdicts.leaked(finding),
         claim=verdicts.claim(finding),
@@ -246,7 +246,8 @@ def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
     return Value("—", "")
 
 
-def _certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
+def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
+    """Words the ε that a finding shows, or what it could have shown; empty for neither."""
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
         return f"so {at_least(bound)}"

@@ -1,0 +1,1 @@
+"""The annex for reviewers: what a run shows beside what published texts ask for, row by row."""
