@@ -131,6 +131,22 @@ def test_what_follows_from_settings_alone_needs_no_spread() -> None:
     assert judged({**LESS, "seedless": True}, of).verdict == "confirmed"
 
 
+@pytest.mark.parametrize(
+    ("a", "n", "verdict"),
+    [
+        (10, 5, "inconclusive"),
+        (10, 6, "confirmed"),
+        (30, 6, "contradicted"),
+        (20, 6, "inconclusive"),
+    ],
+)
+def test_equal_values_are_judged_by_the_sign_from_six_seeds_on(
+    a: int, n: int, verdict: str
+) -> None:
+    """2 · 2⁻⁶ is below 5 %, and 2 · 2⁻⁵ is not."""
+    assert judged(LESS, {"a": (a,) * n, "b": (20,) * n}).verdict == verdict
+
+
 def test_a_claim_is_confirmed_by_all_and_contradicted_by_one() -> None:
     def one(verdict: Verdict) -> Judged:
         return Judged("s", verdict, 0.0, None, None, "t", {})
