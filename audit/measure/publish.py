@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from audit.core.digest import key_of
-from audit.core.errors import UsageError
 from audit.core.predictor import Predictor, Tokens
 from audit.core.progress import StepProgress
 from audit.core.randomness import derived_seed, stream
@@ -66,17 +65,8 @@ def _publication(prepared: Prepared, one: Audited, text: Text, folder: RunFolder
 def _sampled(predictor: Predictor, text: Text, label: str) -> tuple[list[str], int]:
     """Samples all texts a session is asked for, each cut at its stop token: (texts, answered)."""
     tokenizer, budget = predictor.tokenizer, predictor.remaining
-    if text.tokens >= predictor.max_length:
-        raise UsageError(
-            f"--release text: tokens is {text.tokens}, but the model reads {predictor.max_length}, "
-            "the start token included"
-        )
+    text.check(label, predictor.max_length, budget)
     count = text.affordable(budget)
-    if not count:
-        raise UsageError(
-            f"{label}: answers {budget} queries, and a text of {text.tokens} tokens takes as many; "
-            "give a larger budget, or --release text:tokens=N"
-        )
     answers = predictor.generate([[tokenizer.start]] * count, text.tokens)
     texts = [tokenizer.decode(_until(tokenizer.stop, a.tokens)) for a in answers]
     return texts, sum(a.answered for a in answers)

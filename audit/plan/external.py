@@ -22,7 +22,7 @@ from audit.models.loading import EMBEDDED, describe, hash_of, load_tokenizer
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
-from audit.plan.text import AS_DEFENDED, Text, parsed
+from audit.plan.text import AS_DEFENDED, TEXT, Text, parsed
 from audit.plugins import registry
 
 
@@ -56,6 +56,11 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
     base = _one(settings, "base") or external_model.named_base(Path(settings["model"]))
     if is_text:  # whoever reads texts chooses the model that learns from them
         base = base or EMBEDDED
+    elif base is None and parsed(settings.get("release", AS_DEFENDED))[0] == TEXT:
+        raise UsageError(
+            "--release text: its texts are read by a model that is trained on them, and that has "
+            "to be another than the one that wrote them; name the base with as_is:base=DIR"
+        )
     describe_one = _served if is_remote else _texts if is_text else _folder
     audited = describe_one(settings, base, embedded)
     training = _one(settings, "training")

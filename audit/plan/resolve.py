@@ -101,6 +101,9 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
             f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
         )
     released = material.text or text.of(settings.get("release", AS_DEFENDED), corpus, training)
+    if released is not None:
+        for one in defenses:
+            released.check(one.label, model.max_length, getattr(one.plugin, "budget", None))
     attacks = choices.attacks(settings["attack"], released is not None)
     plan = Plan(
         defenses=material.accept(defenses, attacks),

@@ -12,8 +12,9 @@ from audit.core.rules import at_least, check_fields
 from audit.core.training import FineTuning
 
 AS_DEFENDED = "as_defended"  # a model or a service, whichever the defense makes
-KINDS = (AS_DEFENDED, "text")
-TOKENS = 64  # of a text by default, or what training reads, if that is less
+TEXT = "text"
+KINDS = (AS_DEFENDED, TEXT)
+TOKENS = 64  # of a text by default, or what training reads after the start token, if that is less
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,22 @@ class Text:
     def __post_init__(self) -> None:
         check_fields("--release text", self)
 
+    def check(self, label: str, reads: int, budget: int | None) -> None:
+        """Raises UsageError where a release cannot write one text.
+
+        reads: tokens of context that its model reads, the start token included. budget: of queries.
+        """
+        if self.tokens >= reads:
+            raise UsageError(
+                f"--release text: tokens is {self.tokens}, but the model reads {reads}, the start "
+                "token included"
+            )
+        if not self.affordable(budget):
+            raise UsageError(
+                f"{label}: answers {budget} queries, and a text of {self.tokens} tokens takes as "
+                "many; give a larger budget, or --release text:tokens=N"
+            )
+
     def affordable(self, budget: int | None) -> int:
         """Counts the texts that a service with this budget of queries writes."""
         return self.texts if budget is None else min(self.texts, budget // self.tokens)
@@ -44,10 +61,11 @@ def of(setting: str, corpus: Corpus, training: FineTuning) -> Text | None:
     The default is as many texts as there are records to train on. Raises UsageError.
     """
     kind, given = parsed(setting)
-    if kind != "text":
+    if kind != TEXT:
         return None
     records = corpus.population.records
-    return Text(**{"texts": records, "tokens": min(TOKENS, training.max_length)} | given)
+    read = training.max_length - 1  # the start token comes before
+    return Text(**{"texts": records, "tokens": min(TOKENS, read)} | given)
 
 
 def parsed(setting: str) -> tuple[str, dict[str, int]]:
@@ -55,7 +73,7 @@ def parsed(setting: str) -> tuple[str, dict[str, int]]:
     kind, _, rest = (part.strip() for part in setting.partition(":"))
     if kind not in KINDS:
         raise UsageError(f"--release {kind}: unknown{did_you_mean(kind, list(KINDS))}")
-    known, given = (("texts", "tokens") if kind == "text" else ()), dict[str, int]()
+    known, given = (("texts", "tokens") if kind == TEXT else ()), dict[str, int]()
     for pair in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = (part.strip() for part in pair.partition("="))
         if key not in known or key in given:

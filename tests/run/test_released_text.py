@@ -157,13 +157,29 @@ def test_texts_are_handed_over_with_their_promise(
     assert promise["guarantee"]["release"] == "text"
 
 
-def test_a_budget_below_one_text_and_a_text_beyond_the_model_are_refused(
-    corpus: Path, tmp_path: Path
+def test_a_budget_below_one_text_and_a_text_beyond_the_model_are_refused_before_training(
+    corpus: Path,
 ) -> None:
+    planned(corpus, release="text:texts=1,tokens=40")
     with pytest.raises(UsageError, match=r"answers 40 queries, and a text of 41 tokens"):
-        run(planned(corpus, release="text:texts=1,tokens=41"), tmp_path / "short")
+        planned(corpus, release="text:texts=1,tokens=41")
+    planned(corpus, release="text:texts=1,tokens=255", defense=["none"])
     with pytest.raises(UsageError, match=r"tokens is 256, but the model reads"):
-        run(planned(corpus, release="text:texts=1,tokens=256"), tmp_path / "long")
+        planned(corpus, release="text:texts=1,tokens=256", defense=["none"])
+
+
+def test_a_text_has_by_default_what_training_reads_after_the_start_token(corpus: Path) -> None:
+    """A model that reads 64 tokens writes 63 after its start token."""
+    short = planned(corpus, release="text", defense=["none"], training={"max_length": 50})
+    assert short.text == Text(texts=8, tokens=49)
+
+
+def test_a_reader_never_starts_from_the_model_that_wrote_the_texts(
+    planted: Path, tmp_path: Path
+) -> None:
+    """It would leak what that model knows, whatever the texts say."""
+    with pytest.raises(UsageError, match="name the base with as_is:base=DIR"):
+        audited(planted, EMBEDDED_FOLDER / "public_model", tmp_path / "out", release="text:texts=1")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +202,8 @@ def test_what_is_no_release_is_refused_in_one_line(corpus: Path, setting: str, w
 def test_attacks_on_texts_alone_are_part_of_all_only_for_texts(corpus: Path) -> None:
     names = {
         release: {
-            chosen.name for chosen in planned(corpus, release=release, attack=["all"]).attacks
+            chosen.name
+            for chosen in planned(corpus, release=release, attack=["all"], defense=["none"]).attacks
         }
         for release in ("text", "as_defended")
     }
@@ -202,7 +219,7 @@ def test_a_plan_without_texts_is_the_plan_it_was(corpus: Path) -> None:
 
 
 def test_by_default_as_many_texts_as_records_to_train_on(corpus: Path) -> None:
-    assert planned(corpus, release="text").text == Text(texts=8, tokens=64)
+    assert planned(corpus, release="text", defense=["none"]).text == Text(texts=8, tokens=64)
 
 
 # as_is with a file of texts in the place of a model
@@ -219,7 +236,7 @@ def planted(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def audited(planted: Path, texts: str, out: Path, **more: Any) -> Any:
+def audited(planted: Path, texts: str | Path, out: Path, **more: Any) -> Any:
     return api.run(
         defense="as_is",
         attack=["copies"],
