@@ -91,8 +91,10 @@ class NGram(Attack):
 
 
 def _public(session: Predictor, own: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Samples as many texts of the public model, as long as the longest of the release's."""
-    tokenizer, length = session.tokenizer, max((len(text) - 2 for text in own), default=0)
+    """Samples as many texts of the public model, as long as the longest of the release's, or as the
+    model writes."""
+    tokenizer, longest = session.tokenizer, max((len(text) - 2 for text in own), default=0)
+    length = min(longest, session.max_length - 1)
     if not length:
         return []
     answers = session.generate([[tokenizer.start]] * len(own), length)
