@@ -1,11 +1,14 @@
-"""Compares token sequences with a long text: the longest common run, and the least edits."""
+"""Compares a sequence with long texts: the longest common run, and the least edits."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 
+BETWEEN = -1  # stands between two texts: no part of a text has it
+_FAR = 1 << 32  # edits to pass it: more than to leave any needle out
 _FIRST = 0x100  # character of token 0
 
 
@@ -31,19 +34,30 @@ def as_characters(tokens: Sequence[int]) -> str:
     return "".join(chr(place + (0x800 if place >= 0xD800 else 0)) for place in moved)
 
 
-def least_edits(needle: Sequence[int], text: np.ndarray) -> int:
-    """Computes the least insertions, deletions and replacements of tokens that turn `needle` into
-    some part of the text (Sellers 1980).
+def letters(text: str) -> list[int]:
+    """Gives the code points of a text's letters and digits; case, width and script of digits, and
+    all that stands between them, are left out."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return [
+        ord(str(unicodedata.decimal(one)) if one.isdecimal() else one)
+        for one in plain
+        if one.isalnum()
+    ]
 
-    text: shape (n,), int. Row i holds, for every place in the text, the least edits of the first i
-    tokens that end there. A row is made from the one before at once: insertions, which run along
-    it, are a running minimum.
+
+def edits(needle: Sequence[int], texts: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+    """Computes for every place in the texts the least insertions, deletions and replacements that
+    turn `needle` into some part of a text that ends there, (n + 1,), int (Sellers 1980).
+
+    texts: shape (n,), int, with BETWEEN between them. before: the same of what comes before the
+    needle, to which it is added; None: nothing does. Row i is of the first i of the needle; it is
+    made from the one before at once: insertions, which run along it, are a running minimum.
     """
-    places = np.arange(len(text) + 1)
-    row = np.zeros(len(text) + 1, dtype=np.int64)  # a part may begin anywhere
-    for token in needle:
-        changed = np.empty_like(row)
-        changed[0] = row[0] + 1
-        changed[1:] = np.minimum(row[:-1] + (text != token), row[1:] + 1)
+    cost = np.where(texts == BETWEEN, _FAR, 1)
+    places = np.append(0, np.cumsum(cost))
+    row = np.zeros_like(places) if before is None else before  # a part may begin anywhere
+    for one in needle:
+        changed = row + 1
+        changed[1:] = np.minimum(changed[1:], row[:-1] + cost * (texts != one))
         row = np.minimum.accumulate(changed - places) + places
-    return int(row.min())
+    return row

@@ -3,21 +3,22 @@
 It needs nothing but texts, so it also attacks a release of synthetic text (--release text). Digits
 after the words that codes were planted with are guesses, counted as in extraction; so are e-mail
 addresses, phone numbers, keys and values of a pattern after theirs. A planted record
-is scored by its longest run of tokens that stands in a text, any other value by the fewest edits
-that turn it into a part of one.
+is scored by its longest run of tokens that stands in a text, any other value by the fewest edits of
+its letters and digits that turn it into a part of one: 4-0-9 and ４０９ are no edit away from 409.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated
 
 import numpy as np
 
-from attacks._alignment import as_characters, least_edits, longest_run
+from attacks._alignment import BETWEEN, as_characters, edits, letters, longest_run
 from attacks._guesses import form_of, kinds_of
 from attacks._texts import texts_of
 from audit.core.attack import Attack, Knowledge
@@ -26,7 +27,7 @@ from audit.core.predictor import Access, Predictor, Tokenizer
 from audit.core.rules import at_least, check_fields
 from audit.core.secret import CODE_LIKE, KINDS, Secret
 
-_BETWEEN = -1  # stands between two texts, and is no token
+_APART = "\0"  # between two texts, so that no value that has several lines stands in both
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits
 
 def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Successes:
     """Tells which values stand in a text word for word, and not within a longer word or number."""
-    whole = "\n".join(texts)
+    whole = _APART.join(texts)
     won = np.full(len(secrets), np.nan)
     for i, secret in enumerate(secrets):
         if secret.kind == kind and texts:
@@ -106,16 +107,29 @@ def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Succe
 def _near(
     texts: Sequence[str], secrets: Sequence[Secret], kind: str, tokenizer: Tokenizer
 ) -> Scores:
-    """Scores every value, with the words before it where these were drawn: higher = nearer."""
-    encoded = [tokenizer.encode(text) for text in texts]
-    runs = "\n".join(map(as_characters, encoded))
-    flat = np.array([t for tokens in encoded for t in (*tokens, _BETWEEN)], dtype=np.int64)
+    """Scores every value of a kind: higher = nearer to a part of a text."""
     values = np.full(len(secrets), np.nan)
-    for i, secret in enumerate(secrets):
-        if secret.kind == kind and texts:
-            words = secret.prefix if secret.space is not None else ""
-            needle = tokenizer.encode(words + secret.value)
-            near = longest_run(needle, runs) if kind == "record" else -least_edits(needle, flat)
-            values[i] = near
-    score = "run" if kind == "record" else "edits"
-    return Scores(score, kind, values, access=Access.GENERATE, kind=kind)
+    of_kind = [i for i, secret in enumerate(secrets) if secret.kind == kind and texts]
+    if of_kind:
+        score = _runs(texts, tokenizer) if kind == "record" else _edits(texts)
+        values[of_kind] = [score(secrets[i]) for i in of_kind]
+    score_of = "run" if kind == "record" else "edits"
+    return Scores(score_of, kind, values, access=Access.GENERATE, kind=kind)
+
+
+def _runs(texts: Sequence[str], tokenizer: Tokenizer) -> Callable[[Secret], int]:
+    runs = "\n".join(as_characters(tokenizer.encode(text)) for text in texts)
+    return lambda secret: longest_run(tokenizer.encode(secret.value), runs)
+
+
+def _edits(texts: Sequence[str]) -> Callable[[Secret], int]:
+    """Counts edits of letters and digits, of a value and, where it was drawn, its words."""
+    flat = np.array([one for text in texts for one in (*letters(text), BETWEEN)], dtype=np.int64)
+
+    after = cache(lambda words: edits(letters(words), flat))  # many values follow the same words
+
+    def near(secret: Secret) -> int:
+        words = secret.prefix if secret.space is not None else ""
+        return -int(edits(letters(secret.value), flat, after(words)).min())
+
+    return near

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attacks._alignment import as_characters, least_edits, longest_run
+from attacks._alignment import BETWEEN, as_characters, edits, longest_run
 from attacks.copies import Copies
 from attacks.ngram import Counts, NGram
 from audit.contract import toys
@@ -45,11 +46,19 @@ def brute_edits(needle: list[int], text: list[int]) -> int:
 
 @given(TOKENS, TOKENS)
 @settings(max_examples=150, deadline=None)
-def test_the_longest_run_and_the_least_edits_are_those_of_brute_force(
-    needle: list[int], text: list[int]
-) -> None:
+def test_the_longest_run_is_that_of_brute_force(needle: list[int], text: list[int]) -> None:
     assert longest_run(needle, as_characters(text)) == brute_run(needle, text)
-    assert least_edits(needle, np.array(text, dtype=np.int64)) == brute_edits(needle, text)
+
+
+@given(TOKENS, st.lists(TOKENS, min_size=1, max_size=3), st.integers(0, 9))
+@settings(max_examples=150, deadline=None)
+def test_the_least_edits_are_those_of_brute_force_in_one_of_the_texts(
+    needle: list[int], texts: list[list[int]], cut: int
+) -> None:
+    flat = np.array([one for text in texts for one in (*text, BETWEEN)], dtype=np.int64)
+    least = min(brute_edits(needle, text) for text in texts)
+    assert edits(needle, flat).min() == least
+    assert edits(needle[cut:], flat, edits(needle[:cut], flat)).min() == least
 
 
 @pytest.mark.parametrize("token", [0, 10, 0xD800 - 0x100, 0xDFFF, 50_256, 128_255, 256_000])
@@ -116,11 +125,56 @@ def test_a_copy_across_two_texts_is_none() -> None:
     assert won.won.tolist() == [0.0]
 
 
+class Bytes(toys.CharacterTokenizer):
+    """Encodes line breaks, too."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("texts", "copied"), [(("abc", "def"), 0.0), (("x", "abc\ndef"), 1.0), (("abc\n", "def"), 0.0)]
+)
+def test_a_record_of_two_lines_is_no_copy_of_two_texts(
+    texts: tuple[str, ...], copied: float
+) -> None:
+    record = Secret("record", "", "abc\ndef", "", None, 1, "ann", 0)
+    session: Any = Published(texts, Bytes())
+    won = of(list(Copies().run(session, [record], toys.knowledge(0, [record], False))), Successes)
+    assert isinstance(won, Successes)
+    assert won.won.tolist() == [copied]
+
+
 def test_near_copies_score_by_edits_of_words_and_value() -> None:
     secrets = [code("123"), code("129"), code("789")]
-    edits = of(attacked(Copies(), secrets, "so#mycodeis#128#"), Scores)
-    assert isinstance(edits, Scores)
-    assert edits.values.tolist() == [-1.0, -1.0, -3.0]
+    scores = of(attacked(Copies(), secrets, "so#mycodeis#128#"), Scores)
+    assert isinstance(scores, Scores)
+    assert scores.values.tolist() == [-1.0, -1.0, -3.0]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1 2 3",
+        "1-2-3",
+        "*1*2*3*",
+        "\uff11\uff12\uff13",
+        "\u0661\u0662\u0663",
+        "1\u200b2\u200b3",
+        "1\n2,3",
+    ],
+)
+@pytest.mark.parametrize("words", ["mycodeis#", "My CODE is: "])
+def test_separators_case_and_scripts_of_digits_hide_no_copy(words: str, written: str) -> None:
+    scores = of(attacked(Copies(), [code("123"), code("987", 1)], words + written), Scores)
+    assert isinstance(scores, Scores)
+    assert scores.values.tolist() == [0.0, -3.0]
+
+
+def test_a_near_copy_across_two_texts_is_none() -> None:
+    scores = of(attacked(Copies(), [code("123456")], "mycodeis#123", "456"), Scores)
+    assert isinstance(scores, Scores)
+    assert scores.values.tolist() == [-3.0]
 
 
 def test_no_texts_means_not_measured_and_never_zero() -> None:
@@ -181,7 +235,7 @@ def test_the_public_models_own_habits_are_taken_off() -> None:
     habit = tuple("mycodeis#1212" for _ in range(20))
 
     class Habitual:
-        tokenizer = toys.CharacterTokenizer()
+        tokenizer, max_length = toys.CharacterTokenizer(), 64
 
         def generate(self, prompts: list[list[int]], length: int) -> list[object]:
             tokens = tuple(self.tokenizer.encode(habit[0]))[:length]
@@ -193,6 +247,23 @@ def test_the_public_models_own_habits_are_taken_off() -> None:
     assert isinstance(alone, Scores) and isinstance(beside, Scores)
     assert alone.values[0] > alone.values[1] + 5
     assert beside.values == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_the_public_model_is_asked_for_no_more_than_it_writes() -> None:
+    """Texts of others may be longer than the model that they are compared with can read."""
+    asked = []
+
+    class Short:
+        tokenizer, max_length = toys.CharacterTokenizer(), 64
+
+        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
+            asked.append(max(map(len, prompts)) + length)
+            return [type("A", (), {"tokens": (1,) * length})() for _ in prompts]
+
+    known = Knowledge(Short(), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+    for longest in (20, 500):
+        NGram().run(Published(("a" * longest,)), [code("123")], known)  # type: ignore[arg-type]
+    assert asked == [21, 64]
 
 
 def test_sampling_stops_where_the_budget_does() -> None:
