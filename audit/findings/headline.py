@@ -191,7 +191,8 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Iterator
                 marks.append(f"{word} {_number(utility.value)}")
     marks += [f"{word} {_number(value)}" for word, value in _controls(release, releases).items()]
     beside = f" ({', '.join(marks)})" if marks else ""
-    yield f"Perplexity {_number(measure.value)}{part}{beside}."
+    what = "Perplexity of a reader" if release.guarantee.release == "text" else "Perplexity"
+    yield f"{what} {_number(measure.value)}{part}{beside}."
 
 
 def _controls(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> dict[str, float]:

@@ -37,6 +37,12 @@ def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_us
     assert "public:" not in said and "none:" not in said  # references are only laid beside it
 
 
+def test_the_perplexity_beside_texts_is_that_of_a_reader() -> None:
+    """Texts have none: whoever trains on them has."""
+    said = headline([released("mine", promise(2.0, release="text"), [finding()], 38.2)])
+    assert said.startswith("mine, texts only: ") and said.endswith("Perplexity of a reader 38.2.")
+
+
 EXPOSED = Interval(7.5, 6.0, 9.0, 12, 0.95, "order statistics")
 AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
 
