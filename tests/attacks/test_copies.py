@@ -81,6 +81,13 @@ class Published:
     remaining = None
 
 
+class Bytes(toys.CharacterTokenizer):
+    """Encodes line breaks, too."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+
 def attacked(
     attack: Attack, secrets: list[Secret], *texts: str, public: bool = False
 ) -> list[Evidence]:
@@ -106,6 +113,40 @@ def test_a_code_after_its_words_is_a_guess_and_a_longer_number_is_another() -> N
     assert sorted(hits.repeats) == [1, 1, 1]
 
 
+def test_what_several_texts_state_alike_is_one_value_with_its_repeats() -> None:
+    """The test of hits counts it as one coincidence."""
+    texts = ("mycodeis#123", "mycodeis#77", "so#mycodeis#123", "mycodeis#123")
+    hits = of(attacked(Copies(), [code("123"), code("456", 1)], *texts), Hits)
+    assert isinstance(hits, Hits)
+    assert hits.found.tolist() == [0, -1, 0, 0]
+    assert sorted(hits.repeats) == [1, 3]
+
+
+def test_signs_in_the_words_stand_for_themselves() -> None:
+    secret = Secret("code", "code(s)+?#", "123", "", digits(3), 1, "ann", 0)
+    for text, found in (("my#code(s)+?#123", [0]), ("my#codes#123", [])):
+        session: Any = Published((text,), Bytes())
+        known = toys.knowledge(0, [secret], False)
+        hits = of(list(Copies().run(session, [secret], known)), Hits)
+        assert isinstance(hits, Hits)
+        assert hits.found.tolist() == found
+
+
+def test_all_of_it_is_read_from_texts() -> None:
+    secrets = [code("123"), Secret("record", "", "abcdef", "", None, 1, "ann", 0)]
+    evidence = [*attacked(Copies(), secrets, "abc"), *attacked(NGram(), secrets, "abc")]
+    assert len(evidence) == 7
+    assert all(one.access == toys.Access.GENERATE for one in evidence)
+
+
+def test_the_words_before_a_name_that_was_not_drawn_do_not_count() -> None:
+    """They are text of the owner's, and a name may stand anywhere."""
+    name = Secret("name", "regardsfrom", "annlee", "", None, 1, "ann", 0)
+    scores = of(attacked(Copies(), [name], "thisisannlee"), Scores)
+    assert isinstance(scores, Scores)
+    assert scores.values.tolist() == [0.0]
+
+
 @pytest.mark.parametrize(
     ("text", "copied"),
     [("a#123#b", 1.0), ("123", 1.0), ("1234", 0.0), ("0123", 0.0), ("x123", 0.0), ("12#3", 0.0)],
@@ -123,13 +164,6 @@ def test_a_copy_across_two_texts_is_none() -> None:
     assert isinstance(run, Scores) and isinstance(won, Successes)
     assert run.values.tolist() == [3.0]
     assert won.won.tolist() == [0.0]
-
-
-class Bytes(toys.CharacterTokenizer):
-    """Encodes line breaks, too."""
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -247,6 +281,28 @@ def test_the_public_models_own_habits_are_taken_off() -> None:
     assert isinstance(alone, Scores) and isinstance(beside, Scores)
     assert alone.values[0] > alone.values[1] + 5
     assert beside.values == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_what_the_public_model_says_after_its_stop_token_is_no_text() -> None:
+    class Ends:
+        tokenizer, max_length = toys.CharacterTokenizer(), 64
+
+        def __init__(self, after: str) -> None:
+            self.after = after
+
+        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
+            encode, stop = self.tokenizer.encode, self.tokenizer.stop
+            tokens = (*encode("hi"), stop, *encode(self.after))
+            return [type("A", (), {"tokens": tokens})() for _ in prompts]
+
+    def scores(after: str) -> list[float]:
+        known = Knowledge(Ends(after), (), (), (), np.random.default_rng(0))  # type: ignore[arg-type]
+        (one,) = NGram().run(Published(("mycodeis#9",)), [code("123")], known)  # type: ignore[arg-type]
+        assert isinstance(one, Scores)
+        values: list[float] = one.values.tolist()
+        return values
+
+    assert scores("mycodeis#123") == scores("mmmmmmmmmmmm")
 
 
 def test_the_public_model_is_asked_for_no_more_than_it_writes() -> None:

@@ -8,12 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from audit import api
+from audit.contract import toys
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.predictor import Answer
 from audit.corpora.loading import load
+from audit.measure.publish import _sampled as sampled
+from audit.measure.publish import publish
 from audit.models.loading import describe, load_tokenizer
 from audit.plan.execution import execution
 from audit.plan.plan import Plan
@@ -22,6 +27,9 @@ from audit.plan.text import Text
 from audit.results.folder import RunFolder
 from audit.run import pipeline
 from audit.run.limitations import not_tested
+from audit.train.prepare import prepare
+from audit.train.publication import Publication
+from audit.train.train import workers_for
 from audit.verify import verify
 
 N, T, BUDGET = 9, 12, 40
@@ -101,6 +109,23 @@ def test_every_release_writes_as_many_texts_as_stated_or_as_its_budget_allows(
     assert own["remaining"] == BUDGET - own["queries"]
 
 
+def test_a_text_ends_at_its_stop_token_and_counts_in_full() -> None:
+    class Ends:
+        tokenizer, max_length, remaining = toys.CharacterTokenizer(), 64, None
+
+        def generate(self, prompts: list[list[int]], length: int) -> list[Answer]:
+            tokens = (
+                *self.tokenizer.encode("hi"),
+                self.tokenizer.stop,
+                *self.tokenizer.encode("x"),
+            )
+            nothing = np.zeros(length)
+            return [Answer(tokens, nothing, nothing > 0, answered=length) for _ in prompts]
+
+    writer: Any = Ends()
+    assert sampled(writer, Text(texts=3, tokens=4), "mine") == (["hi"] * 3, 12)
+
+
 def test_texts_promise_what_their_writer_does(
     ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path
 ) -> None:
@@ -130,6 +155,38 @@ def test_it_verifies(ran: tuple[Path, dict[str, Any]]) -> None:
 def test_no_session_but_the_writers_asks_the_service(ran: tuple[Path, dict[str, Any]]) -> None:
     rows = [json.loads(line) for line in (ran[0] / "ledger.jsonl").read_text().splitlines()]
     assert {row["session"] for row in rows} == {f"{CAPPED}/text"}
+
+
+def published(plan: Plan, path: Path) -> dict[str, Publication]:
+    """Publishes as a run does; what the folder holds is loaded."""
+    folder = RunFolder(path, plan.hash)
+    prepared = prepare(plan, folder.stages)
+    with workers_for(prepared.trainings, 1) as place:
+        return dict(publish(prepared, folder, place, lambda label, share: None).published)
+
+
+def test_readers_learn_from_the_texts_alone_and_start_from_the_public_model(
+    ran: tuple[Path, dict[str, Any]], corpus: Path
+) -> None:
+    plan = planned(corpus)
+    made = published(plan, ran[0])
+    assert len(made) == 4
+    for one in made.values():
+        training = one.written.reader.training
+        assert training.texts == one.written.texts in list(map(tuple, written(ran[0])))
+        assert training.heldout == tuple(r.text for r in plan.corpus.of("heldout"))
+        assert one.written.reader.base == plan.model
+
+
+def test_another_number_of_texts_is_another_session(
+    ran: tuple[Path, dict[str, Any]], corpus: Path, tmp_path: Path
+) -> None:
+    """Texts under one key are one session's, whatever folder they are found in."""
+    shutil.copytree(ran[0], tmp_path / "more")
+    plan = planned(corpus, release=f"text:texts={N + 1},tokens={T}", defense=["none"])
+    texts = published(plan, tmp_path / "more")["none"].written.texts
+    assert len(texts) == N + 1
+    assert texts[:N] not in list(map(tuple, written(ran[0])))
 
 
 @pytest.mark.parametrize("lost", ["results.json", "readers", "sessions"])
