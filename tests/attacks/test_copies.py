@@ -322,6 +322,20 @@ def test_the_public_model_is_asked_for_no_more_than_it_writes() -> None:
     assert asked == [21, 64]
 
 
+def test_what_the_public_model_writes_after_stop_is_no_text_of_the_release() -> None:
+    class Stops:
+        tokenizer, max_length, remaining = toys.CharacterTokenizer(), 64, None
+
+        def generate(self, prompts: list[list[int]], length: int) -> list[object]:
+            tokens = tuple(self.tokenizer.encode("mycodeis#123"))
+            return [type("A", (), {"tokens": tokens, "answered": n})() for n in (length, 5)]
+
+    session: Any = Stops()
+    hits = of(list(Copies().run(session, [code("123")], toys.knowledge(0, [], False))), Hits)
+    assert isinstance(hits, Hits)
+    assert hits.found.tolist() == [0]
+
+
 def test_sampling_stops_where_the_budget_does() -> None:
     session = toys.session(toys.Access.GENERATE, toys.Access.GENERATE, 100)
     Copies(texts=10, length=30).run(session, [code("123")], toys.knowledge(0, [], False))
