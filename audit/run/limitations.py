@@ -10,6 +10,7 @@ from audit.core.secret import Secret
 from audit.core.spans import merged
 from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
+from audit.plan.text import Text
 from audit.plugins import registry
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
@@ -57,7 +58,7 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
                 f"{release.defense}: δ = {at_most(claimed.delta)} is not below 1/N "
                 f"(N = {population}): δ ≥ 1/N permits publishing one person's data outright"
             )
-        lines += _overfit(release)
+        lines += [*_overfit(release), *_fewer(release, plan.text)]
         if release.role == "null control" and any(leaks(f) for f in release.findings):
             lines.append(
                 "the null control seems to leak: the public model may have seen planted text"
@@ -82,6 +83,25 @@ def _overfit(release: ReleaseResult) -> list[str]:
         f"{share(best.share)} of its training, {quantity(end.value, end.unit)} at the end; its "
         "utility is that of the first, its leaks those of the last"
     ]
+
+
+def _fewer(release: ReleaseResult, text: Text | None) -> list[str]:
+    """Says where a service wrote fewer texts than the references, or not all of them by itself."""
+    lines = []
+    for session in (s for s in release.sessions if text and s.purpose == "text"):
+        assert text is not None
+        written = session.queries // text.tokens
+        if written < text.texts:
+            lines.append(
+                f"{release.defense}: its budget lasts for {written:,} of {text.texts:,} texts, and "
+                "the undefended model wrote all of these: it may be silent only for writing less"
+            )
+        if session.answered < session.queries:
+            lines.append(
+                f"{release.defense}: the public model wrote {session.queries - session.answered:,} "
+                f"of the {session.queries:,} tokens of its texts, in which nothing can leak"
+            )
+    return lines
 
 
 def _served(releases: Sequence[ReleaseResult]) -> list[str]:

@@ -148,6 +148,24 @@ def test_every_finding_needs_the_texts_and_no_more(ran: tuple[Path, dict[str, An
         assert [s["queries"] for s in asked] == [0, 0]
 
 
+def test_a_warning_says_who_wrote_fewer_texts_than_the_references(
+    ran: tuple[Path, dict[str, Any]],
+) -> None:
+    said = [line for line in ran[1]["warnings"] if "its budget lasts" in line]
+    assert [line.partition(",")[0] for line in said] == [
+        f"capped_submix: its budget lasts for {BUDGET // T} of {N} texts"
+    ]
+    assert not any("the public model wrote" in line for line in ran[1]["warnings"])
+
+
+def test_a_warning_says_what_the_public_model_wrote(corpus: Path, tmp_path: Path) -> None:
+    """Two batches that answer 8 tokens each write one text of 12: its last 4 are not theirs."""
+    writer = "invisible_ink_prompts:references=4,tokens=8,longest=16"
+    read = run(planned(corpus, defense=[writer], attack=["copies"]), tmp_path / "out")
+    (said,) = [line for line in read["warnings"] if "the public model wrote" in line]
+    assert said.startswith("invisible_ink_prompts: the public model wrote 4 of the 12 tokens")
+
+
 def test_it_verifies(ran: tuple[Path, dict[str, Any]]) -> None:
     assert verify(ran[0]).differences == ()
 
