@@ -18,6 +18,7 @@ _KEYS = {
     "claim",
     "published",
     "note",
+    "learned",
     "plan",
     "scales",
     "runs",
@@ -31,7 +32,8 @@ class Claim:
     """One claim.
 
     id: as in docs/claims.md. paper: its source, with the table or figure. claim: what it states.
-    published: its figures. note: how the runs differ from the paper's.
+    published: its figures. note: how the runs differ from the paper's. learned: why the runs say
+    otherwise, or what else they say, as far as is known.
     plan: settings of all runs. scales: further settings by scale. runs: further settings by the
     name of a run; one run, "main", where there are none. statements: what must hold for the claim.
     unreachable: by scale, why it is out of reach there.
@@ -42,6 +44,7 @@ class Claim:
     claim: str
     published: str
     note: str
+    learned: str
     plan: Mapping[str, Any]
     scales: Mapping[str, Mapping[str, Any]]
     runs: Mapping[str, Mapping[str, Any]]
@@ -81,6 +84,7 @@ def read(name: str) -> Claim:
         claim=table["claim"],
         published=table["published"],
         note=table.get("note", ""),
+        learned=table.get("learned", ""),
         plan=table["plan"],
         scales=table.get("scales", {}),
         runs=table.get("runs", {}),

@@ -99,6 +99,8 @@ def _section(claim: Claim) -> Iterator[str]:
         yield "| statement | | seeds | difference |\n|---|---|---|---|"
         for one in document["statements"]:
             yield f"| {one['says']} | {one['verdict']} | {_seeds(one)} | {_interval(one)} |"
+    if claim.learned and stored(claim.id):
+        yield f"\n**What we learned.** {claim.learned}"
     yield ""
 
 

@@ -50,7 +50,7 @@ def publish(
 
 def _publication(prepared: Prepared, one: Audited, text: Text, folder: RunFolder) -> Publication:
     settings = [text.texts, text.tokens]
-    session = Session(prepared, one, folder, _PURPOSE, settings)
+    session = Session(prepared, one, folder, _PURPOSE, settings, code=(__name__,))
 
     def look(predictor: Predictor) -> tuple[dict[str, Any], int, int]:
         texts, answered = _sampled(predictor, text, one.label)
