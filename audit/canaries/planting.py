@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -11,6 +12,8 @@ from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.core.secret import ON_REQUEST, Coins, Planted, Planting, Secret, Space, digits
 from audit.core.wording import Wording
+
+_PATIENCE = 1000  # draws of a second record of the same length, before the first is drawn again
 
 
 def plant(
@@ -153,15 +156,24 @@ def drawn(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """Draws two i.i.d. uniform values per owner, of equal token count; copies cycle over owners."""
+    """Draws two i.i.d. uniform values per owner, of equal token count; copies cycle over owners.
+
+    Records whose length hardly any other has are drawn again, both of a pair. Nothing is computed
+    from the chance of a record, and which of the two is planted is up to the coin.
+    """
     generator = stream(seed, "planting", kind)
+    most = _PATIENCE if kind == "record" else math.inf
     for place, owner in enumerate(owners):
         times = copies[place % len(copies)]
         if not times:
             continue
         first = space.draw(generator)
         second = space.draw(generator)
+        tries = 0
         while count_tokens(words.prefix + second) != count_tokens(words.prefix + first):
+            tries += 1
+            if tries % most == 0:
+                first = space.draw(generator)
             second = space.draw(generator)
         for slot, value in enumerate((first, second)):
             yield Secret(kind, words.prefix, value, words.suffix, space, times, owner, slot)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from audit.canaries.planting import plant, trained_on
+from audit.canaries.kinds import sentences, wording
+from audit.canaries.planting import drawn, plant, trained_on
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
@@ -504,3 +505,21 @@ def test_invented_users_have_no_name_where_the_corpus_has_names():
 def test_fewer_invented_users_than_none_are_refused():
     with pytest.raises(UsageError, match=r"planting\.invented is -1"):
         Planting(users=2, invented=-1)
+
+
+def test_a_record_of_a_length_that_no_other_has_is_drawn_again():
+    """Its first words alone have that length; to wait for an equal would take for ever."""
+    rare, seen = [], []
+
+    def count(text: str) -> int:
+        if not seen:
+            rare.append(text)
+        seen.append(text)
+        return 99 if text in rare else len(text.split()) % 2
+
+    words = wording("record", 0)
+    drawn_ones = list(drawn("record", words, sentences(), (1,), ("a", "b"), 0, count))
+    pairs = [drawn_ones[:2], drawn_ones[2:]]
+    assert all(one.value != other.value for one, other in pairs)
+    assert not any(words.prefix + one.value in rare for pair in pairs for one in pair)
+    assert len(seen) < 10_000
