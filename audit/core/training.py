@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from torch import Tensor
 
+from audit.core.checkpoint import NO_CHECKPOINT, Checkpoint
 from audit.core.corpus import Record
 from audit.core.digest import digest_of_json
 from audit.core.language_model import LanguageModel
@@ -153,6 +154,7 @@ class Training:
         change no step.
     key: key of the task that runs it: the digest with public model, device and versions. It seeds
         all noise. "" before the task is made.
+    checkpoint: where a method may save its state and go on from after a kill; it changes no result.
     """
 
     label: str
@@ -165,6 +167,7 @@ class Training:
     teachers: tuple[Training, ...] = ()
     heldout: tuple[str, ...] = ()
     key: str = ""
+    checkpoint: Checkpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
 
     @property
     def earlier(self) -> tuple[Training, ...]:

@@ -17,18 +17,23 @@ from audit.core.digest import key_of
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 
+EVERY = 300.0  # seconds between checkpoints: a shorter training writes none
 SHARE = "share"  # of the training done at the best step, in the metadata of its weights
 
 
 @dataclass(frozen=True)
 class Task:
-    """A training, the public model it starts from, and the folder for its weights."""
+    """A training, the public model it starts from, and the folder for its weights.
+
+    checkpoint_every: seconds between its checkpoints, which change no result.
+    """
 
     training: Training
     base: ModelFolder
     device: str
     threads: int
     stages: Path
+    checkpoint_every: float = EVERY
 
     @cached_property
     def key(self) -> str:
@@ -75,6 +80,11 @@ class Task:
     def best_path(self) -> Path:
         """The file of its best step on held-out text; written where that is not the last."""
         return self.path.with_name(f"{self.path.stem}-best{self.path.suffix}")
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """The file that it goes on from after a kill; there only while it is not done."""
+        return self.stages / f"checkpoint-{self.key}.safetensors"
 
     @property
     def sources(self) -> tuple[Path, ...]:

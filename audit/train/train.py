@@ -16,10 +16,11 @@ import torch
 from safetensors.torch import save_file, save_model
 
 from audit.core.model import PreTrainedModel
-from audit.core.progress import StepProgress
+from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
 from audit.models.adapters import fresh, is_adapted, own_weights, put
 from audit.models.loading import read_weights
+from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
 from audit.train.workers.choice import open_workers
@@ -108,9 +109,11 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
     try:
         asked = tuple(map(weights_path, task.teachers))
         teachers = teachers or TrainedModels(public, asked, task.base.lora)
-        training = dataclasses.replace(task.training, key=task.key)
+        checkpoint = FileCheckpoint(task, lambda line: report(Remark(f"{label}: {line}"), 0.0))
+        training = dataclasses.replace(task.training, key=task.key, checkpoint=checkpoint)
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
     _save(model, best, task)
+    checkpoint.remove()
     report(label, 1.0)

@@ -17,6 +17,7 @@ from audit.core.randomness import stream
 from audit.core.training import NO_TEACHERS, FineTuning, Method, Teachers, Training
 from audit.models.causal import CausalLM
 from audit.models.training.fine_tuning import fine_tune
+from audit.models.training.resume import Resume
 
 _AT_ONCE = 128  # sentences completed together
 
@@ -149,7 +150,8 @@ class PseudoTuning(Method):
         teachers: Teachers = NO_TEACHERS,
     ) -> None:
         sentences = self.pseudo.complete(model, tokenizer, training.texts, training.seed)
-        fine_tune(model, sentences, self.recipe, training.seed, progress)
+        resume = Resume(training.checkpoint)
+        fine_tune(model, sentences, self.recipe, training.seed, progress, resume)
 
     def idle(self, training: Training) -> bool:
         return self.recipe.epochs == 0

@@ -41,6 +41,8 @@ class Distillation(Method):
     hard_rank: a token is eligible for a question if the pseudo-label's rank is above it; 0: any
         token (Table 3, −Effi KD). weight: λ of equation 4.
     top_p, top_k: how the student chooses candidates (Table 4); top_k, if given, overrides top_p.
+
+    Killed, it starts anew; its teachers are trainings of their own, and stand.
     """
 
     noise: SumNoise

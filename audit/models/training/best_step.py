@@ -11,11 +11,13 @@ from typing import final
 
 import torch
 
+from audit.core.checkpoint import State
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
 from audit.core.training import BestStep
 from audit.models.adapters import own_weights
+from audit.models.training.resume import Part
 
 LOOKS = 8  # evenly spaced over the training, the last at its end
 TOKENS = 1024  # of held-out text at each look, and the rest of the record that holds the last one
@@ -26,7 +28,7 @@ Loss = Callable[[PreTrainedModel, Batch], torch.Tensor]
 
 
 @final
-class Watch:
+class Watch(Part):
     """Looks at the held-out loss of a model as its training goes on."""
 
     def __init__(
@@ -45,6 +47,16 @@ class Watch:
             self._looks = due
             self._look(share)
         self._after(share)
+
+    def state(self) -> State:
+        best = self._best or BestStep({}, 0.0)
+        seen = {"looks": self._looks, "least": self._least, "share": best.share}
+        return {**seen, **{f"best.{name}": w for name, w in best.weights.items()}}
+
+    def restore(self, state: State) -> None:
+        self._looks, self._least = state["looks"], state["least"]
+        kept = {n.removeprefix("best."): w for n, w in state.items() if n.startswith("best.")}
+        self._best = BestStep(kept, state["share"]) if self._looks else None
 
     @property
     def best(self) -> BestStep | None:

@@ -35,6 +35,7 @@ from audit.models.training.per_example_gradients import (
     trainable,
     worst_difference,
 )
+from audit.models.training.resume import Draws, Moments, Resume, Weights
 
 CHECKED = 16  # examples of the first batch whose gradients are compared with a plain loop
 TOLERANCE = 1e-3  # of that comparison, relative, in float32
@@ -117,18 +118,21 @@ class PrivateRecipe(Method):
         teachers: Teachers = NO_TEACHERS,
     ) -> None:
         examples = examples_of(training, tokenizer, self.max_length)
-        coins = self.noise.stream(training, "sampling")
+        coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
         model.eval()  # type: ignore[no-untyped-call]  # dropout would make the norms random
         with adapted(model, self.layers, self.lora, training.seed) as inner:
-            release = NoisySum(inner, self.noise, self.noise.stream(training, "noise"))
+            release = NoisySum(inner, self.noise, noise)
             optimizer = make_optimizer(self.optimizer, inner)
-            for step in range(self.steps):
+            resume = Resume(training.checkpoint, coins=Draws(coins), noise=Draws(noise))
+            done = resume.begin(weights=Weights(inner), moments=Moments(optimizer))
+            for step in range(done, self.steps):
                 drawn = poisson(examples, self.sampling_probability, coins)
                 batches = collated(drawn, self.physical_tokens, model.device)
                 release.into_gradients(batches, self.sampling_probability * self.population)
                 stepped(optimizer, self.learning_rate * warmed(step, self.steps, self.warmup))
                 if progress is not None:
                     progress((step + 1) / self.steps)
+                resume.after(step + 1)
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0  # without texts noise is still added

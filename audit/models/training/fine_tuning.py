@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import torch
@@ -24,6 +25,7 @@ from audit.core.training import (
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
 from audit.models.training.per_example_gradients import trainable
+from audit.models.training.resume import GlobalRandomness, Moments, Resume, Weights
 
 R = TypeVar("R", bound=Sized)
 IGNORED = -100  # the target at padding, which cross-entropy ignores
@@ -44,13 +46,15 @@ class Recipe(FineTuning):
         sequences = [record_tokens(tokenizer, text) for text in training.texts]
         heldout = opening(training.heldout, tokenizer)
         if not heldout:
-            fine_tune(model, sequences, self, training.seed, progress)
+            resume = Resume(training.checkpoint)
+            fine_tune(model, sequences, self, training.seed, progress, resume)
             return None
         rows = [row for sequence in heldout for row in cut(sequence, self.max_length)]
         order = torch.Generator().manual_seed(training.seed)
         groups = list(batches(rows, BATCH, order))
         watch = Watch(model, groups, next_token_loss, progress or (lambda _: None))
-        fine_tune(model, sequences, self, training.seed, watch.step)
+        resume = Resume(training.checkpoint, watch=watch)
+        fine_tune(model, sequences, self, training.seed, watch.step, resume)
         return watch.best
 
     def idle(self, training: Training) -> bool:
@@ -94,17 +98,19 @@ def fine_tune(
     recipe: FineTuning,
     seed: int,
     progress: ShareDone | None = None,
+    resume: Resume | None = None,
 ) -> int:
     """Trains `model` in place on `sequences` and returns the number of tokens predicted.
 
     sequences: token ids, from bos to eos; each token but the first is predicted once an epoch.
     seed: determines the order of batches and dropout; the global random state is left unchanged.
     progress: called with the share of the steps done, 0 to 1, after each step.
+    resume: what a killed training goes on from, with the same arguments and a fresh model.
     On a CPU with a fixed number of threads, equal arguments give equal bytes; CUDA computes in
     bfloat16.
     """
     rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
-    descend(model, rows, next_token_loss, recipe, seed, progress)
+    descend(model, rows, next_token_loss, recipe, seed, progress, resume)
     return recipe.epochs * sum(len(row) - 1 for row in rows)
 
 
@@ -115,6 +121,7 @@ def descend(
     recipe: FineTuning,
     seed: int,
     progress: ShareDone | None = None,
+    resume: Resume | None = None,
 ) -> None:
     """Minimises the mean of `loss_of` over batches of rows; arguments as of `fine_tune`."""
     if not rows or recipe.epochs == 0:
@@ -122,7 +129,9 @@ def descend(
     device = model.device
     order = torch.Generator().manual_seed(seed)
     steps = recipe.epochs * sum(1 for _ in batches(rows, recipe.batch_tokens, order))
-    step = 0
+    every = (
+        batch for _ in range(recipe.epochs) for batch in batches(rows, recipe.batch_tokens, order)
+    )
     with (
         limited(model, recipe.layers),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
@@ -130,20 +139,23 @@ def descend(
         optimizer = adamw(model, recipe)
         torch.manual_seed(seed)
         model.train()
-        for _ in range(recipe.epochs):
-            for batch in batches(rows, recipe.batch_tokens, order):
-                loss = loss_of(model, batch)
-                if not loss.isfinite():
-                    raise NotFiniteError(
-                        f"the loss is {loss.item()} at step {step + 1} of {steps}; "
-                        "lower training.learning_rate"
-                    )
-                loss.backward()  # type: ignore[no-untyped-call]
-                stepped(optimizer, recipe.learning_rate * warmed(step, steps, recipe.warmup))
-                optimizer.zero_grad()
-                step += 1
-                if progress is not None:
-                    progress(step / steps)
+        resume = resume or Resume()
+        done = resume.begin(
+            weights=Weights(model), moments=Moments(optimizer), dropout=GlobalRandomness(device)
+        )
+        for step, batch in islice(enumerate(every), done, None):
+            loss = loss_of(model, batch)
+            if not loss.isfinite():
+                raise NotFiniteError(
+                    f"the loss is {loss.item()} at step {step + 1} of {steps}; "
+                    "lower training.learning_rate"
+                )
+            loss.backward()  # type: ignore[no-untyped-call]
+            stepped(optimizer, recipe.learning_rate * warmed(step, steps, recipe.warmup))
+            optimizer.zero_grad()
+            if progress is not None:
+                progress((step + 1) / steps)
+            resume.after(step + 1)
         model.eval()  # type: ignore[no-untyped-call]
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from audit.accounting import Gaussians, hidden_states
+from audit.core.checkpoint import State as Saved
 from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
@@ -39,6 +40,7 @@ from audit.models.training.fine_tuning import (
     warmed,
 )
 from audit.models.training.per_example_gradients import clip_factors
+from audit.models.training.resume import Draws, Moments, Part, Resume, Weights
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,16 @@ class SelectiveRecipe(Method):
         records = marked_records(training, tokenizer)
         length = self.public.max_length
         examples = [e for record in records if (e := record.private_example(length)) is not None]
-        coins = self.noise.stream(training, "sampling")
-        release = NoisySum(model, self.noise, self.noise.stream(training, "noise"))
+        coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
+        release = NoisySum(model, self.noise, noise)
         private = make_optimizer(self.optimizer, model)
         hidden = self.hidden_noise.stream(training, "hidden")
         public = PublicSteps(self, model, records, training.seed, hidden)
-        for step in range(self.steps):
+        resume = Resume(
+            training.checkpoint, coins=Draws(coins), noise=Draws(noise), hidden=Draws(hidden)
+        )
+        done = resume.begin(weights=Weights(model), moments=Moments(private), public=public)
+        for step in range(done, self.steps):
             drawn = poisson(examples, self.sampling_probability, coins)
             batch = collated(drawn, self.physical_tokens, model.device)
             release.into_gradients(batch, self.sampling_probability * self.population)
@@ -87,6 +93,7 @@ class SelectiveRecipe(Method):
             public.until((step + 1) / self.steps)
             if progress is not None:
                 progress((step + 1) / self.steps)
+            resume.after(step + 1)
 
     def idle(self, training: Training) -> bool:
         return self.steps == 0
@@ -109,7 +116,7 @@ class SelectiveRecipe(Method):
         return self.sampling_probability * self.steps + self.public.epochs
 
 
-class PublicSteps:
+class PublicSteps(Part):
     """Trains on public predictions, in batches independent of the private steps."""
 
     def __init__(
@@ -128,7 +135,15 @@ class PublicSteps:
         epochs = range(public.epochs if rows else 0)
         self._batches = [b for _ in epochs for b in batches(rows, public.batch_tokens, order)]
         self._optimizer = adamw(model, public)
+        self._moments = Moments(self._optimizer)
         self._done = 0
+
+    def state(self) -> Saved:
+        return {"done": self._done, **self._moments.state()}
+
+    def restore(self, state: Saved) -> None:
+        self._done = state["done"]
+        self._moments.restore({name: value for name, value in state.items() if name != "done"})
 
     def _rows(self, records: Sequence[Marked]) -> list[Any]:
         if self._recipe.hidden == "noise":

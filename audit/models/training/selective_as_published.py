@@ -25,6 +25,7 @@ from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Example, Marked, collate, marked_records
 from audit.models.training.fine_tuning import stepped, warmed
 from audit.models.training.per_example_gradients import Batch, loss
+from audit.models.training.resume import Draws, Moments, Part, Resume, Weights
 from audit.models.training.selective import noised
 
 
@@ -63,17 +64,22 @@ class AlternatingRecipe(Method):
         if runs > self.private_runs:
             raise RuntimeError(f"a record has {runs} private runs; {self.private_runs} are charged")
         order = torch.Generator().manual_seed(derived_seed(training.seed, "order"))
-        streams = [self.noise.stream(training, purpose) for purpose in ("noise", "hidden")]
-        alternating = Alternating(self, model, *streams)
+        noise, hidden = (self.noise.stream(training, of) for of in ("noise", "hidden"))
+        alternating = Alternating(self, model, noise, hidden)
+        resume = Resume(training.checkpoint, noise=Draws(noise), hidden=Draws(hidden))
+        done = resume.begin(weights=Weights(model), **alternating.parts)
         per_epoch = -(-len(records) // self.batch)
         for epoch in range(self.epochs):
             shuffled = torch.randperm(len(records), generator=order).tolist()
             for place in range(per_epoch):
                 some = shuffled[place * self.batch : (place + 1) * self.batch]
                 step = epoch * per_epoch + place
+                if step < done:
+                    continue
                 alternating.batch([records[i] for i in some], step, self.epochs * per_epoch)
                 if progress is not None:
                     progress((step + 1) / (self.epochs * per_epoch))
+                resume.after(step + 1)
 
     @property
     def releases(self) -> tuple[Gaussians, ...]:
@@ -110,6 +116,11 @@ class Alternating:
         self._hidden = hidden
         self._private = make_optimizer(recipe.optimizer, model)
         self._public = make_optimizer(recipe.optimizer, model)
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What both optimizers remember."""
+        return {"private": Moments(self._private), "public": Moments(self._public)}
 
     def batch(self, records: Sequence[Marked], step: int, steps: int) -> None:
         """Takes a step on each run of a batch, in order: the first is public, and may be empty."""

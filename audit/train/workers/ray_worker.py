@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -94,6 +95,7 @@ def _brought(task: Task, model: Sequence[Any], place: Path | None) -> Iterator[T
         for name, content in ray.get(model[0]).items():
             (base / name).write_bytes(content)
         there = replace(task, base=replace(task.base, path=base), stages=stages)
+        there = replace(there, checkpoint_every=inf)  # it would be lost with this worker
         if there.key != task.key:
             raise UsageError(
                 "a Ray worker has another version of audit, torch or transformers; install the same"

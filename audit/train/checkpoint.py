@@ -1,0 +1,109 @@
+"""Checkpoints as files in stages/: written every few minutes, gone when the training is done."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from audit.core.checkpoint import Checkpoint, State
+from audit.core.digest import key_of
+from audit.core.errors import first_line
+from audit.core.files import regular
+from audit.train.task import Task
+
+
+@final
+class FileCheckpoint(Checkpoint):
+    """The checkpoint of one task, due `task.checkpoint_every` seconds after the last one.
+
+    A file that cannot be read, or is of another task or other code, is passed over with one line.
+    """
+
+    def __init__(self, task: Task, say: Callable[[str], None]) -> None:
+        """say: takes one line for the user."""
+        self._path, self._every, self._say = task.checkpoint_path, task.checkpoint_every, say
+        self._identity = key_of("checkpoint 1", task.key, _version("numpy"), _version("peft"))
+        self._last = time.monotonic()
+
+    def load(self) -> State | None:
+        if not self._path.exists():
+            return None
+        try:
+            state = _read(self._path, self._identity)
+        except (SafetensorError, OSError, ValueError, KeyError, RecursionError) as error:
+            self._say(f"its checkpoint is not used ({first_line(error)}); it starts anew")
+            return None
+        self._say("goes on from its checkpoint")
+        return state
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= self._every
+
+    def save(self, state: State) -> None:
+        try:
+            _write(self._path, self._identity, state)
+        except (SafetensorError, OSError) as error:
+            self._say(f"no checkpoint can be written ({first_line(error)}); it goes on without")
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """Removes the file, and what a kill left of one."""
+        for path in (self._path, _partial(self._path)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _write(path: Path, identity: str, state: State) -> None:
+    """Replaces the file atomically; only its owner can read it, from the first byte on."""
+    tensors = {n: v.detach().cpu().contiguous() for n, v in state.items() if isinstance(v, Tensor)}
+    values = json.dumps({n: v for n, v in state.items() if n not in tensors})
+    about = {"of": identity, "values": values, "digest": _digest(tensors, values)}
+    partial = _partial(path)
+    partial.unlink(missing_ok=True)
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    save_file(tensors, partial, about)
+    partial.replace(path)
+
+
+def _read(path: Path, identity: str) -> dict[str, Any]:
+    """Reads a state. Raises an error where the file is not what was written for this task."""
+    with safe_open(regular(path), framework="pt") as file:
+        about = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if about["of"] != identity:
+        raise ValueError("it is of another training")
+    if about["digest"] != _digest(tensors, about["values"]):
+        raise ValueError("it is damaged")
+    return {**tensors, **json.loads(about["values"])}
+
+
+def _digest(tensors: Mapping[str, Tensor], values: str) -> str:
+    digest = hashlib.sha256(values.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _partial(path: Path) -> Path:
+    return path.with_suffix(".partial")
+
+
+def _version(package: str) -> str:
+    """Gives the version of a package whose streams or names a state holds; "": not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
