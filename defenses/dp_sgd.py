@@ -138,6 +138,7 @@ class DPSGD(Defense):
             layers=self.layers,
             lora=self.lora,
             units=Units(units, self.per_user) if by_record else None,
+            checkpoint_activations=recipe.checkpoint_activations,
         )
 
     def _sigma_for_phrases(

@@ -134,7 +134,14 @@ class SDPSGD(Defense):
         q, steps, population = drawn.probability, drawn.steps, drawn.population
         if kind == "twice":
             return PrivateRecipe(
-                noise, q, steps, population, rate, recipe.max_length, self.optimizer
+                noise,
+                q,
+                steps,
+                population,
+                rate,
+                recipe.max_length,
+                self.optimizer,
+                checkpoint_activations=recipe.checkpoint_activations,
             )
         if kind == "independent":
             return SelectiveRecipe(

@@ -99,8 +99,15 @@ class Method(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything of the method that determines the model: its fields."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        """Everything of the method that determines the model: its fields.
+
+        One that came later, and says so by `unsaid`, is left out at its default.
+        """
+        own = fields(self)  # type: ignore[arg-type]
+        said = [
+            f for f in own if not f.metadata.get("unsaid") or getattr(self, f.name) != f.default
+        ]
+        return {f.name: getattr(self, f.name) for f in said}
 
     @property
     @abstractmethod
@@ -121,6 +128,8 @@ class FineTuning(Method):
     weight_decay: weight decay of AdamW on every trained parameter; at least 0.
     beta2: decay of AdamW's average of squared gradients, lower for small batches; 0 to below 1.
     layers: layers to train: "all", or "top:N" for the last N blocks of a transformer.
+    checkpoint_activations: whether blocks compute twice, which takes less memory and more time, for
+        the same weights; also of `dp_sgd` and `s_dpsgd`.
     """
 
     epochs: Annotated[int, at_least(0)]
@@ -131,6 +140,7 @@ class FineTuning(Method):
     weight_decay: Annotated[float, NOT_NEGATIVE] = 0.0
     beta2: Annotated[float, Rule("at least 0 and below 1", lambda decay: 0 <= decay < 1)] = 0.999
     layers: Annotated[str, LAYERS] = ALL
+    checkpoint_activations: bool = field(default=False, metadata={"unsaid": True})
 
     def __post_init__(self) -> None:
         check_fields("training", self)

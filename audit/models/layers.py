@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -32,10 +33,13 @@ def limited(model: nn.Module, layers: str) -> Iterator[None]:
 
 def _top(model: nn.Module, count: int) -> list[Tensor]:
     """Lists the parameters of the last `count` blocks."""
-    blocks = max(
-        (m for m in model.modules() if isinstance(m, nn.ModuleList)), key=len, default=None
-    )
-    if blocks is None or not 1 <= count <= len(blocks):
-        have = 0 if blocks is None else len(blocks)
-        raise UsageError(f"layers is top:{count}, but this model has {have} blocks")
-    return [parameter for block in list(blocks)[-count:] for parameter in block.parameters()]
+    every = blocks(model)
+    if not 1 <= count <= len(every):
+        raise UsageError(f"layers is top:{count}, but this model has {len(every)} blocks")
+    return [parameter for block in every[-count:] for parameter in block.parameters()]
+
+
+def blocks(model: nn.Module) -> Sequence[Any]:
+    """Lists the blocks of a transformer, first to last; of another model none."""
+    lists: list[Any] = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
+    return list(max(lists, key=len, default=()))

@@ -108,7 +108,7 @@ class Plan:
             "corpus": {"name": self.corpus.name, "sha256": self.corpus.sha256},
             "model": model if self.source.base_known else None,
             "planting": source.pop("planting"),
-            "training": dataclasses.asdict(self.training),
+            "training": self.training.settings,
             "policy": self.policy.label,
             "policy_sha256": self.policy.digest,
             "seed": self.seed,

@@ -100,6 +100,8 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         raise UsageError(
             f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
         )
+    if training.checkpoint_activations and model.kind == loading.LSTM:
+        raise UsageError("training: checkpoint_activations needs a transformer; leave it out")
     released = material.text or text.of(settings.get("release", AS_DEFENDED), corpus, training)
     if released is not None:
         for one in defenses:

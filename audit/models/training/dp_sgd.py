@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -35,6 +35,7 @@ from audit.models.training.per_example_gradients import (
     trainable,
     worst_difference,
 )
+from audit.models.training.recomputation import recomputed
 from audit.models.training.resume import Draws, Moments, Resume, Weights
 
 CHECKED = 16  # examples of the first batch whose gradients are compared with a plain loop
@@ -92,6 +93,7 @@ class PrivateRecipe(Method):
     physical_tokens: tokens in memory at once, padding included. A batch of DP-SGD may be larger,
         and so may one owner's data; a single row is never divided.
     units: what is protected, where that is more than one owner; None: every owner by itself.
+    checkpoint_activations: whether blocks compute twice: less memory, the same sums.
     """
 
     effort: ClassVar[float] = 1.8
@@ -108,6 +110,7 @@ class PrivateRecipe(Method):
     lora: int = 0
     physical_tokens: int = 4096
     units: Units | None = None
+    checkpoint_activations: bool = field(default=False, metadata={"unsaid": True})
 
     def train(
         self,
@@ -120,7 +123,10 @@ class PrivateRecipe(Method):
         examples = examples_of(training, tokenizer, self.max_length)
         coins, noise = (self.noise.stream(training, of) for of in ("sampling", "noise"))
         model.eval()  # type: ignore[no-untyped-call]  # dropout would make the norms random
-        with adapted(model, self.layers, self.lora, training.seed) as inner:
+        with (
+            adapted(model, self.layers, self.lora, training.seed) as inner,
+            recomputed(inner, self.checkpoint_activations),
+        ):
             release = NoisySum(inner, self.noise, noise)
             optimizer = make_optimizer(self.optimizer, inner)
             resume = Resume(training.checkpoint, coins=Draws(coins), noise=Draws(noise))

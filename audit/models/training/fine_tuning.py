@@ -25,6 +25,7 @@ from audit.core.training import (
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
 from audit.models.training.per_example_gradients import trainable
+from audit.models.training.recomputation import recomputed
 from audit.models.training.resume import GlobalRandomness, Moments, Resume, Weights
 
 R = TypeVar("R", bound=Sized)
@@ -134,6 +135,7 @@ def descend(
     )
     with (
         limited(model, recipe.layers),
+        recomputed(model, recipe.checkpoint_activations),
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
     ):
         optimizer = adamw(model, recipe)

@@ -299,7 +299,10 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
         if not output.requires_grad:
             output.requires_grad_(True)  # the first trainable layer: nothing below requires one
 
+        kept = _kept(a)
+
         def arrived(g: Tensor) -> None:
+            (a,) = kept.saved_tensors
             for name, use in rule.uses(module, _tokens(a, batch), _tokens(g, batch)).items():
                 parameter = getattr(module, name, None)
                 if parameter is not None and id(parameter) in uses:
@@ -308,6 +311,26 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
         output.register_hook(arrived)  # type: ignore[no-untyped-call]
 
     return record
+
+
+class _Keep(torch.autograd.Function):
+    """Keeps a tensor as autograd keeps what it needs: a block that computes twice forgets it."""
+
+    @staticmethod
+    def forward(ctx: Any, one: Tensor, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
+        return one.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None]:
+        return None, None
+
+
+def _kept(a: Tensor) -> Any:
+    """Keeps a layer's input; what it gives has it in `saved_tensors`, once."""
+    with torch.enable_grad():
+        one = torch.zeros((), requires_grad=True)
+        return _Keep.apply(one, a).grad_fn  # type: ignore[no-untyped-call]
 
 
 def _tokens(x: Tensor, batch: Batch) -> Tensor:
