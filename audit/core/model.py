@@ -31,6 +31,8 @@ class ModelFolder:
     kind: "transformer", or "lstm", whose weights are drawn from a seed.
     blocks: number of transformer blocks; 0 for an LSTM.
     lora: adapters that are trained in place of its weights; None: the weights are trained.
+    max_length: tokens that are read at once here. context: tokens that the model was made for,
+        which may be more; 0: no more than max_length.
     """
 
     name: str
@@ -43,6 +45,12 @@ class ModelFolder:
     kind: str = "transformer"
     blocks: int = 0
     lora: Lora | None = None
+    context: int = 0
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that can be read at once, where a plan asks for it."""
+        return max(self.max_length, self.context)
 
     @property
     def identity(self) -> str:

@@ -68,9 +68,11 @@ class Method(ABC):
     """A training method: a frozen dataclass of plain values, all of which affect the model.
 
     effort: time of a pass over a token beside one of plain fine-tuning, for estimates.
+    first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
     """
 
     effort: ClassVar[float] = 1.0
+    first_piece_only: ClassVar[bool] = False
 
     @abstractmethod
     def train(

@@ -14,6 +14,7 @@ from audit.core.predictor import Predictor
 from audit.core.randomness import stream
 from audit.measure.releases import Audited
 from audit.measure.spending import charges, of_ledger
+from audit.models.loading import USUAL
 from audit.results.folder import RunFolder
 from audit.results.schema import SessionResult
 from audit.train.prepare import Prepared
@@ -54,6 +55,7 @@ class Session:
             code_digest(*sorted({*_READERS, answers, *self.one.code, *self.code})),
             [*self.one.determined, self.what, *plan.source.model.values()],
             [plan.model.sha256, plan.corpus.sha256, plan.seed, plan.device, plan.threads, secrets],
+            *([plan.model.max_length] if plan.model.max_length > USUAL else []),
         )
 
     @property

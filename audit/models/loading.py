@@ -28,6 +28,7 @@ from audit.models.lstm import Architecture, untrained
 
 EMBEDDED = "embedded"
 LSTM = "lstm"
+USUAL = 512  # tokens that are read at once, unless a plan asks for more
 _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
@@ -91,7 +92,8 @@ def _describe(name: str, path: Path) -> ModelFolder:
         sha256=hash_of([*weights, *(file for files in small for file in files)]),
         parameters=sum(count_parameters(file) for file in weights),
         vocabulary=vocabulary,
-        max_length=min(length, 512),
+        max_length=min(length, USUAL),
+        context=length,
         blocks=_whole(config.get("n_layer") or config.get("num_hidden_layers")),
     )
 
@@ -125,7 +127,7 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
         sha256=hash_of(sorted(tokenizer.glob("tokenizer*")), repr(architecture)),
         parameters=architecture.parameters,
         vocabulary=architecture.vocab_size,
-        max_length=512,
+        max_length=USUAL,
         kind=LSTM,
     )
 

@@ -183,7 +183,7 @@ def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
     if base is not None:
         model = describe(base, embedded)
         reads = min(model.max_length, context) - MARGIN
-        model = dataclasses.replace(model, max_length=reads)
+        model = dataclasses.replace(model, max_length=reads, context=0)
     else:
         model = external_model.tokenizer_only(tokenizer, context - MARGIN)
     return _Audited(address_of(url, name), hash_of([], f"served as {name or ''}"), model, name)

@@ -96,10 +96,11 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
             raise UsageError(f"{name} is {settings[name]}; it must be at least 1")
         check_size(name, settings.get(name))
     training = _table(Recipe, settings.get("training", {}), default_recipe(model, corpus))
-    if training.max_length > model.max_length:
+    if training.max_length > model.longest:
         raise UsageError(
-            f"training: max_length is {training.max_length}, but the model reads {model.max_length}"
+            f"training: max_length is {training.max_length}, but the model reads {model.longest}"
         )
+    model = _reading(model, training.max_length)
     if training.checkpoint_activations and model.kind == loading.LSTM:
         raise UsageError("training: checkpoint_activations needs a transformer; leave it out")
     released = material.text or text.of(settings.get("release", AS_DEFENDED), corpus, training)
@@ -124,6 +125,11 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
         text=released,
     )
     return dataclasses.replace(plan, command=_command(plan, material, settings))
+
+
+def _reading(model: ModelFolder, length: int) -> ModelFolder:
+    """Lets a model read as much at once as it is trained on, where that is more than usual."""
+    return dataclasses.replace(model, max_length=max(length, model.max_length))
 
 
 def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str:

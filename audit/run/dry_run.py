@@ -15,6 +15,7 @@ from audit.models.external_model import TOKENIZER_ONLY
 from audit.plan.plan import Chosen, Plan
 from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
+from audit.run.cut_records import cut_records
 from audit.run.endpoint_cost import EndpointCost, endpoint_cost
 from audit.run.estimate import announced, estimate
 from audit.train.prepare import Prepared, prepare
@@ -77,6 +78,7 @@ def _training_lines(prepared: Prepared) -> list[str]:
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
     lines.append(f"  in all: {total * (1 + shadows):,} tokens")
+    lines += [f"  {line}" for line in cut_records(prepared)]
     text = prepared.plan.text
     if text and not all(chosen.plugin.external for chosen in prepared.tasks):
         lines.append(

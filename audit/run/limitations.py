@@ -14,6 +14,7 @@ from audit.plan.text import Text
 from audit.plugins import registry
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
+from audit.run.cut_records import cut_records
 from audit.train.prepare import Prepared
 
 
@@ -36,7 +37,8 @@ def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]
     """Lists what weakens the results or must be known to use them."""
     general = _warnings(prepared, releases)
     unseen = prepared.plan.source.limitations(prepared.coverage, prepared.plan.corpus)
-    return [*general, *unseen, *_served(releases), *_missed(prepared)]
+    cut = cut_records(prepared)
+    return [*general, *unseen, *_served(releases), *_missed(prepared), *cut]
 
 
 def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -39,6 +39,8 @@ class AlternatingRecipe(Method):
     learning_rate, public_learning_rate: of private and public steps, both falling to zero.
     max_length: predictions read of a record; the rest is ignored.
     """
+
+    first_piece_only: ClassVar[bool] = True
 
     noise: Noise
     hidden_noise: Noise

@@ -17,7 +17,7 @@ from audit.core.lora import Lora
 from audit.core.training import Training
 from audit.models.adapters import freeze, fresh
 from audit.models.lstm import Architecture, untrained
-from audit.models.training import per_example_gradients
+from audit.models.training import per_example_gradients, recomputation
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.examples import collated, examples_of
 from audit.models.training.fine_tuning import Recipe, fine_tune, next_token_loss
@@ -87,22 +87,32 @@ def weights(model: nn.Module) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("lora", [False, True])
 @pytest.mark.parametrize("name", ["GPT-2", "Llama"])
-def test_a_training_ends_with_the_same_weights(name: str, lora: bool) -> None:
+def test_a_training_ends_with_the_same_weights(
+    name: str, lora: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Dropout included: blocks draw the same numbers again."""
     drops = {"resid_pdrop": 0.3, "attn_pdrop": 0.3} if name == "GPT-2" else {}
     drops = drops or {"attention_dropout": 0.3}
     rows = [[0, *tokenizer().encode(text), 0] for text in TEXTS]
-    plain, private = [], []
+    plain, private, runs = [], [], []
+    once = recomputation.checkpoint
+    monkeypatch.setattr(
+        recomputation, "checkpoint", lambda *a, **k: runs.append(1) or once(*a, **k)
+    )
     for wanted in (False, True):
         model = made(name, lora, **drops)
         fine_tune(model, rows, replace(RECIPE, checkpoint_activations=wanted), seed=3)
         plain.append(weights(model))
+        assert bool(runs) == wanted
+        runs.clear()
         model = made(name, lora)
         method = replace(PRIVATE, checkpoint_activations=wanted)
         method.train(model, tokenizer(), replace(TRAINING, method=method, key="same noise"))
         private.append(weights(model))
-    for once, twice in (plain, private):
-        assert all(torch.equal(a, b) for a, b in zip(once, twice, strict=True))
+        assert bool(runs) == wanted
+        runs.clear()
+    for one, other in (plain, private):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
     assert not all(
         torch.equal(a, b) for a, b in zip(plain[0], weights(made(name, lora)), strict=True)
     )
