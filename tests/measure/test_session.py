@@ -30,7 +30,7 @@ class Spy:
 
 
 PLAN: dict[str, Any] = {
-    "model": SimpleNamespace(sha256="m"),
+    "model": SimpleNamespace(sha256="m", max_length=512),
     "corpus": SimpleNamespace(sha256="c"),
     "seed": 0,
     "device": "cpu",
@@ -60,7 +60,8 @@ def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose:
     ("plan", "one", "purpose"),
     [
         ({"seed": 1}, {}, "utility"),
-        ({"model": SimpleNamespace(sha256="other")}, {}, "utility"),
+        ({"model": SimpleNamespace(sha256="other", max_length=512)}, {}, "utility"),
+        ({"model": SimpleNamespace(sha256="m", max_length=1024)}, {}, "utility"),
         ({"corpus": SimpleNamespace(sha256="other")}, {}, "utility"),
         ({"source": SimpleNamespace(model={"name": "out", "sha256": "f"})}, {}, "utility"),
         ({}, {"keys": ("a", "c")}, "utility"),
