@@ -52,10 +52,10 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads the objects of a JSONL file; drops a torn last line. Raises DamagedError."""
+    """Reads the objects of a JSONL file; drops a torn last line. Raises DamagedError or OSError."""
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")
+    lines = regular(path).read_bytes().split(b"\n")
     return [_object(line, f"{path}:{n}") for n, line in enumerate(lines[:-1], 1) if line]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
-from audit.core.files import write_atomically
+from audit.core.files import read_json, write_atomically
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
@@ -146,7 +146,7 @@ def read(folder: Path) -> EvidenceFile:
     """Reads evidence.json of a run folder. Raises UsageError."""
     path = folder / NAME
     try:
-        document = unpack(json.loads(path.read_text(encoding="utf-8")))
+        document = unpack(read_json(path))
         if document["form"] != FORM:
             raise ValueError(f"its form is {document['form']!r}, not {FORM!r}")
         return _restored(document)

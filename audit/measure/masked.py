@@ -13,6 +13,7 @@ from audit.core.secret import Coins, Secret, Space
 from audit.findings.finding import value
 
 T = TypeVar("T", bound=Hashable)
+_SYMBOLS = 1_000_000  # of all places of a value; no run writes as many
 
 
 def masked(secrets: Sequence[Secret], coins: Coins) -> dict[str, Any]:
@@ -58,4 +59,6 @@ def _drawn(secret: Secret) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _space(words: str, places: list[int] | None) -> tuple[str, Space | None]:
+    if places is not None and sum(places) > _SYMBOLS:
+        raise ValueError(f"a space of more than {_SYMBOLS:,} symbols")
     return words, None if places is None else Space(tuple(("",) * count for count in places))

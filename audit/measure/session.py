@@ -82,6 +82,7 @@ class Session:
         seen, queries, answered = look(predictor)
         rows = journal.rows()
         return {
+            "of": [self.prepared.plan.seed, self.one.determined[0]],
             "seen": seen,
             "access": int(predictor.access),
             "charges": charges(rows, answered) if self.charged else [],

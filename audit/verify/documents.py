@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from audit.core.errors import UsageError, first_line
-from audit.core.files import read_lines
+from audit.core.errors import DamagedError, UsageError, first_line
+from audit.core.files import read_json, read_lines
 from audit.results.folder import run_record
 from audit.results.schema import SCHEMA_VERSION, Results, first_error
 from audit.verify.release import Rows
@@ -29,10 +28,13 @@ class Stated:
 
     @cached_property
     def ledger(self) -> Rows:
-        """The rows of ledger.jsonl by session. Raises ValueError where it cannot be read."""
-        rows = defaultdict(list)
-        for line in read_lines(self.folder / "ledger.jsonl"):
-            rows[line["session"]].append(line["row"])
+        """The rows of ledger.jsonl by session. Raises UsageError where it cannot be read."""
+        path, rows = self.folder / "ledger.jsonl", defaultdict(list)
+        try:
+            for line in read_lines(path):
+                rows[line["session"]].append(line["row"])
+        except (DamagedError, OSError, KeyError, TypeError) as error:
+            raise UsageError(f"{path}: cannot be read as a ledger ({first_line(error)})") from None
         return rows
 
 
@@ -46,7 +48,7 @@ def stated(folder: Path) -> Stated:
         status = manifest.get("status")
         raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         version = document["schema_version"]
         if version != SCHEMA_VERSION:
             raise UsageError(f"{path}: schema version {version!r}; verified is {SCHEMA_VERSION!r}")

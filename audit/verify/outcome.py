@@ -37,5 +37,6 @@ class Verification:
         )
         lines = [verdict]
         for title, said in parts:
-            lines += [title] * bool(title and said) + [f"  {line}" for line in said]
+            lines += [title] * bool(title and said)
+            lines += [f"  {' '.join(line.splitlines())}" for line in said]  # of hostile names
         return "\n".join([*lines, _FORGED])

@@ -72,7 +72,7 @@ class Derived:
             guarantee=GuaranteeResult(
                 **{f: getattr(self.guarantee, f) for f in GuaranteeResult.model_fields}
             ),
-            utility={**({} if beside is None else beside.utility), **self._utility()},
+            utility={**_bleu(beside), **self._utility()},
             cost=Cost(
                 train_tokens=0 if beside is None else beside.cost.train_tokens,
                 queries=sum(session.queries for session in sessions),
@@ -109,3 +109,9 @@ class Derived:
 
     def _rows(self, purpose: str) -> Sequence[dict[str, Any]]:
         return self.ledger.get(f"{self.of.ledger}/{purpose}", ())
+
+
+def _bleu(beside: ReleaseResult | None) -> dict[str, Measure]:
+    """The only measures of utility that need a model."""
+    stated = {} if beside is None else beside.utility
+    return {name: one for name, one in stated.items() if name.startswith("bleu")}

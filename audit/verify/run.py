@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from audit.core.errors import first_line
+from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
 from audit.findings.headline import headline
 from audit.findings.verdict import sensitive_where
@@ -15,6 +15,7 @@ from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
+from audit.verify.ledgers import of_ledgers
 from audit.verify.plan import of_plan, of_releases
 from audit.verify.release import Derived
 from audit.verify.stages import of_stages
@@ -23,23 +24,41 @@ NOT_VERIFIABLE = (
     "what the models answered (evidence.json), which only the plan run again shows",
     "BLEU: it needs the models and the texts",
     "corpus but for its coins; what no accounting of noisy sums gives of a guarantee",
-    "blind baselines (need the texts), warnings, environment, trained tokens and seconds",
+    "blind baselines (need the texts), the number of tests of a family, trained tokens, seconds",
+    "warnings, not_tested, environment, samples.jsonl: only their digests, if those are signed",
+    "report.html and other reports; `audit report` writes them again from results.json",
 )
-BROKEN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_BROKEN = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError),
+    *(RuntimeError, StopIteration, TypeError, ValueError, UsageError),
+)
 
 
 def of_run(run: Stated) -> list[str]:
     """Says what of a run's results does not follow. Raises UsageError where no evidence is."""
     evidence = evidence_file.read(run.folder)
-    lines = [*of_plan(run), *of_releases(run), *of_stages(run.folder, evidence)]
+    lines = [
+        *collected("results.json, manifest.json: hold no plan of a run", lambda: of_plan(run)),
+        *collected("results.json: its plan holds no releases", lambda: of_releases(run)),
+        *of_stages(run, evidence),
+        *collected("ledger.jsonl: is none of this run", lambda: of_ledgers(run, evidence)),
+    ]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
+    nothing = "evidence.json, ledger.jsonl: no results follow from them"
+    return [*lines, *collected(nothing, lambda: _differences(run, evidence))]
+
+
+def collected(otherwise: str, lines: Callable[[], Iterable[str]]) -> list[str]:
+    """Collects lines, or says otherwise where a file holds what no run writes."""
     try:
-        follows = json.loads(to_json(derived(run, evidence)))
-    except (*BROKEN, StopIteration) as error:
-        why = f"{type(error).__name__}: {first_line(error)}"
-        return [*lines, f"evidence.json, ledger.jsonl: no results follow from them ({why})"]
-    return [*lines, *differences("", run.document, follows)]
+        return list(lines())
+    except _BROKEN as error:
+        return [f"{otherwise} ({type(error).__name__}: {first_line(error)})"]
+
+
+def _differences(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    return differences("", run.document, json.loads(to_json(derived(run, evidence))))
 
 
 def derived(run: Stated, evidence: EvidenceFile) -> Results:

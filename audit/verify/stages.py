@@ -1,27 +1,31 @@
-"""Compares evidence.json with the sessions that it was taken from, while stages/ is there."""
+"""Compares a run with the sessions that it was taken from, while stages/ is there."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from audit.core.digest import digest_of_json
-from audit.measure.evidence_file import EvidenceFile
+from audit.core.files import read_json
+from audit.measure.evidence_file import EvidenceFile, OfRelease
+from audit.results.schema import ReleaseResult, SessionResult
+from audit.verify.documents import Stated
+
+_NAMELESS = (None, None)  # sessions of an earlier version do not say whose they are
 
 
-def of_stages(folder: Path, evidence: EvidenceFile) -> Iterator[str]:
-    """Says what an attack saw, by evidence.json, that no session in stages/ has stored."""
-    if not (folder / "stages").is_dir():
+def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """Says what a run has of a release that no session of this release in stages/ has stored."""
+    if not (run.folder / "stages").is_dir():
         return
-    stored = filter(None, map(_attacked, sorted(folder.glob("stages/session-*.json"))))
-    held = {_digest(*one) for one in stored}
-    for release in evidence.releases:
-        for of in release.attacks:
-            if _digest(of.seen, of.tainted, of.access) not in held:
-                what = f"what {of.attack} saw of {release.ledger}"
-                yield f"evidence.json: {what} stands in no session of stages/"
+    paths = sorted(run.folder.glob("stages/session-*.json"))
+    held = {_digest(*fact) for path in paths for fact in _stored(path)}
+    for release, result in zip(evidence.releases, run.results.releases, strict=False):
+        mine = (run.results.plan.get("seed"), release.ledger)
+        for what, fact in (*_evidence(release), *_sessions(result)):
+            if not {_digest(mine, *fact), _digest(_NAMELESS, *fact)} & held:
+                yield f"{what} of {release.ledger} stands in no session of stages/"
 
 
 def not_compared(folder: Path) -> Iterator[str]:
@@ -30,14 +34,40 @@ def not_compared(folder: Path) -> Iterator[str]:
         yield "stages/ is not here: evidence.json is not compared with what the sessions stored"
 
 
-def _attacked(path: Path) -> tuple[list[Any], bool, int] | None:
-    """Reads what a session's attack saw; None for another session, or a torn file."""
+def _evidence(release: OfRelease) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Names each fact of evidence.json, as `_stored` gives it."""
+    for of in release.attacks:
+        fact = ("seen", of.attack, [of.seen, of.tainted, of.access])
+        yield f"evidence.json: what {of.attack} saw", fact
+    for of_utility in release.utility:
+        fact = ("blocks", "", of_utility["blocks"])
+        yield "evidence.json: a measure of utility", fact
+
+
+def _sessions(result: ReleaseResult) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for session in result.sessions:
+        fact = ("session", session.purpose, session.model_dump(mode="json"))
+        yield f"results.json: session {session.purpose}", fact
+
+
+def _stored(path: Path) -> list[tuple[Any, ...]]:
+    """Reads a stage's (owner, what, purpose, values); none of a torn file.
+
+    owner: the plan's seed, and the name of the release in the ledger.
+    """
     try:
-        stage = json.loads(path.read_text(encoding="utf-8"))
-        return stage["seen"]["evidence"], stage["seen"]["tainted"], stage["access"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+        stage = read_json(path)
+        owner = tuple(stage.get("of", _NAMELESS))
+        session = SessionResult.model_validate(stage["session"])
+        facts = [(owner, "session", session.purpose, session.model_dump(mode="json"))]
+        seen = stage["seen"]
+        if "evidence" in seen:
+            values = [seen["evidence"], seen["tainted"], stage["access"]]
+            return [*facts, (owner, "seen", session.purpose, values)]
+        return [*facts, (owner, "blocks", "", seen.get("blocks", []))]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []
 
 
-def _digest(seen: list[Any], tainted: bool, access: int) -> str:
-    return digest_of_json([seen, tainted, access])
+def _digest(owner: Any, what: str, purpose: str, values: Any) -> str:
+    return digest_of_json([owner, what, purpose, values])

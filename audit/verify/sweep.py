@@ -18,8 +18,8 @@ PLAN_FILE = "plan.toml"
 def seed_folders(sweep: Stated) -> list[Path]:
     """The folders of a sweep's seeds, by its plan."""
     seeds = sweep.results.plan.get("seeds")
-    names = [str(int(seed)) for seed in seeds] if isinstance(seeds, list) else []
-    return [sweep.folder / "seeds" / name for name in names]
+    whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+    return [sweep.folder / "seeds" / f"{seed}" for seed in seeds] if whole else []  # type: ignore[union-attr]
 
 
 def of_sweep(sweep: Stated, runs: Sequence[Stated]) -> Iterator[str]:

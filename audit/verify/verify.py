@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from audit.core.errors import UsageError, first_line
+from audit.core.errors import UsageError
 from audit.findings import stored
 from audit.results import sums
 from audit.verify.documents import Stated, stated
 from audit.verify.outcome import Verification
-from audit.verify.run import BROKEN, NOT_VERIFIABLE, counted, of_run
+from audit.verify.run import NOT_VERIFIABLE, collected, counted, of_run
 from audit.verify.stages import not_compared
 from audit.verify.sweep import of_sweep, seed_folders
 
@@ -25,7 +25,8 @@ def verify(folder: Path) -> Verification:
 
 def _run(run: Stated) -> Verification:
     lines = [*sums.altered(run.folder), *_contradiction(run), *of_run(run)]
-    return Verification(tuple(lines), (counted(run),), (*NOT_VERIFIABLE, *not_compared(run.folder)))
+    verified = () if lines else (counted(run),)
+    return Verification(tuple(lines), verified, (*NOT_VERIFIABLE, *not_compared(run.folder)))
 
 
 def _contradiction(run: Stated) -> list[str]:
@@ -44,12 +45,10 @@ def _sweep(sweep: Stated) -> Verification:
     each = {f"seeds/{run.folder.name}": _run(run) for run in runs}
     lines = [*sums.altered(sweep.folder), *_contradiction(sweep)]
     lines += [f"{name}: {line}" for name, one in each.items() for line in one.differences]
-    try:
-        lines += of_sweep(sweep, runs)
-    except BROKEN as error:
-        why = f"{type(error).__name__}: {first_line(error)}"
-        lines.append(f"results.json: nothing follows from its seeds ({why})")
+    nothing = "results.json: nothing follows from its seeds"
+    lines += collected(nothing, lambda: of_sweep(sweep, runs))
     verified = [f"{name}: {line}" for name, one in each.items() for line in one.verified]
     together = f"{len(sweep.results.sweep.cells)} settings over {len(runs)} seeds"  # type: ignore[union-attr]
     open_ = dict.fromkeys(line for one in each.values() for line in one.not_verifiable)
-    return Verification(tuple(lines), (*verified, together), tuple(open_))
+    whole = () if lines else (together,)
+    return Verification(tuple(lines), (*verified, *whole), tuple(open_))
