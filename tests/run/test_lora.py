@@ -27,7 +27,7 @@ from audit.train.prepare import prepare
 DEFENSES = [
     "submix:epsilon=1000.0,k=2,budget=12,train=top:1",
     "capped_submix:k=2,budget=12",
-    "seqpate:teachers=2",
+    "seqpate:teachers=2,sentences=40",
     "dp_sgd",
     "s_dpsgd",
     "redaction",
