@@ -84,10 +84,11 @@ def curves(results: Results, unit: str) -> dict[str, list[Point]]:
         claim, epsilon = first.guarantee, first.parameters.get("epsilon")
         if first.reference or claim.unit != unit or epsilon is None:
             continue
-        beta = first.parameters.get("beta")
+        own = {"β": first.parameters.get("beta"), "filter": first.parameters.get("multiple")}
+        said = "".join(f", {word} {value}" for word, value in own.items() if value not in (None, 1))
         kind = f"part {claim.relation}" if unit == "part" else "add or remove"
         basis = "" if claim.basis == "worst case" else ", data-dependent"
-        name = f"{first.defense}{f', β {beta}' if beta else ''} ({kind}{basis})"
+        name = f"{first.defense}{said} ({kind}{basis})"
         each = [results.releases[i].utility["perplexity"].value for i in cell.releases]
         point = Point(float(epsilon), sum(each) / len(each), min(each), max(each), str(cell.leaked))
         found.setdefault(name, []).append(point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -69,10 +70,12 @@ def test_typst_refuses_a_drawing_without_words(
     """UA-1 is not only written on the file: the compiler holds the report to it."""
     import typst
 
-    source, words = pdf._TEMPLATE.read_text(encoding="utf-8"), ", alt: figure.alternative"
+    templates, words = tmp_path / "templates", ", alt: figure.alternative"
+    shutil.copytree(pdf._TEMPLATES, templates)
+    report = templates / "report.typ"
+    source = report.read_text(encoding="utf-8")
     assert words in source
-    silent = tmp_path / "silent.typ"
-    silent.write_text(source.replace(words, ""), encoding="utf-8")
-    monkeypatch.setattr(pdf, "_TEMPLATE", silent)
+    report.write_text(source.replace(words, ""), encoding="utf-8")
+    monkeypatch.setattr(pdf, "_TEMPLATES", templates)
     with pytest.raises(typst.TypstError, match="alt"):
         pdf.render(by_hand["ordinary"])
