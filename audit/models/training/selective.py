@@ -197,18 +197,18 @@ def noised_loss(
     private = torch.ones(inputs.shape, dtype=torch.bool)
     for i, record in enumerate(records):
         private[i, : len(record.tokens) - 1] = torch.tensor(record.pairs)
-    private = private.to(model.device)
-    made = torch.zeros(len(records), dtype=torch.long, device=model.device)
+    enters = private[:, :-1] & ~private[:, 1:]  # on the host, which asks for every token
+    entered = enters.cumsum(dim=1).to(model.device)
     state: State | None = None
     logits = []
     for t in range(width):
-        if state is not None and (entering := private[:, t - 1] & ~private[:, t]).any():
-            made += entering
+        if state is not None and enters[:, t - 1].any():
+            entering, made = enters[:, t - 1].to(model.device), entered[:, t - 1]
             released = noised(state, noise, stream, entering & (made <= transitions))
             state = released.where(entering, state)
         read, state = model.read(inputs[:, t : t + 1], state)
         logits.append(read[:, 0])
-    public = ~private
+    public = ~private.to(model.device)
     return cross_entropy(torch.stack(logits, dim=1)[public], targets[public])
 
 
