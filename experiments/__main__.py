@@ -159,6 +159,8 @@ def _judged(
 def _store(document: Mapping[str, Any], folder: Path, keep: bool) -> None:
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     write_atomically(folder / "verdict.json", text)
+    claim = claims.read(document["claim"])
+    page.write_one(claim, document, folder)
     if keep:
         write_atomically(page.stored_path(document["claim"], document["scale"]), text)
     click.echo(f"{document['claim']} at {document['scale']}: {document['verdict']}")

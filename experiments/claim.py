@@ -23,6 +23,7 @@ _KEYS = {
     "scales",
     "runs",
     "statement",
+    "table",
     "unreachable",
 }
 
@@ -36,6 +37,7 @@ class Claim:
     otherwise, or what else they say, as far as is known.
     plan: settings of all runs. scales: further settings by scale. runs: further settings by the
     name of a run; one run, "main", where there are none. statements: what must hold for the claim.
+    table: the paper's figures by label, each with the measure that it is held against.
     unreachable: by scale, why it is out of reach there.
     """
 
@@ -49,6 +51,7 @@ class Claim:
     scales: Mapping[str, Mapping[str, Any]]
     runs: Mapping[str, Mapping[str, Any]]
     statements: tuple[Mapping[str, Any], ...]
+    table: Mapping[str, Mapping[str, Any]]
     unreachable: Mapping[str, str]
 
     def plans(self, scale: str) -> dict[str, dict[str, Any]]:
@@ -89,6 +92,7 @@ def read(name: str) -> Claim:
         scales=table.get("scales", {}),
         runs=table.get("runs", {}),
         statements=tuple(table["statement"]),
+        table=table.get("table", {}),
         unreachable=table.get("unreachable", {}),
     )
 

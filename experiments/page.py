@@ -10,8 +10,10 @@ from typing import Any
 from audit.core.files import write_atomically
 from experiments import claim as claims
 from experiments.claim import HERE, SCALES, Claim
+from experiments.picture import drawn
 
 PAGE = HERE.parent / "docs" / "claims.md"
+PICTURES = PAGE.parent / "pictures" / "claims"
 STORED = HERE / "results"
 _TITLES = {
     "submix": "SubMix (arXiv 2201.00971)",
@@ -47,8 +49,23 @@ def stored(claim: str) -> dict[str, dict[str, Any]]:
 
 
 def write() -> None:
-    """Writes the page."""
+    """Writes the page and its pictures."""
     write_atomically(PAGE, text())
+    PICTURES.mkdir(exist_ok=True)
+    for name in claims.ids():
+        for scale, document in stored(name).items():
+            (PICTURES / _picture(name, scale)).write_bytes(drawn(claims.read(name), document))
+
+
+def write_one(claim: Claim, document: Mapping[str, Any], folder: Path) -> None:
+    """Writes what is said of one claim at one scale, and its picture, into a folder."""
+    scale = document["scale"]
+    write_atomically(folder / "claim.md", "\n".join(section(claim, {scale: document}, "")))
+    (folder / _picture(claim.id, scale)).write_bytes(drawn(claim, document))
+
+
+def _picture(name: str, scale: str) -> str:
+    return f"{name}-{scale}.svg"
 
 
 def text() -> str:
@@ -67,7 +84,7 @@ def _lines() -> Iterator[str]:
             yield from map(_row, of_paper)
             yield ""
     for one in every.values():
-        yield from _section(one)
+        yield from section(one, stored(one.id), f"{PICTURES.parent.name}/{PICTURES.name}/")
 
 
 def _row(claim: Claim) -> str:
@@ -85,21 +102,23 @@ def _row(claim: Claim) -> str:
     )
 
 
-def _section(claim: Claim) -> Iterator[str]:
+def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str) -> Iterator[str]:
+    """Yields what is said of one claim. judged: by scale. pictures: the folder of its drawings."""
     yield f"## {claim.id}"
     yield f"{claim.paper}: {claim.claim} Published: {claim.published}."
     if claim.note:
         yield f"\n{claim.note}"
     for scale, why in claim.unreachable.items():
         yield f"\nOut of reach at `{scale}`: {why}"
-    for scale, document in stored(claim.id).items():
+    for scale, document in judged.items():
         minutes, seeds = document["seconds"] / 60, ", ".join(map(str, document["seeds"]))
         verdict = document["verdict"]
         yield f"\nAt `{scale}` **{verdict}** (seeds {seeds}; {minutes:.0f} min on two cores):\n"
         yield "| statement | | seeds | difference |\n|---|---|---|---|"
         for one in document["statements"]:
             yield f"| {one['says']} | {one['verdict']} | {_seeds(one)} | {_interval(one)} |"
-    if claim.learned and stored(claim.id):
+        yield f"\n![{claim.id} at {scale}]({pictures}{_picture(claim.id, scale)})"
+    if claim.learned and judged:
         yield f"\n**What we learned.** {claim.learned}"
     yield ""
 

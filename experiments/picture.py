@@ -1,0 +1,113 @@
+"""Draws what a claim's runs measured beside what the paper published."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from audit.core.errors import UsageError
+from audit.statistics.t_interval import t_interval
+from experiments.claim import Claim
+
+_FIXED: Any = {
+    "svg.hashsalt": "claims",
+    "svg.fonttype": "none",
+}  # the same bytes again, and real text
+_OURS, _THEIRS = "C0", "0.35"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a picture: its label, our value of each seed, and the published one if any."""
+
+    label: str
+    ours: tuple[float, ...]
+    published: float | None = None
+
+
+def drawn(claim: Claim, document: Mapping[str, Any]) -> bytes:
+    """Draws a stored verdict as SVG: a panel for each measure, and one for the paper's figures."""
+    panels = rows_of(claim, document)
+    most = max(map(len, panels.values()))
+    published = [name for name, rows in panels.items() if any(r.published for r in rows)]
+    with mpl.rc_context(_FIXED):
+        count = len(panels) + len(published)
+        figure = Figure(figsize=(3.1 + 3.1 * count, 0.7 + 0.36 * most), layout="constrained")
+        every = iter(figure.subplots(1, count, squeeze=False)[0])
+        for name, rows in panels.items():
+            if name in published:
+                theirs = [(r.published,) if r.published else () for r in rows]
+                _panel(next(every), name, "published", rows, theirs, _THEIRS)
+            ours = [row.ours for row in rows]
+            _panel(next(every), name, f"here, at {document['scale']}", rows, ours, _OURS)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="svg", metadata={"Date": None})
+    return picture.getvalue()
+
+
+def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
+    """Sorts what was measured by measure. The claim's table, if it has one, comes first.
+
+    Raises UsageError where the table names what no statement of the claim measures.
+    """
+    measured: dict[str, Sequence[float]] = {}
+    for statement in document["statements"]:
+        measured |= statement["measured"]
+    panels: dict[str, list[Row]] = {}
+    for label, entry in claim.table.items():
+        if entry["ours"] not in measured:
+            raise UsageError(f"{claim.id}: no statement measures {entry['ours']!r}")
+        row = Row(label, tuple(measured.pop(entry["ours"])), entry["published"])
+        panels.setdefault(_measure(entry["ours"]), []).append(row)
+    for name, values in measured.items():
+        place, _, _ = name.rpartition(" ")
+        panels.setdefault(_measure(name), []).append(Row(_label(place, name), tuple(values)))
+    return panels
+
+
+def _measure(name: str) -> str:
+    """Gives the measure's own name: attacks are left out, with their settings."""
+    return name.rpartition(" ")[2].rpartition("/")[2].replace("_", " ")
+
+
+def _label(place: str, name: str) -> str:
+    attack = name.rpartition(" ")[2].rpartition("/")[0].partition(":")[2]
+    return f"{place} ({attack})" if attack else place
+
+
+def _panel(
+    axes: Axes, measure: str, title: str, rows: Sequence[Row], values: Any, colour: str
+) -> None:
+    """Draws one value a seed, and the mean with its interval at 95 % where seeds differ."""
+    for y, seeds in enumerate(values):
+        axes.plot(seeds, [y] * len(seeds), "o", color=colour, ms=4, alpha=0.55)
+        if len(set(seeds)) > 1:
+            mean, (low, high) = math.fsum(seeds) / len(seeds), _ends(seeds)
+            bar = [[mean - low], [high - mean]]
+            axes.errorbar(mean, y, xerr=bar, fmt="|", color=colour, ms=11, capsize=3)
+    every = [value for seeds in values for value in seeds]
+    if "perplexity" in measure and max(every) > 4 * min(every):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(measure, fontsize=9)
+    axes.set_title(title, fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", color="0.9")
+
+
+def _ends(seeds: Sequence[float]) -> tuple[float, float]:
+    interval = t_interval(seeds, 0.95)
+    assert interval.low is not None and interval.high is not None
+    return interval.low, interval.high

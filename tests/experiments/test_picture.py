@@ -1,0 +1,69 @@
+"""Pictures of claims show what was measured, beside what was published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from audit.core.errors import UsageError
+from experiments import claim as claims
+from experiments import page
+from experiments.picture import drawn, rows_of
+
+M1 = claims.read("M1")
+
+
+def document(**measured: Any) -> dict[str, Any]:
+    names = {f"{name} perplexity": values for name, values in measured.items()}
+    statements = [{"measured": {name: values}} for name, values in names.items()]
+    return {"scale": "small", "statements": [*statements, {"measured": {"submix gain": (0.5,)}}]}
+
+
+MEASURED = document(none=(2.0, 3.0), submix=(9.0, 11.0), public=(16.0, 16.0))
+
+
+def test_rows_are_the_paper_s_with_ours_beside_them() -> None:
+    panels = rows_of(M1, MEASURED)
+    assert list(panels) == ["perplexity", "gain"]
+    assert [(row.label, row.ours, row.published) for row in panels["perplexity"]] == [
+        ("fine-tuned", (2.0, 3.0), 20.0),
+        ("SubMix", (9.0, 11.0), 26.9),
+        ("public", (16.0, 16.0), 37.5),
+    ]
+    assert [(row.label, row.published) for row in panels["gain"]] == [("submix", None)]
+
+
+def test_the_words_of_a_picture_are_text_and_its_bytes_the_same_again() -> None:
+    once = drawn(M1, MEASURED)
+    assert once == drawn(M1, MEASURED)
+    text = once.decode()
+    for words in ("fine-tuned", "published", "here, at small", "gain"):
+        assert words in text
+    assert text != drawn(M1, document(none=(2, 9), submix=(9, 11), public=(16, 16))).decode()
+
+
+def test_a_table_of_what_is_not_measured_is_refused() -> None:
+    strange = replace(M1, table={"x": {"ours": "uniform perplexity", "published": 1.0}})
+    with pytest.raises(UsageError, match="no statement measures 'uniform perplexity'"):
+        drawn(strange, MEASURED)
+
+
+@pytest.mark.parametrize("name", claims.ids())
+def test_tables_name_what_the_statements_measure(name: str) -> None:
+    claim = claims.read(name)
+    keys = ("less", "than", "same", "as", "at_least", "at_most")
+    measured = {one[key] for one in claim.statements for key in keys if key in one}
+    for label, row in claim.table.items():
+        assert row["ours"] in measured, label
+        assert set(row) == {"ours", "published"} and math.isfinite(row["published"])
+        figures = {f"{scale * row['published']:g}".lstrip("0") for scale in (1, 100)}  # or per cent
+        assert any(figure in claim.published for figure in figures)
+
+
+@pytest.mark.parametrize("name", claims.ids())
+def test_every_stored_verdict_has_its_picture(name: str) -> None:
+    for scale in page.stored(name):
+        assert (page.PICTURES / f"{name}-{scale}.svg").is_file()
