@@ -319,6 +319,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="reads the peak memory from Linux's /proc")
+@pytest.mark.slow
 def test_memory_follows_physical_tokens_and_not_the_largest_user() -> None:
     done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 60.0  # MB
