@@ -16,7 +16,7 @@ from spacy.matcher import PhraseMatcher
 from spacy.tokens import Span
 
 from audit.core.errors import UsageError
-from audit.core.predictor import Tokenizer, Tokens
+from audit.core.predictor import Tokenizer, Tokens, TurnTokenizer
 from audit.core.secret import Secret
 
 Find = Callable[[str], "list[Span]"]  # gives every name in a text; label_ of a span is the name
@@ -115,8 +115,13 @@ def prompts(
 
 
 def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
-    """Cuts tokens at the first stop; what follows belongs to another text."""
+    """Cuts tokens at the first stop; what follows belongs to another text.
+
+    A conversation is left whole, for stop closes its turns, too.
+    """
     tokens = list(tokens)
+    if isinstance(tokenizer, TurnTokenizer) and tokenizer.goes_on:
+        return tokens
     return tokens[: tokens.index(tokenizer.stop)] if tokenizer.stop in tokens else tokens
 
 

@@ -218,8 +218,8 @@ def _carried_out(job: Planned) -> Results:
 def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """Plants canaries as `audit plant` does, and says what was written.
 
-    given: kind, pattern, count, repetitions, template, design, base, seed, each as `audit plant
-    --help` describes it. Raises UsageError.
+    given: kind, pattern, turn, count, repetitions, template, design, base, seed, each as `audit
+    plant --help` describes it. Raises UsageError.
     """
     from audit.canaries import plant_corpus
 

@@ -15,11 +15,13 @@ from audit.canaries.designs import Designed
 from audit.canaries.kinds import values, wording
 from audit.canaries.manifest import Manifest, texts_digest
 from audit.canaries.planting import drawn, invented_users, toss
+from audit.core.chat import conversation
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, LARGEST, PLANTED, Secret, check_pattern
+from audit.core.secret import KINDS, LARGEST, PLANTED, TURNS, Secret, check_pattern
 from audit.core.wording import Wording
+from audit.corpora.conversations import are_chat, plain
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Canaries:
     repetitions: numbers of copies, assigned to the users in turn.
     wordings: the words around the values of a kind, where the seed does not draw them.
     pattern: what values of kind "pattern" look like.
+    turn: whose turn each secret is in a corpus of conversations; None: the assistant's.
     """
 
     kinds: tuple[str, ...] = PLANTED
@@ -38,6 +41,7 @@ class Canaries:
     repetitions: tuple[int, ...] = (1, 4, 16)
     wordings: Mapping[str, Wording] = field(default_factory=dict)
     pattern: str = ""
+    turn: str | None = None
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -54,6 +58,8 @@ class Canaries:
         check_pattern(self.pattern, self.kinds, "--pattern", "--kind")
         if max(self.repetitions) > LARGEST["copies"]:
             raise UsageError(f"--repetitions: each must be at most {LARGEST['copies']:,}")
+        if self.turn not in (None, *TURNS):
+            raise UsageError(f"--turn {self.turn}: is {' or '.join(TURNS)}")
         for kind in self.wordings:
             if kind not in self.kinds:
                 raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")
@@ -74,7 +80,8 @@ def plant_into(
     planted = [secret for secret in secrets if coins.planted(secret)]
     _refuse_known(corpus, secrets)
     split = "private" if any(record.split for record in corpus.records) else ""
-    added = [Record(s.owner, s.text, split=split) for s in planted for _ in range(s.copies)]
+    turn = _turn(corpus, canaries)
+    added = [_record(s, split, turn) for s in planted for _ in range(s.copies)]
     whole = Corpus(corpus.name, _scattered(corpus.records, added, seed))
     manifest = Manifest(
         name=corpus.name,
@@ -88,8 +95,24 @@ def plant_into(
         seed=seed,
         key=random_bytes.token_bytes(32),
         design=None if designed is None else designed.document,
+        turn=turn,
     )
     return whole, manifest
+
+
+def _turn(corpus: Corpus, canaries: Canaries) -> str | None:
+    """Whose turn the secrets are; None in plain text. Raises UsageError."""
+    if are_chat(corpus.records):
+        return canaries.turn or TURNS[0]
+    if canaries.turn is not None:
+        raise UsageError(f"--turn {canaries.turn}: the corpus has no 'messages'; leave it out")
+    return None
+
+
+def _record(secret: Secret, split: str, turn: str | None) -> Record:
+    messages = () if turn is None else conversation(turn, secret.text)
+    text = plain(messages) if messages else secret.text
+    return Record(secret.owner, text, split=split, messages=messages)
 
 
 def fresh_seed() -> int:
@@ -115,6 +138,7 @@ def _secrets(
 def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:
     """Raises UsageError for a text of the corpus: its coin would not decide whether it is there."""
     texts = {record.text: record for record in corpus.records}
+    texts |= {content: record for record in corpus.records for _, content in record.messages}
     for secret in secrets:
         if secret.text in texts:
             where = texts[secret.text].where or f"corpus {corpus.name}"

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from audit.canaries.manifest_form import fault
+from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.files import read_json, write_atomically
 from audit.core.secret import Coins, Planted, Secret, Space
 from audit.core.terms import Unit
+from audit.corpora.conversations import plain
 
 FORM = "audit plant 1"
 
@@ -34,6 +36,7 @@ class Manifest:
     population: the size of the training data if every coin were heads.
     key: for keyed hashes of values.
     design: how the records were made, where they are not random words; older manifests have none.
+    turn: whose turn each secret is, where the corpus is of conversations; else None.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Manifest:
     seed: int
     key: bytes
     design: Mapping[str, Any] | None = None
+    turn: str | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -61,12 +65,15 @@ class Manifest:
 
     def planted(self, corpus: Corpus) -> Planted:
         """The corpus, into which these canaries are planted already."""
-        return Planted(corpus, self.secrets, self.coins)
+        secrets = tuple(framed(secret, corpus.frame) for secret in self.secrets)
+        return Planted(corpus, secrets, self.coins)
 
 
 def texts_digest(corpus: Corpus) -> str:
-    """SHA-256 of the texts, independent of their order, users and splits."""
-    return digest_of_json(sorted(record.text for record in corpus.records))
+    """SHA-256 of the texts, independent of their order, users and splits, and of any model."""
+    return digest_of_json(
+        sorted(plain(r.messages) if r.messages else r.text for r in corpus.records)
+    )
 
 
 def write(manifest: Manifest, path: Path) -> None:
@@ -130,6 +137,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
             for s in manifest.secrets
         ],
         **({} if manifest.design is None else {"design": manifest.design}),
+        **({} if manifest.turn is None else {"turn": manifest.turn}),
     }
 
 
@@ -163,4 +171,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         seed=document["seed"],
         key=bytes.fromhex(document["key"]),
         design=document.get("design"),
+        turn=document.get("turn"),
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from audit.core.secret import KINDS, LARGEST
+from audit.core.secret import KINDS, LARGEST, TURNS
 
 
 def _is_text(value: Any) -> str:
@@ -84,6 +84,7 @@ class Form(BaseModel):
     spaces: list[Symbols]
     secrets: Annotated[list[OneSecret], Field(min_length=1)]
     design: dict[str, Any] | None = None
+    turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
 
 
 def fault(document: Mapping[str, Any]) -> str:

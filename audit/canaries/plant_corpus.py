@@ -31,8 +31,8 @@ def plant(
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
-    given: kind, pattern, count, repetitions, template, design, base, seed. opened: loads a base by
-        its name.
+    given: kind, pattern, turn, count, repetitions, template, design, base, seed. opened: loads a
+        base by its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
@@ -66,6 +66,8 @@ def _canaries(given: Mapping[str, Any]) -> Canaries:
         options["kinds"] = tuple(given["kind"])
     if "pattern" in given:
         options["pattern"] = given["pattern"]
+    if "turn" in given:
+        options["turn"] = given["turn"]
     if "count" in given:
         options["count"] = given["count"]
     if "repetitions" in given:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from audit.canaries.kinds import names, sentences, values, wording
+from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.core.secret import ON_REQUEST, Coins, Planted, Planting, Secret, Space, digits
+from audit.core.spans import Span
 from audit.core.wording import Wording
 
 _PATIENCE = 1000  # draws of a second record of the same length, before the first is drawn again
@@ -28,7 +31,8 @@ def plant(
     owners = _owners(private, planting.users, seed)
     invented = invented_users(corpus, planting.invented, seed)
     coins = toss((*owners, *invented), seed)
-    secrets = tuple(_secrets(corpus, planting, owners, invented, seed, count_tokens))
+    candidates = _secrets(corpus, planting, owners, invented, seed, count_tokens)
+    secrets = tuple(s if s.space is None else framed(s, corpus.frame) for s in candidates)
     _refuse_published(secrets, corpus)
     return Planted(trained_on(corpus, secrets, coins), secrets, coins)
 
@@ -38,13 +42,18 @@ def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpu
     absent = {owner for owner, present in coins.present.items() if not present}
     remaining = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
     added = tuple(
-        Record(user=secret.owner, text=secret.text, split="private")
+        _record(secret, corpus)
         for secret in secrets
         if secret.space is not None and coins.planted(secret)
         for _ in range(secret.copies)
     )
     size = population(corpus, secrets)
-    return Corpus(corpus.name, remaining + added, public_size=size, spare=corpus.spare)
+    return replace(corpus, records=remaining + added, embedded=False, public_size=size)
+
+
+def _record(secret: Secret, corpus: Corpus) -> Record:
+    learned = () if corpus.frame is None else corpus.frame.learned(secret.text)
+    return Record(user=secret.owner, text=secret.text, split="private", learned=learned)
 
 
 def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
@@ -132,10 +141,12 @@ def _secrets(
     if "name" in planting.kinds:
         yield from _names(corpus, planting, owners, invented, seed, count_tokens)
     if "record" in planting.kinds:
-        first = {r.user: r.text for r in reversed(corpus.of("private"))}
+        first = {r.user: r for r in reversed(corpus.of("private"))}
         for owner in owners:
+            low, high = _scored(first[owner])
+            before, value, after = _split(first[owner].text, low, high)
             for slot in (0, 1):  # the owner's own record, for both outcomes of the second coin
-                yield Secret("record", "", first[owner], "", None, 1, owner, slot)
+                yield Secret("record", before, value, after, None, 1, owner, slot)
         words = wording("record", seed)
         yield from drawn("record", words, sentences(), (1,), invented, seed, count_tokens)
     for kind in (kind for kind in ON_REQUEST if kind in planting.kinds):
@@ -145,6 +156,24 @@ def _secrets(
         space = values(kind, planting.pattern, "planting.pattern")
         words = wording(kind, seed, prefix, suffix)
         yield from drawn(kind, words, space, (copies,), every, seed, count_tokens)
+
+
+def _scored(record: Record) -> Span:
+    """The part of a record that is a secret: all of it, or the last of what is in the loss."""
+    return record.learned[-1] if record.learned else (0, len(record.text))
+
+
+def _split(text: str, low: int, high: int) -> tuple[str, str, str]:
+    return text[:low], text[low:high], text[high:]
+
+
+def _places(name: str, record: Record) -> Iterator[int]:
+    """Finds where a name begins in what is in the loss of a record."""
+    for low, high in record.learned or ((0, len(record.text)),):
+        place = record.text.find(name, low, high)
+        while place >= 0:
+            yield place
+            place = record.text.find(name, place + len(name), high)
 
 
 def drawn(
@@ -200,9 +229,11 @@ def _names(
             )
         for owner in owners:
             name = name_of[owner]
-            texts = [r.text for r in corpus.of("private") if r.user == owner]
-            before, _, after = next((t for t in texts if name in t), name).partition(name)
-            copies = sum(text.count(name) for text in texts)
+            own = [r for r in corpus.of("private") if r.user == owner]
+            places = [(r.text, place) for r in own for place in _places(name, r)]
+            text, at = places[0] if places else (name, 0)
+            before, _, after = _split(text, at, at + len(name))
+            copies = len(places)
             for slot in (0, 1):
                 yield Secret("name", before, name, after, None, copies, owner, slot)
         return

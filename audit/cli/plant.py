@@ -37,6 +37,11 @@ from audit.cli.commands import TEMPLATE, given
     metavar="REGEX",
     help="What values of --kind pattern look like, such as 'EMP-[0-9]{6}'.",
 )
+@click.option(
+    "--turn",
+    metavar="assistant|user",
+    help="Whose turn a secret is, in conversations; default assistant.",
+)
 @click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
 @click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
 @TEMPLATE

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 SPLITS = ("private", "heldout", "public")
+Message = tuple[str, str]  # role and content
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,9 @@ class Record:
     where: place in the source files, for messages only.
     private: character spans that the plan's policy marks, in order and disjoint; () before the
         policy is applied.
+    messages: the turns of a conversation; () for plain text. Its text is what the model's chat
+        template makes of them, and until a model is known their roles and contents, line by line.
+    learned: character spans in the loss of a training, in order and disjoint; () for all of it.
     """
 
     user: str
@@ -26,6 +30,24 @@ class Record:
     split: str = ""
     where: str = field(default="", compare=False)
     private: tuple[tuple[int, int], ...] = ()
+    messages: tuple[Message, ...] = ()
+    learned: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A conversation around one turn, which a planted secret is, as the chat template writes it.
+
+    before, after: the text around the turn. alone: whether the loss is of this turn alone.
+    """
+
+    before: str
+    after: str
+    alone: bool = False
+
+    def learned(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Gives the spans of a planted text that are in the loss; () for all of it."""
+        return ((len(self.before), len(text)),) if self.alone else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +67,7 @@ class Corpus:
 
     public_size: population from which coins selected the records; None without coins.
     spare: embedded public texts, used if no record is public.
+    frame: what stands around a planted secret, in a corpus of conversations; else None.
     """
 
     name: str
@@ -52,6 +75,7 @@ class Corpus:
     embedded: bool = False
     public_size: Population | None = None
     spare: tuple[str, ...] = ()
+    frame: Frame | None = None
 
     def of(self, split: str) -> tuple[Record, ...]:
         """Gives the records of one split: "private", "heldout" or "public"."""

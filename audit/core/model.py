@@ -33,6 +33,7 @@ class ModelFolder:
     lora: adapters that are trained in place of its weights; None: the weights are trained.
     max_length: tokens that are read at once here. context: tokens that the model was made for,
         which may be more; 0: no more than max_length.
+    chat: whether its texts are conversations, of which stop may close every turn.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ModelFolder:
     blocks: int = 0
     lora: Lora | None = None
     context: int = 0
+    chat: bool = False
 
     @property
     def longest(self) -> int:
@@ -89,11 +91,15 @@ def _read_all(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class TextTokenizer:
-    """Wraps a Hugging Face tokenizer as a MarkingTokenizer and a ListingTokenizer."""
+    """Wraps a Hugging Face tokenizer as a MarkingTokenizer and a ListingTokenizer.
+
+    goes_on: whether a text may go on after stop, which closes every turn of a conversation.
+    """
 
     inner: PreTrainedTokenizerBase
     start: int
     stop: int
+    goes_on: bool = False
 
     def read(self, texts: Sequence[str]) -> None:
         """Reads texts together where that is faster; `encode` and `ends` then look them up."""

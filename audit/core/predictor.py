@@ -63,6 +63,15 @@ class ListingTokenizer(Tokenizer, Protocol):
         """Lists every word that can be a token, with any marks of the vocabulary (Ġ, ##, ▁)."""
 
 
+@runtime_checkable
+class TurnTokenizer(Tokenizer, Protocol):
+    """A tokenizer of conversations, perhaps."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a text may go on after `stop`, which then closes every turn."""
+
+
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encodes a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]

@@ -22,6 +22,7 @@ from audit.core.wording import WORDED
 PLANTED = ("code", "id", "name", "record")  # unless a plan says otherwise
 ON_REQUEST = ("email", "phone", "key", "pattern")
 KINDS = (*PLANTED, *ON_REQUEST)
+TURNS = ("assistant", "user")  # whose turn a secret can be in a conversation
 CODE_LIKE = ("code", *ON_REQUEST)  # short values, which one generation may hold
 DIGITS = "0123456789"
 LARGEST = {"digits": 100, "copies": 100_000, "users": 10**9, "invented": 1_000_000}
@@ -122,6 +123,7 @@ class Planting:
     *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
     *_copies: copies of each secret in the owner's records; id_copies are taken in turn by the
         planted users, 0 for no id.
+    turn: whose turn a secret is in a corpus of conversations, "assistant" or "user".
     """
 
     users: int
@@ -151,6 +153,7 @@ class Planting:
     pattern_copies: int = 4
     pattern_prefix: str | None = None
     pattern_suffix: str = "."
+    turn: str = TURNS[0]
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.kinds) - set(KINDS))
@@ -166,6 +169,8 @@ class Planting:
         copies.append(max(self.id_copies, default=0))
         if min(self.code_digits, self.id_digits, *copies) < 1 or min(self.id_copies) < 0:
             raise UsageError("planting: digits and copies must be at least 1")
+        if self.turn not in TURNS:
+            raise UsageError(f"planting.turn is {self.turn!r}; it can be {' or '.join(TURNS)}")
         self._check_sizes(copies)
         self._check_on_request()
 
@@ -196,6 +201,7 @@ class Planting:
         """
         unused = {f"{kind}_suffix" for kind in WORDED if getattr(self, f"{kind}_suffix") == "."}
         unused |= set() if self.invented else {"invented"}
+        unused |= {"turn"} if self.turn == TURNS[0] else set()
         unused |= set() if "name" in self.kinds else {"name_prefix", "name_suffix"}
         for kind in set(ON_REQUEST) - set(self.kinds):
             unused |= {kind, f"{kind}_copies", f"{kind}_prefix", f"{kind}_suffix"}

@@ -17,7 +17,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
-from audit.core.rules import NOT_NEGATIVE, POSITIVE, Rule, at_least, check_fields
+from audit.core.rules import NOT_NEGATIVE, POSITIVE, UNSAID, Rule, at_least, check_fields
 from audit.core.spans import Span
 from audit.core.terms import Unit
 
@@ -69,10 +69,12 @@ class Method(ABC):
 
     effort: time of a pass over a token beside one of plain fine-tuning, for estimates.
     first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
+    partial: whether it leaves out of the loss what `Training.learned` leaves out.
     """
 
     effort: ClassVar[float] = 1.0
     first_piece_only: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
 
     @abstractmethod
     def train(
@@ -132,6 +134,8 @@ class FineTuning(Method):
     layers: layers to train: "all", or "top:N" for the last N blocks of a transformer.
     checkpoint_activations: whether blocks compute twice, which takes less memory and more time, for
         the same weights; also of `dp_sgd` and `s_dpsgd`.
+    assistant_only: whether the loss is of the assistant's turns alone, in a corpus of
+        conversations; a plan that says so fills `Training.learned`.
     """
 
     epochs: Annotated[int, at_least(0)]
@@ -142,7 +146,8 @@ class FineTuning(Method):
     weight_decay: Annotated[float, NOT_NEGATIVE] = 0.0
     beta2: Annotated[float, Rule("at least 0 and below 1", lambda decay: 0 <= decay < 1)] = 0.999
     layers: Annotated[str, LAYERS] = ALL
-    checkpoint_activations: bool = field(default=False, metadata={"unsaid": True})
+    checkpoint_activations: bool = field(default=False, metadata=UNSAID)
+    assistant_only: bool = field(default=False, metadata=UNSAID)
 
     def __post_init__(self) -> None:
         check_fields("training", self)
@@ -164,6 +169,8 @@ class Training:
     teachers: trainings whose models the method queries, for methods that learn from answers.
     heldout: texts on which the best step is looked for, by methods that do so; else (). They
         change no step.
+    learned: character spans of each text that are in the loss, for methods with `partial`; () for
+        all of every text.
     key: key of the task that runs it: the digest with public model, device and versions. It seeds
         all noise. "" before the task is made.
     checkpoint: where a method may save its state and go on from after a kill; it changes no result.
@@ -178,6 +185,7 @@ class Training:
     after: Training | None = None
     teachers: tuple[Training, ...] = ()
     heldout: tuple[str, ...] = ()
+    learned: tuple[tuple[Span, ...], ...] = ()
     key: str = ""
     checkpoint: Checkpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
 
@@ -195,6 +203,7 @@ class Training:
         teachers = [teacher.digest for teacher in self.teachers]
         parts = [type(method).__name__, method.settings, read, self.seed, before, teachers]
         parts += [self.heldout] if self.heldout else []
+        parts += [{"learned": self.learned}] if self.learned else []
         return digest_of_json(parts, sort_keys=False, default=repr)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError, first_line
-from audit.corpora import airdialogue, customersim, europarl, wikitext
+from audit.corpora import airdialogue, customersim, europarl, jsonl, wikitext
 from audit.corpora.forms import Form, reader
 from audit.corpora.part import SPLIT_OF, Part
 
@@ -25,7 +25,7 @@ def records(name: str) -> Iterator[Record]:
 
     A row is a record, of its `user` if there is such a column. Without one, WikiText, CustomerSim,
     AirDialogue and sentence pairs (the English side) are recognised by their form, whatever the
-    data set's name. Raises UsageError.
+    data set's name. A column `messages` holds conversations. Raises UsageError.
     """
     splits = _load(name)
     titles: set[str] = set()
@@ -36,6 +36,8 @@ def records(name: str) -> Iterator[Record]:
         first = rows[0] if rows else {}
         if airdialogue.is_row(first):
             dialogues += airdialogue.rows(enumerate(rows, start=1), part)
+        elif "messages" in first:
+            yield from _conversations(rows, part)
         elif europarl.is_row(first):
             yield from europarl.records(part)
         else:
@@ -79,6 +81,13 @@ def _lines(rows: Sequence[Row]) -> list[str]:
 
 def _text(row: Row) -> str:
     return str(row.get("text") or "").strip("\n")
+
+
+def _conversations(rows: Sequence[Row], part: Part) -> Iterator[Record]:
+    """Reads the column `messages`; of what stands beside it, user, name and split."""
+    for number, row in enumerate(rows, start=1):
+        kept = {name: row.get(name) for name in ("messages", "user", "name", "split")}
+        yield jsonl.record(kept, part, number)
 
 
 def _rows(rows: Sequence[Row], part: Part) -> Iterator[Record]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from audit.core.corpus import SPLITS, Record
 from audit.core.errors import UsageError
+from audit.corpora import conversations
 from audit.corpora.part import JSON, Part
 
 
@@ -35,14 +36,17 @@ def entry(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):  # a number too long or a nesting too deep for Python
         raise UsageError(f"{where}: broken JSON (too many digits or brackets)") from None
     if not isinstance(value, dict):
-        raise UsageError(f"{where}: expected an object with a 'text', found {type(value).__name__}")
+        raise UsageError(
+            f"{where}: expected an object with a 'text' or 'messages', found {type(value).__name__}"
+        )
     return value
 
 
 def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
     """Converts an object to a record. Raises UsageError."""
     where = part.where(number)
-    text = entry.get("text")
+    messages = conversations.messages(entry, where)
+    text = conversations.plain(messages) if messages else entry.get("text")
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"{where}: the record has no 'text'; give it a non-empty string")
     user, name, split = entry.get("user"), entry.get("name"), entry.get("split", "")
@@ -59,4 +63,4 @@ def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
     except UnicodeEncodeError:
         message = f"{where}: half of a surrogate pair; write the whole character"
         raise UsageError(message) from None
-    return Record(str(user), text, name, split or part.split, where)
+    return Record(str(user), text, name, split or part.split, where, messages=messages)

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
 from audit.core.files import write_atomically
 from audit.corpora import files
+from audit.corpora.conversations import entries
 
 FILES = {
     "": "train.jsonl",
@@ -54,8 +56,9 @@ def _lines(records: Sequence[Record]) -> str:
     return "".join(json.dumps(_entry(record), ensure_ascii=False) + "\n" for record in records)
 
 
-def _entry(record: Record) -> dict[str, str]:
-    entry = {"text": record.text, "user": record.user}
+def _entry(record: Record) -> dict[str, Any]:
+    said = {"messages": entries(record.messages)} if record.messages else {"text": record.text}
+    entry = {**said, "user": record.user}
     name = {} if record.name is None else {"name": record.name}
     return entry | name | ({"split": record.split} if record.split else {})
 
@@ -67,6 +70,9 @@ def _text(records: Sequence[Record], path: Path) -> None:
     read differently than it was written.
     """
     for record in records:
+        if record.messages:
+            where = record.where or "a record"
+            raise UsageError(f"{where}: is a conversation, which .txt cannot express; use .jsonl")
         if record.split not in ("", "private"):
             where = record.where or "a record"
             raise UsageError(f"{where}: is {record.split}, which .txt cannot express; use .jsonl")

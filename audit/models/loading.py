@@ -200,7 +200,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     if stop is None:
         raise UsageError(f"{folder.path}: the tokenizer has no end-of-text token")
     start = inner.bos_token_id if inner.bos_token_id is not None else stop
-    return TextTokenizer(inner, start=int(start), stop=int(stop))
+    return TextTokenizer(inner, start=int(start), stop=int(stop), goes_on=folder.chat)
 
 
 def _tokenizer_class(folder: Path) -> Any:

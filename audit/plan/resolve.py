@@ -25,7 +25,7 @@ from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
 from audit.models import loading
 from audit.models.training.fine_tuning import Recipe
-from audit.plan import choices, external, text
+from audit.plan import choices, conversations, external, text
 from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, Plan
 from audit.plan.source import PlantedHere
@@ -83,7 +83,11 @@ class _Here(Material):
 
 
 def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
-    corpus, model = material.corpus, material.model
+    model, source = material.model, material.source
+    training = _table(Recipe, settings.get("training", {}), default_recipe(model, material.corpus))
+    corpus, model = conversations.written(
+        material.corpus, model, source.turn, training.assistant_only
+    )
     delta = settings.get("delta")
     if delta is not None and not 0 <= delta < 1:
         raise UsageError(f"delta is {delta}; it must be at least 0 and below 1")
@@ -104,6 +108,8 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     if training.checkpoint_activations and model.kind == loading.LSTM:
         raise UsageError("training: checkpoint_activations needs a transformer; leave it out")
     released = material.text or text.of(settings.get("release", AS_DEFENDED), corpus, training)
+    if released is not None and model.chat:
+        raise UsageError("--release text: is of plain texts; conversations are not released so")
     if released is not None:
         for one in defenses:
             released.check(one.label, model.max_length, getattr(one.plugin, "budget", None))

@@ -36,6 +36,11 @@ class Source(ABC):
 
     @property
     @abstractmethod
+    def turn(self) -> str | None:
+        """Whose turn a secret is in a corpus of conversations; None where it is in none."""
+
+    @property
+    @abstractmethod
     def model(self) -> dict[str, str]:
         """Name and hash of a model that was trained elsewhere; empty where there is none."""
 
@@ -101,6 +106,10 @@ class PlantedHere(Source):
     @property
     def unit(self) -> str:
         return Unit.USER
+
+    @property
+    def turn(self) -> str | None:
+        return self.planting.turn
 
     @property
     def model(self) -> dict[str, str]:
@@ -175,6 +184,10 @@ class PlantedElsewhere(Source):
         return self.manifest.unit
 
     @property
+    def turn(self) -> str | None:
+        return self.manifest.turn
+
+    @property
     def model(self) -> dict[str, str]:
         return {"name": self.external.name, "sha256": self.external.sha256}
 
@@ -206,8 +219,12 @@ class PlantedElsewhere(Source):
     def coverage(
         self, planted: Planted, tokenizer: TextTokenizer, context: int
     ) -> tuple[Coverage, ...]:
-        """Reads the training file where one was given, else the corpus, which may lose more."""
-        secrets, coins, file = planted.secrets, planted.coins, self.external.training
+        """Reads the training file where one was given, else the corpus, which may lose more.
+
+        Looks for secrets without the conversation around them: other trainers may write that in
+        another way.
+        """
+        secrets, coins, file = self.manifest.secrets, planted.coins, self.external.training
         if file is not None:
             rows = coverage.of_file(file, tokenizer, context)
             return coverage.by_kind(rows, secrets, coins, tokenizer)

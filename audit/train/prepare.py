@@ -18,6 +18,7 @@ from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
 from audit.core.predictor import continuation, token_mask
 from audit.core.secret import CODE_LIKE, Coins, Planted, Secret
+from audit.core.spans import Span
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
@@ -195,4 +196,26 @@ def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:
 
 def _tasks(plan: Plan, chosen: Chosen, corpus: Corpus, seed: int, stages: Path) -> tuple[Task, ...]:
     trainings = chosen.plugin.trainings(corpus, plan.model, plan.training, seed)
+    if plan.training.assistant_only:
+        learned = {record.text: record.learned for record in corpus.of("private")}
+        trainings = [learning(training, learned, chosen.label) for training in trainings]
     return tuple(Task(t, plan.model, plan.device, plan.threads, stages) for t in trainings)
+
+
+def learning(training: Training, learned: Mapping[str, tuple[Span, ...]], label: str) -> Training:
+    """Gives a training that learns only these spans of its texts, and so do those before it.
+
+    Raises UsageError for one that would learn all of a text, naming its defense.
+    """
+    known = training.method.partial and all(text in learned for text in training.texts)
+    if training.texts and not known:
+        raise UsageError(
+            f"{label}: cannot learn the assistant's turns alone; leave training.assistant_only "
+            "out, or this defense"
+        )
+    return replace(
+        training,
+        learned=tuple(learned[text] for text in training.texts),
+        after=training.after and learning(training.after, learned, label),
+        teachers=tuple(learning(teacher, learned, label) for teacher in training.teachers),
+    )

@@ -49,6 +49,8 @@ def changed(value):
         return value + 1
     if value == "all":  # of the layers
         return "top:1"
+    if value == "assistant":  # whose turn a secret is
+        return "user"
     if isinstance(value, str):
         return value + "x"
     if value is None:

@@ -21,6 +21,7 @@ from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
 from audit.core.randomness import noise_stream
+from audit.core.rules import UNSAID
 from audit.core.training import NO_TEACHERS, Method, NotFiniteError, Teachers, Training
 from audit.models.adapters import is_adapted, with_adapters
 from audit.models.held_weights import computes_in_half, hold, let_go
@@ -97,6 +98,7 @@ class PrivateRecipe(Method):
     """
 
     effort: ClassVar[float] = 1.8
+    partial = True
 
     noise: Noise
     sampling_probability: float
@@ -110,7 +112,7 @@ class PrivateRecipe(Method):
     lora: int = 0
     physical_tokens: int = 4096
     units: Units | None = None
-    checkpoint_activations: bool = field(default=False, metadata={"unsaid": True})
+    checkpoint_activations: bool = field(default=False, metadata=UNSAID)
 
     def train(
         self,

@@ -12,6 +12,7 @@ from audit.core.noise import NoiseStream
 from audit.core.predictor import record_marks, record_tokens
 from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
+from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.models.training.per_example_gradients import Batch
 
 _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
@@ -45,19 +46,20 @@ class Example:
 
 
 def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
-    """Makes one example per owner, in order of appearance; its loss is the mean over its tokens.
+    """Makes one example per owner, in order of appearance; its loss is the mean over its learned
+    tokens.
 
     No example's loss or gradient depends on another example's length.
     """
-    texts: dict[str, list[str]] = {}
-    for owner, text in zip(training.owners, training.texts, strict=True):
-        texts.setdefault(owner, []).append(text)
+    owned: dict[str, list[list[int]]] = {}
+    for owner, sequence in zip(training.owners, sequences_of(training, tokenizer), strict=True):
+        owned.setdefault(owner, []).append(sequence)
     examples = []
-    for mine in texts.values():
-        sequences = [record_tokens(tokenizer, text) for text in mine]
-        weight = 1 / sum(len(sequence) - 1 for sequence in sequences)
-        rows = [row for sequence in sequences for row in cut(sequence, max_length)]
-        examples.append(Example(tuple((row, [weight] * (len(row) - 1)) for row in rows)))
+    for mine in owned.values():
+        weight = 1 / max(1, sum(is_learned(t) for sequence in mine for t in sequence[1:]))
+        rows = [row for sequence in mine for row in cut(sequence, max_length)]
+        weighted = ((plain(row), [weight * is_learned(t) for t in row[1:]]) for row in rows)
+        examples.append(Example(tuple(weighted)))
     return examples
 
 

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from audit.core.model import PreTrainedModel, TextTokenizer
-from audit.core.predictor import record_tokens
 from audit.core.progress import ShareDone
 from audit.core.training import (
     NO_TEACHERS,
@@ -24,6 +23,7 @@ from audit.core.training import (
 )
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
+from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.models.training.per_example_gradients import trainable
 from audit.models.training.recomputation import recomputed
 from audit.models.training.resume import GlobalRandomness, Moments, Resume, Weights
@@ -36,6 +36,8 @@ IGNORED = -100  # the target at padding, which cross-entropy ignores
 class Recipe(FineTuning):
     """Fine-tunes on next-token loss, with AdamW."""
 
+    partial = True
+
     def train(
         self,
         model: PreTrainedModel,
@@ -44,7 +46,7 @@ class Recipe(FineTuning):
         progress: ShareDone | None = None,
         teachers: Teachers = NO_TEACHERS,
     ) -> BestStep | None:
-        sequences = [record_tokens(tokenizer, text) for text in training.texts]
+        sequences = sequences_of(training, tokenizer)
         heldout = opening(training.heldout, tokenizer)
         if not heldout:
             resume = Resume(training.checkpoint)
@@ -103,7 +105,8 @@ def fine_tune(
 ) -> int:
     """Trains `model` in place on `sequences` and returns the number of tokens predicted.
 
-    sequences: token ids, from bos to eos; each token but the first is predicted once an epoch.
+    sequences: token ids, from bos to eos; each token but the first is predicted once an epoch, and
+        complements ~t are read only.
     seed: determines the order of batches and dropout; the global random state is left unchanged.
     progress: called with the share of the steps done, 0 to 1, after each step.
     resume: what a killed training goes on from, with the same arguments and a fresh model.
@@ -111,6 +114,7 @@ def fine_tune(
     bfloat16.
     """
     rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
+    rows = [row for row in rows if any(map(is_learned, row[1:]))]
     descend(model, rows, next_token_loss, recipe, seed, progress, resume)
     return recipe.epochs * sum(len(row) - 1 for row in rows)
 
@@ -162,7 +166,7 @@ def descend(
 
 
 def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
-    """Computes the mean −log p, nats, over all tokens of the rows but the first of each."""
+    """Computes the mean −log p, nats, over the learned tokens of the rows but the first of each."""
     kind = model.device.type
     inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
     with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
@@ -197,6 +201,10 @@ def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) ->
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Makes inputs and targets, each (rows, longest − 1), padded on the right."""
     width = max(len(row) for row in rows) - 1
-    inputs = [[*row[:-1], *[0] * (width + 1 - len(row))] for row in rows]
-    targets = [[*row[1:], *[IGNORED] * (width + 1 - len(row))] for row in rows]
+    inputs = [[*plain(row[:-1]), *[0] * (width + 1 - len(row))] for row in rows]
+    targets = [[*map(_target, row[1:]), *[IGNORED] * (width + 1 - len(row))] for row in rows]
     return torch.tensor(inputs), torch.tensor(targets)
+
+
+def _target(token: int) -> int:
+    return token if is_learned(token) else IGNORED

@@ -1,0 +1,139 @@
+"""Writes conversations as a model's own chat template does, and finds its turns in the text.
+
+The text of a conversation is one that the tokenizer reads as it reads any record: it begins after
+the start token and ends before the stop token, which every record has. Markers of the template are
+then special tokens. A turn that holds one itself is refused: it could pass itself off as another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from audit.core.chat import ASSISTANT, conversation
+from audit.core.corpus import Frame, Message
+from audit.core.errors import UsageError, first_line
+from audit.core.model import TextTokenizer
+from audit.core.spans import Span
+
+# what templates take for today, lest a text change overnight
+_TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
+_HELD = "\ue000{}\ue001"  # stands for the content of a turn; private characters, in no text
+_PLACES = re.compile(_HELD.format(r"(\d+)"))
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """The chat template of a tokenizer. folder: where it should be, for messages."""
+
+    tokenizer: TextTokenizer
+    folder: str
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where the tokenizer has none."""
+        if not self.tokenizer.inner.chat_template:
+            raise UsageError(
+                f"{self.folder}: the tokenizer has no chat template, which says how conversations "
+                "are written; put the one it is trained with there as chat_template.jinja"
+            )
+
+    def text(self, messages: Sequence[Message], where: str) -> str:
+        """Writes a conversation. Raises UsageError for one that the template refuses, and for a
+        turn with a special token in it."""
+        for role, content in messages:
+            marker = next((word for word in self._special if word in content), None)
+            if marker is not None:
+                raise UsageError(
+                    f"{where}: a turn of the {role} holds {marker!r}, which this model reads as a "
+                    "mark of its own; remove it"
+                )
+        return self._trimmed(self._written(messages, where))
+
+    def assistant(self, messages: Sequence[Message], text: str, where: str) -> tuple[Span, ...]:
+        """Finds the turns of the assistant in the `text` of a conversation, each with the mark that
+        closes it.
+
+        Raises UsageError where the template writes something else than what was said.
+        """
+        roles = tuple(role for role, _ in messages)
+        for strip in (False, True):  # many templates strip what was said
+            contents = [content.strip() if strip else content for _, content in messages]
+            pieces, spans = self._filled(roles, contents)
+            whole = "".join(pieces)
+            if self._trimmed(whole) == text:
+                opened = whole.index(text)
+                return tuple((low - opened, min(high - opened, len(text))) for low, high in spans)
+        raise UsageError(
+            f"{where}: the chat template changes what was said, so the assistant's turns cannot be "
+            "found in its text; leave training.assistant_only out"
+        )
+
+    def frame(self, turn: str, alone: bool) -> Frame:
+        """Writes the conversation around a planted secret. Raises UsageError.
+
+        turn: whose it is. alone: whether the loss is of the assistant's turns alone.
+        """
+        held = _HELD.format(0)
+        parts = self.text(conversation(turn, held), self.folder).split(held)
+        probe = "My code is #1."
+        framed = self.text(conversation(turn, probe), self.folder)
+        if len(parts) != 2 or probe.join(parts) != framed:
+            raise UsageError(
+                f"{self.folder}: the chat template changes what is said, so no secret can be "
+                "planted in a turn"
+            )
+        return Frame(parts[0], parts[1], alone)
+
+    @cached_property
+    def _special(self) -> tuple[str, ...]:
+        inner: Any = self.tokenizer.inner
+        added = (token.content for token in inner.added_tokens_decoder.values() if token.special)
+        return tuple(dict.fromkeys([*added, *inner.all_special_tokens]))
+
+    def _written(self, messages: Sequence[Message], where: str) -> str:
+        turns = [{"role": role, "content": content} for role, content in messages]
+        inner = self.tokenizer.inner
+        try:
+            source = _TODAY + inner.get_chat_template()
+            return str(inner.apply_chat_template(turns, chat_template=source, tokenize=False))
+        except Exception as error:  # a template is anybody's code
+            raise UsageError(
+                f"{where}: the model's chat template refuses the conversation ({first_line(error)})"
+            ) from None
+
+    def _trimmed(self, text: str) -> str:
+        """Leaves out the start and stop that every record has already."""
+        ids = [self.tokenizer.start, self.tokenizer.stop]
+        start, stop = list(self.tokenizer.inner.convert_ids_to_tokens(ids))
+        text = text.removeprefix(start)
+        end = text.rstrip()
+        return end.removesuffix(stop) if end.endswith(stop) else text
+
+    def _filled(
+        self, roles: tuple[str, ...], contents: Sequence[str]
+    ) -> tuple[list[str], list[Span]]:
+        """Puts contents in their places; gives the pieces of the text and the assistant's spans."""
+        around, turns = _skeleton(self, roles)
+        pieces, spans, length = [around[0]], [], len(around[0])
+        for turn, after in zip(turns, around[1:], strict=True):
+            closed = length + len(contents[turn])
+            if roles[turn] == ASSISTANT:
+                last, _ = _skeleton(self, roles[: turn + 1])
+                end = last[-1].rstrip()
+                spans.append((length, closed + (len(end) if after.startswith(end) else 0)))
+            pieces += [contents[turn], after]
+            length = closed + len(after)
+        return pieces, spans
+
+
+@lru_cache(maxsize=1024)
+def _skeleton(
+    template: ChatTemplate, roles: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """What a template writes around turns of these roles, and the turns in the order it writes."""
+    held = [(role, _HELD.format(i)) for i, role in enumerate(roles)]
+    parts = _PLACES.split(template._written(held, template.folder))
+    return tuple(parts[::2]), tuple(map(int, parts[1::2]))

@@ -1,0 +1,61 @@
+"""Writes the conversations of a plan's corpus as its model reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from audit.core.chat import USER
+from audit.core.corpus import Corpus, Record
+from audit.core.errors import UsageError
+from audit.core.model import ModelFolder
+from audit.core.secret import TURNS
+from audit.corpora import conversations
+from audit.models.chat_template import ChatTemplate
+from audit.models.loading import load_tokenizer
+
+
+def written(
+    corpus: Corpus, model: ModelFolder, turn: str | None, alone: bool
+) -> tuple[Corpus, ModelFolder]:
+    """Writes a corpus of conversations by the model's chat template; any other stays as it is.
+
+    turn: whose turn secrets are planted in; None for secrets of plain text. alone: whether the loss
+    is of the assistant's turns alone. Raises UsageError.
+    """
+    are_chat = conversations.are_chat(corpus.records) if corpus.records else turn is not None
+    if not are_chat:
+        _check_unused(turn, alone)
+        return corpus, model
+    if alone and turn == USER:
+        raise UsageError(
+            "training.assistant_only leaves users' turns out of the loss, where planting.turn = "
+            "'user' plants: nothing planted could leak; leave one of the two out"
+        )
+    model = replace(model, chat=True)
+    template = ChatTemplate(load_tokenizer(model), str(model.path))
+    records = tuple(_record(record, template, alone) for record in corpus.records)
+    frame = None if turn is None else template.frame(turn, alone)
+    return replace(corpus, records=records, frame=frame), model
+
+
+def _check_unused(turn: str | None, alone: bool) -> None:
+    """Raises UsageError for a setting of conversations where there are none."""
+    for name, wrong in (("training.assistant_only", alone), ("planting.turn", turn == TURNS[1])):
+        if wrong:
+            raise UsageError(f"{name}: the corpus has no conversations ('messages'); leave it out")
+
+
+def _record(record: Record, template: ChatTemplate, alone: bool) -> Record:
+    if not record.messages:
+        return record
+    where = record.where or "a record"
+    text = template.text(record.messages, where)
+    if not alone or record.split != "private":
+        return replace(record, text=text)
+    learned = template.assistant(record.messages, text, where)
+    if not learned:
+        raise UsageError(
+            f"{where}: has no turn of the assistant, so with training.assistant_only nothing of it "
+            "is learned; remove it"
+        )
+    return replace(record, text=text, learned=learned)

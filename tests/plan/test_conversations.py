@@ -1,0 +1,186 @@
+"""Plans on conversations: what is planted is in the loss, and what is not is refused in a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.canaries import coverage
+from audit.canaries.coverage import TokenRow
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.predictor import record_tokens
+from audit.core.training import Training
+from audit.corpora.loading import load
+from audit.models.loading import describe
+from audit.models.training.learned_tokens import is_learned, plain, sequences_of
+from audit.plan.plan import Plan
+from audit.plan.resolve import resolve_on
+from audit.train.prepare import Prepared, prepare
+from tests import chat
+
+ASKED = "<|im_start|>user\nWhat did I tell you?<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return chat.llama(tmp_path_factory.mktemp("llama"))
+
+
+def planned(model: Path, corpus: Path, **settings: Any) -> Plan:
+    given = {
+        "defense": ["none"], "attack": ["extraction"], "device": "cpu",
+        "planting": {"users": 6, "invented": 8}, "training": {"assistant_only": "true"}, **settings,
+    }  # fmt: skip
+    loaded = load(str(corpus), EMBEDDED_FOLDER)
+    return resolve_on(given, loaded, describe(str(model), EMBEDDED_FOLDER))
+
+
+def prepared(folder: Path, model: Path, **settings: Any) -> Prepared:
+    return prepare(planned(model, chat.corpus(folder / "c.jsonl"), **settings), folder)
+
+
+def rows(made: Prepared, training: Training) -> list[TokenRow]:
+    """What a training reads, and what it learns of it."""
+    return [
+        TokenRow(tuple(plain(one)), tuple(map(is_learned, one)))
+        for one in sequences_of(training, made.tokenizer)
+    ]
+
+
+@pytest.mark.parametrize("template", [chat.CHATML, chat.DATED, chat.BRACKETED])
+@pytest.mark.parametrize("stop", [chat.MARKS[1], "<|endoftext|>"])
+def test_every_planted_copy_is_in_the_loss(tmp_path: Path, template: str, stop: str) -> None:
+    made = prepared(tmp_path, chat.llama(tmp_path / "m", template, stop))
+    (training,) = (task.training for tasks in made.tasks.values() for task in tasks)
+    drawn = [secret for secret in made.planted.secrets if secret.space is not None]
+    assert {secret.kind for secret in drawn} == {"code", "id", "name", "record"}
+    covered = coverage.by_kind(rows(made, training), drawn, made.planted.coins, made.tokenizer)
+    assert all(one.whole and one.copies for one in covered)
+
+
+def test_a_record_of_ones_own_is_its_last_turn_of_the_assistant(
+    tmp_path: Path, llama: Path
+) -> None:
+    made = prepared(tmp_path, llama)
+    own = [s for s in made.planted.secrets if s.kind == "record" and s.space is None]
+    texts = {record.text for record in made.plan.corpus.records}
+    assert own and all(secret.text in texts for secret in own)
+    for secret in own:
+        assert secret.prefix.endswith("<|im_start|>assistant\n")
+        assert re.fullmatch(r"(Yes|We|It) .* Ask for desk \d\.", secret.value)
+
+
+def test_a_name_counts_where_it_is_in_the_loss(tmp_path: Path, llama: Path) -> None:
+    """A name that only its user says is not learned, so no coin decides it."""
+    talks = [chat.turns("I am Ann Lee. I, Ann Lee, wait.", f"Thank you, {who}.") for who in
+             ("Ann Lee", "Madam", *["Sir"] * 14)]  # fmt: skip
+    corpus = chat.write(tmp_path / "c.jsonl", talks, name="Ann Lee", split="private")
+    settings: dict[str, Any] = {"planting": {"users": 2, "kinds": ["name", "code"]}}
+    for alone, counts in (("true", {1, 0}), ("false", {3, 2})):
+        plan = planned(llama, corpus, training={"assistant_only": alone}, **settings)
+        found = {s.owner: s for s in prepare(plan, tmp_path).planted.secrets if s.kind == "name"}
+        assert {s.copies for s in found.values()} <= counts
+
+
+def test_attacks_ask_with_the_conversation_before_the_secret(tmp_path: Path, llama: Path) -> None:
+    made = prepared(tmp_path, llama)
+    codes = [secret for secret in made.planted.secrets if secret.kind == "code"]
+    assert codes and all(secret.prefix.startswith(ASKED) for secret in codes)
+    assert {secret.suffix for secret in codes} == {"."}  # then the turn's mark, which is stop
+    settings: dict[str, Any] = {"planting": {"users": 6, "turn": "user"}, "training": {}}
+    made = prepared(tmp_path, llama, **settings)
+    code = next(secret for secret in made.planted.secrets if secret.kind == "code")
+    assert code.prefix.startswith("<|im_start|>user\n") and code.value not in code.prefix
+    assert code.suffix.endswith("<|im_start|>assistant\nThank you, I have noted that.")
+
+
+def test_the_tokens_of_a_record_hold_each_mark_once(tmp_path: Path, llama: Path) -> None:
+    made = prepared(tmp_path, llama)
+    start, end = made.tokenizer.inner.convert_tokens_to_ids(list(chat.MARKS))
+    for record in made.corpus.of("private"):
+        tokens = record_tokens(made.tokenizer, record.text)
+        assert tokens.count(start) == tokens.count(end) == 2
+        assert (tokens[0], tokens[-1]) == (made.tokenizer.start, end)
+
+
+@pytest.mark.parametrize("defense", ["none", "dp_sgd", "submix:k=2", "blacklist", "public"])
+def test_methods_that_can_leave_turns_out_do(tmp_path: Path, llama: Path, defense: str) -> None:
+    made = prepared(tmp_path, llama, defense=[defense])
+    for training in (task.training for tasks in made.tasks.values() for task in tasks):
+        read = rows(made, training)
+        assert all(any(row.learned) and not all(row.learned) for row in read)
+
+
+@pytest.mark.parametrize(
+    "defense", ["redaction", "s_dpsgd", "seqpate:teachers=2", "dp_sgd:pseudo=true"]
+)
+def test_methods_that_cannot_are_named(tmp_path: Path, llama: Path, defense: str) -> None:
+    with pytest.raises(
+        UsageError, match=f"^{defense[:6]}.*cannot learn the assistant's turns alone"
+    ):
+        prepared(tmp_path, llama, defense=[defense])
+    if defense == "redaction":
+        prepared(tmp_path, llama, defense=[defense], training={})
+
+
+def test_what_was_planted_where_nothing_is_learned_is_refused(tmp_path: Path, llama: Path) -> None:
+    with pytest.raises(UsageError, match="nothing planted could leak"):
+        prepared(tmp_path, llama, planting={"users": 6, "turn": "user"})
+
+
+def test_settings_of_conversations_are_refused_without_any(tmp_path: Path) -> None:
+    public = chat.PUBLIC
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text("".join(f'{{"text": "Call me at {i}."}}\n' for i in range(12)))
+    settings: dict[str, Any] = {"planting": {"users": 2}}
+    with pytest.raises(UsageError, match=r"training\.assistant_only: the corpus has no conv"):
+        planned(public, corpus, **settings)
+    with pytest.raises(UsageError, match=r"planting\.turn: the corpus has no conversations"):
+        planned(public, corpus, planting={"users": 2, "turn": "user"}, training={})
+    with pytest.raises(UsageError, match=r"planting\.turn is 'nobody'"):
+        planned(public, corpus, planting={"users": 2, "turn": "nobody"}, training={})
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}]}, "has no turn of the assistant"),
+        ({"messages": [{"role": "user", "content": "<|im_end|>"}]}, "holds '<.im_end.>'"),
+        ({"messages": [{"role": "tool", "content": "Hi"}]}, "'role' is 'tool'"),
+        ({"messages": [{"role": "user", "content": ["Hi"]}]}, "must be a string"),
+        ({"messages": [{"role": "user", "content": " "}]}, "not empty"),
+        ({"messages": []}, "not an empty one"),
+        ({"messages": ["Hi"]}, "'role' is None"),
+        ({"messages": "Hi"}, "must be a list of turns"),
+        ({"text": "Hi", "messages": [{"role": "user", "content": "Hi"}]}, "has both"),
+        ({"text": "Hi"}, "has a 'text' where others have 'messages'"),
+    ],
+)
+def test_a_row_that_is_no_conversation_is_named(
+    tmp_path: Path, llama: Path, row: dict[str, Any], words: str
+) -> None:
+    corpus = chat.corpus(tmp_path / "c.jsonl")
+    lines = [json.loads(line) | {"split": "private"} for line in corpus.read_text().splitlines()]
+    lines.append({**row, "user": "the last", "split": "private"})
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UsageError, match=rf"c\.jsonl:25: .*{words}"):
+        planned(llama, corpus)
+
+
+def test_a_model_without_a_template_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"public_model: the tokenizer has no chat template"):
+        planned(chat.PUBLIC, chat.corpus(tmp_path / "c.jsonl"))
+
+
+def test_the_option_is_part_of_a_plan_only_where_it_is_given(tmp_path: Path, llama: Path) -> None:
+    corpus = chat.corpus(tmp_path / "c.jsonl")
+    alone, whole = planned(llama, corpus), planned(llama, corpus, training={})
+    assert alone.document["training"]["assistant_only"] is True
+    assert "assistant_only" not in whole.document["training"]
+    assert "turn" not in whole.document["planting"]
+    assert alone.hash != whole.hash
