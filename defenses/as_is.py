@@ -19,10 +19,11 @@ from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.release import ModelRelease, Release
-from audit.core.rules import POSITIVE, SHARE, at_least, check_fields
+from audit.core.rules import POSITIVE, SHARE, UNSAID, at_least, check_fields, one_of
 from audit.core.training import FineTuning, Trained, Training
 from audit.models import external_model, external_texts
 from audit.models.causal import CausalLM
+from audit.models.endpoint.chat import ChatRelease
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease
 from defenses._stated import stated
@@ -45,6 +46,7 @@ class AsIs(Defense):
         with `text`, to check which canaries reached the training; default none.
     tokenizer: folder with the tokenizer of a model behind a URL; default the tokenizer of base.
     served: name of the model at its URL; default the only one there.
+    api: how a URL is asked: "completions", or "chat" for /chat/completions, which generates only.
     context: tokens of context that a model behind a URL reads; at least 8, at most those of base.
     rate: most requests a second to the URL; default one after the other; above 0.
     retries: how often a failed request to the URL is repeated; at least 0.
@@ -62,6 +64,9 @@ class AsIs(Defense):
     training: str | None = None
     tokenizer: str | None = None
     served: str | None = None
+    api: Annotated[str, one_of("completions", "chat")] = field(
+        default="completions", metadata=UNSAID
+    )
     context: Annotated[int, at_least(8)] = 512
     # the pace of requests is no part of the plan, so a failed run can resume at another pace
     rate: Annotated[float | None, POSITIVE] = field(default=None, repr=False)
@@ -128,4 +133,5 @@ class AsIs(Defense):
     def _served(self, url: str, public: LanguageModel) -> Release:
         endpoint = Endpoint(url, self.retries, self.timeout, Pace(self.rate))
         reads = public.tokenizer, public.max_length
-        return EndpointRelease(endpoint, self.served, self.promise, *reads)
+        kind = ChatRelease if self.api == "chat" else EndpointRelease
+        return kind(endpoint, self.served, self.promise, *reads)

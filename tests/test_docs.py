@@ -91,11 +91,11 @@ def test_its_command_lines_are_understood(line: str) -> None:
     command.make_context(line, words)
 
 
-@pytest.mark.parametrize("page", ["docs/your-own-data.md"])
-def test_its_plan_holds_known_settings(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "users"), [("docs/your-own-data.md", 100), ("docs/chat.md", 60)])
+def test_its_plan_holds_known_settings(page: str, users: int, tmp_path: Path) -> None:
     (block,) = re.findall(r"<!-- plan -->\n```toml\n(.*?)```", PAGES[page], re.S)
     (tmp_path / "plan.toml").write_text(block, encoding="utf-8")
-    assert gather({}, tmp_path / "plan.toml")["planting"]["users"] == 100
+    assert gather({}, tmp_path / "plan.toml")["planting"]["users"] == users
 
 
 OF_THE_MACHINE = r"\b[0-9a-f]{8,12}\b|\d{4}-\d\d-\d\d-|on \w+$|(?<=^expected: ).*"

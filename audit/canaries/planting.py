@@ -74,7 +74,7 @@ def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
     for secret in secrets:
         if secret.space is not None:
             continue
-        record = whole.get(secret.value)
+        record = whole.get(secret.text if secret.kind == "record" else secret.value)
         if secret.kind == "name" and secret.value in joined:
             name = re.compile(rf"(?<!\w){re.escape(secret.value)}(?!\w)")
             record = next((r for r in public if name.search(r.text)), None)

@@ -198,7 +198,8 @@ class Case:
 
 def value(secret: Secret) -> tuple[str, str, str]:
     """Computes what identifies a secret's value; the prefix is ignored for names of the corpus."""
-    return secret.kind, "" if secret.space is None else secret.prefix, secret.value
+    of_corpus = secret.kind == "name" and secret.space is None
+    return secret.kind, "" if of_corpus else secret.prefix, secret.value
 
 
 def of_kind(kind: str | None, name: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from audit.core.chat import ASSISTANT, conversation
+from audit.core.chat import ASSISTANT, USER, conversation
 from audit.core.corpus import Frame, Message
 from audit.core.errors import UsageError, first_line
 from audit.core.model import TextTokenizer
@@ -22,6 +22,7 @@ from audit.core.spans import Span
 # what templates take for today, lest a text change overnight
 _TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
 _HELD = "\ue000{}\ue001"  # stands for the content of a turn; private characters, in no text
+_TURN_TAKING = (USER, ASSISTANT) * 32
 _PLACES = re.compile(_HELD.format(r"(\d+)"))
 
 
@@ -70,6 +71,35 @@ class ChatTemplate:
             f"{where}: the chat template changes what was said, so the assistant's turns cannot be "
             "found in its text; leave training.assistant_only out"
         )
+
+    def said(self, text: str) -> tuple[Message, ...]:
+        """Reads the turns of what begins a conversation, of which the last may be unfinished.
+
+        Users and the assistant take turns, perhaps after the system; () where the text is no
+        beginning of such a conversation.
+        """
+        for lead in ((), ("system",)):
+            messages = self._read(text, lead)
+            if messages and not any(word in messages[-1][1] for word in self._special):
+                return messages
+        return ()
+
+    def _read(self, text: str, lead: tuple[str, ...]) -> tuple[Message, ...]:
+        messages: list[Message] = []
+        place, roles = 0, (*lead, *_TURN_TAKING)
+        for turn, role in enumerate(roles[:-1]):
+            around, _ = _skeleton(self, roles[: turn + 2])
+            if turn == 0:
+                opening = self._trimmed(around[0])
+                if not text.startswith(opening):
+                    return ()
+                place = len(opening)
+            end = text.find(around[turn + 1], place)
+            messages.append((role, text[place : None if end < 0 else end]))
+            if end < 0:
+                return tuple(messages)
+            place = end + len(around[turn + 1])
+        return ()
 
     def frame(self, turn: str, alone: bool) -> Frame:
         """Writes the conversation around a planted secret. Raises UsageError.

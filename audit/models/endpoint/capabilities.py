@@ -63,6 +63,7 @@ class Client:
     endpoint: Endpoint
     model: str
     memory: Memory
+    path: str = "completions"
 
     def send(self, requests: Sequence[Request[T]]) -> list[T]:
         """Reads the answer to each request. Raises UsageError where one is refused."""
@@ -86,7 +87,7 @@ class Client:
                 fields = {"model": self.model, **_PLAIN, **request.fields}
                 name = digest_of_json(fields)
                 stored = self.memory.recall(name)
-                answer = post("completions", fields) if stored is None else stored
+                answer = post(self.path, fields) if stored is None else stored
                 values.append(request.read(choice_of(answer)))
                 if stored is None:
                     used = {"choices": answer["choices"], "usage": answer.get("usage")}

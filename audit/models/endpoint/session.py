@@ -54,7 +54,7 @@ class EndpointSession:
         """Samples each text with a seed of its own; after a stop token all are stop tokens."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         fields = {**self.capabilities.extras, "max_tokens": length}
-        read = partial(_generation, tokenizer=self.tokenizer, length=length)
+        read = partial(generation, tokenizer=self.tokenizer, length=length)
         return self.client.send(
             [
                 Request({**fields, "prompt": [*prompt], "seed": seed}, read)
@@ -82,7 +82,8 @@ class EndpointSession:
         raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
 
-def _generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
+def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
+    """Reads a generated text of `length` tokens, filled with stop tokens where it is shorter."""
     tokens, reports = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
     for i, token in enumerate(reports):
@@ -134,6 +135,11 @@ class EndpointRelease(Release):
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         """Raises UsageError where the journal holds the answers of another endpoint or model."""
+        client = self._client(journal)
+        supported = capabilities(client, self.tokenizer)
+        return EndpointSession(client, supported, self.tokenizer, self.max_length, stream)
+
+    def _client(self, journal: Journal) -> Client:
         memory = journal if isinstance(journal, Memory) else NoMemory()
         origin = self.origin
         identity = digest_of_json([origin.url, origin.served, origin.sha256])
@@ -144,9 +150,7 @@ class EndpointRelease(Release):
             )
         if memory.recall("origin") is None:
             memory.keep("origin", identity)
-        client = Client(self.endpoint, origin.served, memory)
-        supported = capabilities(client, self.tokenizer)
-        return EndpointSession(client, supported, self.tokenizer, self.max_length, stream)
+        return Client(self.endpoint, origin.served, memory)
 
     def unprotected(self) -> Release | None:
         return None

@@ -1,7 +1,8 @@
 """Reads the answers of a completions API: the tokens of a choice and their log-probabilities.
 
 Two forms are known: OpenAI's, which vLLM uses too (parallel lists, tokens as text, or as
-"token_id:7" on request), and llama.cpp's (one object per token, with its id).
+"token_id:7" on request), and llama.cpp's (one object per token, with its id), which is that of
+chat completions, too.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def choice_of(answer: dict[str, Any]) -> Choice:
         (choice,) = answer["choices"]
         usage = answer.get("usage") or {}
         return Choice(
-            text=str(choice.get("text") or ""),
+            text=str(choice.get("text") or (choice.get("message") or {}).get("content") or ""),
             tokens=_tokens(choice.get("logprobs") or {}),
             stopped=choice.get("finish_reason") != "length",
             completion_tokens=_count(usage.get("completion_tokens")),
@@ -87,7 +88,8 @@ def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
 def _llama_cpp(token: dict[str, Any]) -> TokenReport:
     tops = [top["logprob"] for top in token.get("top_logprobs") or []]
     log_prob = _nats(token["logprob"])
-    return TokenReport(_count(token.get("id")), token["token"], log_prob, _largest(tops))
+    number = _id(token["token"]) if token.get("id") is None else _count(token["id"])
+    return TokenReport(number, token["token"], log_prob, _largest(tops))
 
 
 def _id(text: str) -> int | None:

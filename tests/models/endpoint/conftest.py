@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,11 +66,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def process(finished: Path) -> Iterator[Server]:
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """A process that serves this model."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        [sys.executable, str(SERVER), str(finished)],
+        [sys.executable, str(SERVER), str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -77,6 +79,12 @@ def process(finished: Path) -> Iterator[Server]:
         assert started.stdout is not None
         yield Server(started, int(started.stdout.readline()))
         started.kill()
+
+
+@pytest.fixture(scope="session")
+def process(finished: Path) -> Iterator[Server]:
+    with serving(finished) as server:
+        yield server
 
 
 @pytest.fixture

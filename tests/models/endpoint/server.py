@@ -11,7 +11,7 @@ import json
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
@@ -31,6 +31,7 @@ class Switches:
     hang: seconds before each answer. shift: added to every token id, as another vocabulary does.
     merge: reads every so many-th token of a text only. more: tokens that it counts too many there.
     most: tokens that it gives, whatever is asked for.
+    goes_on: whether a turn of the assistant that has begun is gone on with, in chat completions.
     stop_at: a token id that ends texts, beside the tokenizer's own. key: what is asked for.
     """
 
@@ -50,6 +51,7 @@ class Switches:
     merge: int = 1
     most: int = 10**6
     more: int = 0
+    goes_on: bool = True
     stop_at: int = -1
     key: str = ""
     garbage: str = ""
@@ -69,7 +71,7 @@ class Model:
     def __init__(self, folder: str) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.inner = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-        self.context = self.inner.config.n_positions
+        self.context = self.inner.config.max_position_embeddings
         self.stop = self.tokenizer.eos_token_id
 
     @torch.inference_mode()
@@ -151,7 +153,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def complete(self, body: dict, now: Switches) -> dict:
         model = self.model
-        if self.path != "/v1/completions":
+        chats = self.path == "/v1/chat/completions" and model.tokenizer.chat_template
+        if self.path != "/v1/completions" and not chats:
             raise RefusedError(404, "Not Found")
         if now.dialect == "openai" and (unknown := [f for f in body if f in VLLM]):
             raise RefusedError(400, f"Unrecognized request argument supplied: {unknown[0]}")
@@ -161,7 +164,8 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(
                 500 if now.dialect == "llama.cpp" else 400, "Only no echo is supported"
             )
-        prompt, most = body["prompt"], min(body["max_tokens"], now.most)
+        prompt = self.said(body, now) if chats else body["prompt"]
+        most = min(body["max_tokens"], now.most)
         ids = model.tokenizer.encode(prompt)[:: now.merge] if isinstance(prompt, str) else prompt
         if most < (now.least if body.get("echo") else 1):
             raise RefusedError(400, f"max_tokens must be at least 1, got {most}")
@@ -186,9 +190,22 @@ class Handler(BaseHTTPRequestHandler):
             "finish_reason": "stop" if stopped else "length",
             "logprobs": self.told(told, rows, body, now) if body.get("logprobs") else None,
         }
+        if chats:
+            choice["message"] = {"role": "assistant", "content": choice.pop("text")}
+            choice["logprobs"] = body.get("logprobs") and self.told(
+                told, rows, body, replace(now, dialect="llama.cpp")
+            )
         extra = now.more if isinstance(prompt, str) else 0
         usage = {"prompt_tokens": len(ids) + extra, "completion_tokens": len(said)}
         return {"choices": [choice], **({} if now.dialect == "bare" else {"usage": usage})}
+
+    def said(self, body: dict, now: Switches) -> list[int]:
+        """The tokens of a conversation; a server that does not go on closes the turn begun."""
+        begun = bool(body.get("continue_final_message")) and now.goes_on
+        return self.model.tokenizer.apply_chat_template(
+            body["messages"], continue_final_message=begun, add_generation_prompt=not begun,
+            return_dict=True,
+        )["input_ids"]  # fmt: skip
 
     def told(self, tokens: list[int], rows: list, body: dict, now: Switches) -> dict | None:
         model = self.model
