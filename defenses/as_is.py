@@ -23,9 +23,9 @@ from audit.core.rules import POSITIVE, SHARE, UNSAID, at_least, check_fields, on
 from audit.core.training import FineTuning, Trained, Training
 from audit.models import external_model, external_texts
 from audit.models.causal import CausalLM
-from audit.models.endpoint.chat import ChatRelease
+from audit.models.endpoint.chat import chat_completions
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
-from audit.models.endpoint.session import EndpointRelease
+from audit.models.endpoint.session import EndpointRelease, completions
 from defenses._stated import stated
 
 
@@ -133,5 +133,5 @@ class AsIs(Defense):
     def _served(self, url: str, public: LanguageModel) -> Release:
         endpoint = Endpoint(url, self.retries, self.timeout, Pace(self.rate))
         reads = public.tokenizer, public.max_length
-        kind = ChatRelease if self.api == "chat" else EndpointRelease
-        return kind(endpoint, self.served, self.promise, *reads)
+        opened = chat_completions if self.api == "chat" else completions
+        return EndpointRelease(endpoint, self.served, self.promise, *reads, opened)

@@ -19,11 +19,10 @@ from audit.core.chat import ASSISTANT, conversation
 from audit.core.corpus import Message
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
-from audit.core.predictor import Access, Answer, Predictor, Tokens
-from audit.core.release import Journal
+from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.models.chat_template import ChatTemplate
 from audit.models.endpoint.capabilities import Client, Request
-from audit.models.endpoint.session import EndpointRelease, generation
+from audit.models.endpoint.session import generation
 from audit.models.endpoint.wire_format import Choice
 
 PATH = "chat/completions"
@@ -101,16 +100,17 @@ def fields(turns: Sequence[Message]) -> dict[str, Any]:
     return {"messages": messages, **(_BEGUN if begun else {})}
 
 
-@dataclass(frozen=True)
-class ChatRelease(EndpointRelease):
-    """A model behind an endpoint that takes conversations alone."""
+def chat_completions(
+    client: Client, tokenizer: Tokenizer, max_length: int, stream: np.random.Generator
+) -> Predictor:
+    """Opens a session with a server that takes conversations alone.
 
-    def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        """Raises UsageError where the tokenizer has no chat template, or nothing is answered."""
-        assert isinstance(self.tokenizer, TextTokenizer)
-        template = ChatTemplate(self.tokenizer, "the tokenizer")
-        client = dataclasses.replace(self._client(journal), path=PATH)
-        return ChatSession(client, _extras(client), template, self.max_length, stream)
+    Raises UsageError where the tokenizer has no chat template, or nothing is answered.
+    """
+    assert isinstance(tokenizer, TextTokenizer)
+    template = ChatTemplate(tokenizer, "the tokenizer")
+    client = dataclasses.replace(client, path=PATH)
+    return ChatSession(client, _extras(client), template, max_length, stream)
 
 
 def _extras(client: Client) -> dict[str, Any]:

@@ -6,7 +6,7 @@ request, so a resumed run sends no request twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -104,12 +104,21 @@ def _scored(first: int, tail: Tokens, choice: Choice) -> Answer:
     return Answer(tuple(tail), log_probs, log_probs >= tops, answered=len(tail))
 
 
+def completions(
+    client: Client, tokenizer: Tokenizer, max_length: int, stream: np.random.Generator
+) -> Predictor:
+    """Opens a session with the completions of a server."""
+    supported = capabilities(client, tokenizer)
+    return EndpointSession(client, supported, tokenizer, max_length, stream)
+
+
 @dataclass(frozen=True)
 class EndpointRelease(Release):
     """A model behind an endpoint.
 
     model: its name on the server; None: the only one that the server lists.
     max_length: tokens of context that sessions may use.
+    opened: opens a session with what the server offers.
     """
 
     endpoint: Endpoint
@@ -117,6 +126,7 @@ class EndpointRelease(Release):
     promise: Guarantee
     tokenizer: Tokenizer
     max_length: int
+    opened: Callable[[Client, Tokenizer, int, np.random.Generator], Predictor] = completions
 
     @property
     def guarantee(self) -> Guarantee:
@@ -135,9 +145,7 @@ class EndpointRelease(Release):
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         """Raises UsageError where the journal holds the answers of another endpoint or model."""
-        client = self._client(journal)
-        supported = capabilities(client, self.tokenizer)
-        return EndpointSession(client, supported, self.tokenizer, self.max_length, stream)
+        return self.opened(self._client(journal), self.tokenizer, self.max_length, stream)
 
     def _client(self, journal: Journal) -> Client:
         memory = journal if isinstance(journal, Memory) else NoMemory()
