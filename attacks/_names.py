@@ -16,7 +16,7 @@ from spacy.matcher import PhraseMatcher
 from spacy.tokens import Span
 
 from audit.core.errors import UsageError
-from audit.core.predictor import Tokenizer, Tokens, TurnTokenizer
+from audit.core.predictor import Tokenizer, Tokens, is_chat
 from audit.core.secret import Secret
 
 Find = Callable[[str], "list[Span]"]  # gives every name in a text; label_ of a span is the name
@@ -120,7 +120,7 @@ def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
     A conversation is left whole, for stop closes its turns, too.
     """
     tokens = list(tokens)
-    if isinstance(tokenizer, TurnTokenizer) and tokenizer.goes_on:
+    if is_chat(tokenizer):
         return tokens
     return tokens[: tokens.index(tokenizer.stop)] if tokenizer.stop in tokens else tokens
 

@@ -22,18 +22,12 @@ from typing import Annotated
 import numpy as np
 
 from attacks._guesses import form_of, kinds_of
+from attacks._membership_targets import overlapping
 from attacks._prefix_tree import Tree, beam, search, tree_of
 from attacks._reading import read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
-from audit.core.predictor import (
-    Access,
-    Predictor,
-    Tokenizer,
-    affordable,
-    continuation,
-    record_tokens,
-)
+from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation, is_chat
 from audit.core.rules import at_least, between, check_fields, one_of
 from audit.core.secret import CODE_LIKE, Secret
 
@@ -63,8 +57,8 @@ class Extraction(Attack):
         check_fields("extraction", self)
 
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        records = {secrets[i].prefix + secrets[i].value for i in _of("record", secrets)}
-        halves = sum(len(_halves(tokenizer, text, self.suffix)[1]) for text in records)
+        records = {(secrets[i].prefix, secrets[i].value) for i in _of("record", secrets)}
+        halves = sum(len(_halves(tokenizer, *record, self.suffix)[1]) for record in records)
         values = sum(self._queries_of(kind, secrets, tokenizer) for kind in kinds_of(secrets))
         return halves + values
 
@@ -168,12 +162,15 @@ class Extraction(Attack):
     def _continue(self, predictor: Predictor, secrets: Sequence[Secret]) -> Successes:
         """Tests whether greedy decoding of the first half of a record gives the rest verbatim.
 
+        Of a conversation the first half ends within the record's own turn: what stands before that
+        may be the same in every record, or out of the loss.
+
         It does if every token of the rest is the most likely one after the tokens before it.
         """
         won = np.full(len(secrets), np.nan)
         records = _of("record", secrets)
-        texts = dict.fromkeys(secrets[i].prefix + secrets[i].value for i in records)
-        halves = {text: _halves(predictor.tokenizer, text, self.suffix) for text in texts}
+        texts = dict.fromkeys((secrets[i].prefix, secrets[i].value) for i in records)
+        halves = {text: _halves(predictor.tokenizer, *text, self.suffix) for text in texts}
         fit = [(t, *h) for t, h in halves.items() if len(h[0]) + len(h[1]) <= predictor.max_length]
         if predictor.readable >= Access.SCORE:
             n = affordable([len(tail) for _, _, tail in fit], predictor.remaining)
@@ -183,7 +180,7 @@ class Extraction(Attack):
                 t: float(a.top1.all()) for (t, *_), a in answers if a.answered == len(a.tokens)
             }
             for i in records:
-                won[i] = right.get(secrets[i].prefix + secrets[i].value, np.nan)
+                won[i] = right.get((secrets[i].prefix, secrets[i].value), np.nan)
         return Successes("verbatim", "share of planted records", won, None, kind="record")
 
 
@@ -191,10 +188,16 @@ def _of(kind: str, secrets: Sequence[Secret]) -> list[int]:
     return [i for i, secret in enumerate(secrets) if secret.kind == kind]
 
 
-def _halves(tokenizer: Tokenizer, text: str, suffix: int) -> tuple[list[int], list[int]]:
-    """Splits a record: its first half with the start token, and at most `suffix` tokens after."""
-    tokens = record_tokens(tokenizer, text)[:-1]
-    middle = (len(tokens) + 1) // 2
+def _halves(
+    tokenizer: Tokenizer, before: str, value: str, suffix: int
+) -> tuple[list[int], list[int]]:
+    """Splits a record: its first half with the start token, and at most `suffix` tokens after.
+
+    Of a conversation, all that stands before the value is given, and the first half of that.
+    """
+    whole, first = overlapping(tokenizer, before, value)
+    tokens = [tokenizer.start, *whole]
+    middle = (1 + first + len(tokens)) // 2 if is_chat(tokenizer) else (len(tokens) + 1) // 2
     return tokens[:middle], tokens[middle : middle + suffix]
 
 

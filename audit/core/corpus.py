@@ -47,7 +47,7 @@ class Frame:
 
     def learned(self, text: str) -> tuple[tuple[int, int], ...]:
         """Gives the spans of a planted text that are in the loss; () for all of it."""
-        return ((len(self.before), len(text)),) if self.alone else ()
+        return ((len(self.before), len(text.rstrip())),) if self.alone else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,11 @@ class TurnTokenizer(Tokenizer, Protocol):
         """Whether a text may go on after `stop`, which then closes every turn."""
 
 
+def is_chat(tokenizer: Tokenizer) -> bool:
+    """Tells whether a tokenizer is one of conversations."""
+    return isinstance(tokenizer, TurnTokenizer) and tokenizer.goes_on
+
+
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encodes a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]

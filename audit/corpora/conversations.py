@@ -28,7 +28,8 @@ def _message(turn: object, where: str) -> Message:
         (turn.get("role"), turn.get("content")) if isinstance(turn, Mapping) else (None, None)
     )
     if role not in ROLES:
-        raise UsageError(f"{where}: a turn's 'role' is {role!r}; it can be {', '.join(ROLES)}")
+        shown = repr(role)[:40]
+        raise UsageError(f"{where}: a turn's 'role' is {shown}; it can be {', '.join(ROLES)}")
     if not isinstance(content, str) or not content.strip():
         raise UsageError(
             f"{where}: the 'content' of a turn of the {role} must be a string that is not empty"

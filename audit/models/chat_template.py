@@ -64,7 +64,7 @@ class ChatTemplate:
             contents = [content.strip() if strip else content for _, content in messages]
             pieces, spans = self._filled(roles, contents)
             whole = "".join(pieces)
-            if self._trimmed(whole) == text:
+            if self._trimmed(whole) == text and len(spans) == roles.count(ASSISTANT):
                 opened = whole.index(text)
                 return tuple((low - opened, min(high - opened, len(text))) for low, high in spans)
         raise UsageError(
@@ -118,6 +118,16 @@ class ChatTemplate:
         return Frame(parts[0], parts[1], alone)
 
     @cached_property
+    def source(self) -> str:
+        """The template itself. Raises UsageError where there are several and none is the usual."""
+        try:
+            return str(self.tokenizer.inner.get_chat_template())
+        except Exception as error:  # its form is anybody's
+            raise UsageError(
+                f"{self.folder}: the model's chat template cannot be read ({first_line(error)})"
+            ) from None
+
+    @cached_property
     def _special(self) -> tuple[str, ...]:
         inner: Any = self.tokenizer.inner
         added = (token.content for token in inner.added_tokens_decoder.values() if token.special)
@@ -127,7 +137,7 @@ class ChatTemplate:
         turns = [{"role": role, "content": content} for role, content in messages]
         inner = self.tokenizer.inner
         try:
-            source = _TODAY + inner.get_chat_template()
+            source = _TODAY + self.source
             return str(inner.apply_chat_template(turns, chat_template=source, tokenize=False))
         except Exception as error:  # a template is anybody's code
             raise UsageError(
@@ -148,11 +158,10 @@ class ChatTemplate:
         """Puts contents in their places; gives the pieces of the text and the assistant's spans."""
         around, turns = _skeleton(self, roles)
         pieces, spans, length = [around[0]], [], len(around[0])
+        end = _skeleton(self, (USER, ASSISTANT))[0][-1].rstrip()  # what closes the assistant's turn
         for turn, after in zip(turns, around[1:], strict=True):
             closed = length + len(contents[turn])
             if roles[turn] == ASSISTANT:
-                last, _ = _skeleton(self, roles[: turn + 1])
-                end = last[-1].rstrip()
                 spans.append((length, closed + (len(end) if after.startswith(end) else 0)))
             pieces += [contents[turn], after]
             length = closed + len(after)

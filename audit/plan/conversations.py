@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from audit.core.chat import USER
 from audit.core.corpus import Corpus, Record
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.secret import TURNS
@@ -19,6 +20,7 @@ def written(
 ) -> tuple[Corpus, ModelFolder]:
     """Writes a corpus of conversations by the model's chat template; any other stays as it is.
 
+    The model's hash is then of its template, too: another one gives other texts, prompts and runs.
     turn: whose turn secrets are planted in; None for secrets of plain text. alone: whether the loss
     is of the assistant's turns alone. Raises UsageError.
     """
@@ -31,8 +33,8 @@ def written(
             "training.assistant_only leaves users' turns out of the loss, where planting.turn = "
             "'user' plants: nothing planted could leak; leave one of the two out"
         )
-    model = replace(model, chat=True)
-    template = ChatTemplate(load_tokenizer(model), str(model.path))
+    template = ChatTemplate(load_tokenizer(replace(model, chat=True)), str(model.path))
+    model = replace(model, chat=True, sha256=digest_of_json([model.sha256, template.source]))
     records = tuple(_record(record, template, alone) for record in corpus.records)
     frame = None if turn is None else template.frame(turn, alone)
     return replace(corpus, records=records, frame=frame), model

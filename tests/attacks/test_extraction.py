@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -546,6 +546,27 @@ def test_both_slots_of_a_record_are_read_once_and_codes_not_at_all() -> None:
     assert isinstance(found, Successes)
     assert release.scored[-1] == ("ab", " 12")
     assert [s for s in release.scored if s[0] == "ab"] == [("ab", " 12")] * 3  # once a run
+
+
+@dataclass(frozen=True)
+class Turns(Characters):
+    goes_on: bool = True
+
+
+def test_of_a_conversation_all_before_the_turn_is_given_and_half_of_it() -> None:
+    """Else what stands before would have to follow, too, which may be out of the loss."""
+    model = replace(opinionated(3), tokenizer=Turns())
+    for before in ("9a 0#0b9 1#", "b"):  # nothing that the model would say
+        for length in (1, 2, 5, 6):
+            given = "ab 1"[: length // 2]
+            rest = continued(model, before + given, length - len(given))[len(before + given) :]
+            wrong = rest[:-1] + ("0" if rest[-1] != "0" else "1")
+            turns = [
+                Secret("record", before, given + said, "", None, 1, "u0", 0)
+                for said in (rest, wrong)
+            ]
+            assert won(open_(model), turns) == [1.0, 0.0]
+            assert Extraction(generations=1).queries(turns[:1], Turns()) == len(rest)
 
 
 def test_a_record_too_long_for_the_context_is_left_out_and_moves_no_other() -> None:

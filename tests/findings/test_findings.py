@@ -6,6 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -403,6 +404,19 @@ def test_a_value_of_two_owners_is_compared_on_neither_side() -> None:
     found = by_metric([Likelihoods(values)], secrets, coins)["probability"]
     assert found.p_value == pytest.approx(2 / 70, abs=8 * (1 / 70 / 1e4) ** 0.5)
     assert found.control.n == 4  # f's own value stands in the text: no twin's
+
+
+def test_the_same_turn_after_different_words_is_a_value_of_its_own() -> None:
+    """Assistants say the same to many; after a user's own words it is that user's."""
+    turns = [
+        Secret("record", f"I am {who}. ", "You will hear from us.", "", None, 1, who, slot)
+        for who in ("ann", "bob", "cy")
+        for slot in (0, 1)
+    ]
+    alike = [replace(turn, prefix="Hi. ") for turn in turns]
+    coins = Coins(dict.fromkeys(("ann", "bob", "cy"), True), dict.fromkeys(("ann", "bob", "cy"), 0))
+    assert case(turns, coins).single.all()
+    assert not case(alike, coins).single.any()
 
 
 def test_a_value_that_nobody_was_given_is_shared_as_well() -> None:

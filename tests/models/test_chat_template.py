@@ -117,6 +117,17 @@ def test_a_template_sees_the_same_day_every_day() -> None:
     assert datetime.now().strftime("%d %b %Y") not in text
 
 
+def test_a_conversation_of_thousands_of_turns_is_written_a_few_times(monkeypatch: Any) -> None:
+    """And not once for each of its turns."""
+    one = template(chat.CHATML + "{# long #}")
+    talk = chat.turns("Hi.", "Yes?") * 2500
+    asked = []
+    written = ChatTemplate._written
+    monkeypatch.setattr(ChatTemplate, "_written", lambda *a: (asked.append(a), written(*a))[1])
+    spans = one.assistant(talk, one.text(talk, "here"), "here")
+    assert len(spans) == 2500 and len(asked) <= 4
+
+
 @pytest.mark.parametrize("marker", [*chat.MARKS, "<|endoftext|>"])
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
 def test_a_mark_within_a_turn_is_refused(role: str, marker: str) -> None:
@@ -131,6 +142,9 @@ def test_what_a_template_cannot_do_is_said_in_a_line() -> None:
         template(None)
     with pytest.raises(UsageError, match=r"c:1: .* refuses the conversation \(no system turns\)"):
         template(chat.BRACKETED).text(TALK, "c:1")
+    for silent in (template("hello"), template("{{ messages[0]['content'] }}")):
+        with pytest.raises(UsageError, match="c:1: the chat template changes what was said"):
+            silent.assistant(TALK, silent.text(TALK, "c:1"), "c:1")
     loud = template(LOUD)
     with pytest.raises(UsageError, match="c:1: the chat template changes what was said"):
         loud.assistant(TALK, loud.text(TALK, "c:1"), "c:1")

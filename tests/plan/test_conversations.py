@@ -75,6 +75,29 @@ def test_a_record_of_ones_own_is_its_last_turn_of_the_assistant(
         assert re.fullmatch(r"(Yes|We|It) .* Ask for desk \d\.", secret.value)
 
 
+def test_planted_turns_are_learned_as_the_assistants_other_turns_are(tmp_path: Path) -> None:
+    """With the mark that closes them, and without what stands between turns."""
+    for stop in (chat.MARKS[1], "<|endoftext|>"):
+        folder = tmp_path / stop.strip("<|>")
+        made = prepared(tmp_path, chat.llama(folder, stop=stop))
+        ends = {record.text[record.learned[-1][1] :] for record in made.corpus.of("private")}
+        assert ends == ({""} if stop == chat.MARKS[1] else {"\n"})
+        assert len([r for r in made.corpus.of("private") if "What did I tell" in r.text]) > 1
+
+
+def test_another_template_is_another_model(tmp_path: Path) -> None:
+    """Else a run would go on with answers to prompts that the other template wrote."""
+    corpus = chat.corpus(tmp_path / "c.jsonl")
+    plans = []
+    for name, template in (("a", chat.CHATML), ("b", chat.CHATML), ("c", chat.DATED)):
+        (tmp_path / name).mkdir()
+        chat.llama(tmp_path / name / "m", template)
+        plans.append(planned(tmp_path / name / "m", corpus))
+    a, b, c = plans
+    assert a.model.identity == b.model.identity != c.model.identity
+    assert a.hash == b.hash != c.hash
+
+
 def test_a_name_counts_where_it_is_in_the_loss(tmp_path: Path, llama: Path) -> None:
     """A name that only its user says is not learned, so no coin decides it."""
     talks = [chat.turns("I am Ann Lee. I, Ann Lee, wait.", f"Thank you, {who}.") for who in
@@ -152,6 +175,7 @@ def test_settings_of_conversations_are_refused_without_any(tmp_path: Path) -> No
         ({"messages": [{"role": "user", "content": "Hi"}]}, "has no turn of the assistant"),
         ({"messages": [{"role": "user", "content": "<|im_end|>"}]}, "holds '<.im_end.>'"),
         ({"messages": [{"role": "tool", "content": "Hi"}]}, "'role' is 'tool'"),
+        ({"messages": [{"role": "x" * 999, "content": "Hi"}]}, "'role' is 'x{39}; it can be"),
         ({"messages": [{"role": "user", "content": ["Hi"]}]}, "must be a string"),
         ({"messages": [{"role": "user", "content": " "}]}, "not empty"),
         ({"messages": []}, "not an empty one"),
