@@ -1,10 +1,10 @@
 """Plants secrets in chat data and trains a LoRA of rank 8 on it, without a defense and with DP-SGD.
 
-    python benchmarks/chat.py FOLDER_OF_TEXTS OUTPUT [MINUTES]
+    python benchmarks/chat.py FOLDER_OF_TEXTS OUTPUT [MINUTES [SEED]]
 
 The base is a Llama of eight layers that reads public texts (*.txt) for some minutes; its chat
 template and marks are new to it. The chat data are the dialogs of helpdesk, of which the loss is of
-the agent's turns alone. The last line of each audit is its headline, and then the figures of codes.
+the agent's turns alone. After the headline it prints the figures of each release.
 """
 
 from __future__ import annotations
@@ -41,23 +41,25 @@ epochs = 12
 learning_rate = 5e-3
 batch_tokens = 1024
 """
-SHOWN = ("hit_rate", "exposure_16_copies", "record_ratio_auc", "span_ratio_auc")
+SHOWN = ("recall", "searched_recall", "exposure_16_copies", "record_ratio_auc", "span_ratio_auc")
 
 
 def main() -> None:
     texts, output = Path(sys.argv[1]), Path(sys.argv[2])
     minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 6.0
     output.mkdir(parents=True, exist_ok=True)
+    seed = sys.argv[4] if len(sys.argv) > 4 else "0"
     base, plan = output / "base", output / "plan.toml"
     if not base.exists():
         pretrain(base, texts, 60 * minutes)
     chats(output / "chats.jsonl")
     plan.write_text(PLAN)
-    audited = output / "audit"
+    audited = output / f"audit-{seed}"
     words = ["--defense", "dp_sgd:epsilon=8", "--corpus", str(output / "chats.jsonl")]
     words += [f"--attack={name}" for name in ("extraction", "exposure", "membership")]
     words += ["--model", str(base), "--lora", "r=8,targets=all-linear", "--plan", str(plan)]
-    words += ["--output", str(audited), "--format", "json"]
+    words += ["--output", str(audited), "--format", "json", "--workers", "1"]
+    words += ["--seed", seed]
     began = time.monotonic()
     subprocess.run([sys.executable, "-m", "audit", "run", *words], check=True)
     print(f"seconds {time.monotonic() - began:.0f}")
@@ -66,11 +68,10 @@ def main() -> None:
         print(release["defense"], f"perplexity {perplexity:.1f}", figures(release))
 
 
-def figures(release: dict[str, Any]) -> dict[str, tuple[float, list[float], str]]:
+def figures(release: dict[str, Any]) -> dict[str, list[Any]]:
+    """By metric: its value, interval, number of secrets and verdict."""
     found = {f["metric"]: f for f in release["findings"]}
-    return {
-        name: (found[name]["value"], found[name]["ci"], found[name]["leaked"]) for name in SHOWN
-    }
+    return {name: [found[name][of] for of in ("value", "ci", "n", "leaked")] for name in SHOWN}
 
 
 def tokenizer() -> Any:
