@@ -10,13 +10,13 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError
-from audit.core.terms import Leaked
+from audit.core.terms import Leaked, OnClaim
 from audit.gate import baseline, files, policy, verdict
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, Outcome, State
@@ -50,21 +50,23 @@ def statement(results: Results, folder: Path, today: date) -> dict[str, Any]:
         "subject": [*_subjects(results, folder), _written(results, folder)],
         "predicateType": PREDICATE,
         "predicate": {
-            **_answers(outcome, _leaks(results)),
+            **_answers(outcome, _leaks(results), _refuted(results)),
             "configuration": list(_configuration(results)),
         },
     }
 
 
-def _answers(outcome: Outcome, leaks: set[str]) -> dict[str, Any]:
+def _answers(outcome: Outcome, leaks: set[str], refuted: Sequence[str]) -> dict[str, Any]:
     """Sorts the checks. One that is waived, or a leak that is allowed, never counts as passed.
 
-    leaks: ids of the checks of what leaked. A check that is not applicable is in no list. Names so
-    long that they are cut may be the same; such a name is in the worst list alone.
+    leaks, refuted: ids of the checks of what leaked, and of claims that were refuted. These are
+    here though a policy checks no claim; no other check that is not applicable is in a list. Names
+    so long that they are cut may be the same; such a name is in the worst list alone.
     """
     checks = outcome.checks
     failed = dict.fromkeys(c.id for c in checks if c.state == State.FAIL)
-    warned = dict.fromkeys(c.id for c in checks if c.state in _OPEN or _allowed(c, leaks))
+    open_checks = [c.id for c in checks if c.state in _OPEN or _allowed(c, leaks)]
+    warned = dict.fromkeys([*open_checks, *(name for name in refuted if name not in failed)])
     passed = dict.fromkeys(c.id for c in checks if c.state == State.PASS)
     open_ = bool(warned) or outcome.state == State.INCONCLUSIVE
     return {
@@ -88,6 +90,16 @@ def _leaks(results: Results) -> set[str]:
         for finding in release.findings
         if finding.leaked == Leaked.LEAK
     }
+
+
+def _refuted(results: Results) -> list[str]:
+    """The ids that the gate gives to the checks of claims that a measure refutes."""
+    audited = [release for release in results.releases if not release.reference]
+    return [
+        f"empirical/{visible(label)}"
+        for label, release in zip(labels(audited), audited, strict=True)
+        if release.claim == OnClaim.REFUTED
+    ]
 
 
 def _subjects(results: Results, folder: Path) -> Iterator[dict[str, Any]]:

@@ -127,6 +127,21 @@ def test_a_leak_that_is_waived_or_allowed_is_never_passed(
     assert "leak/dp_sgd/extraction.hit_rate" in found["warnedTests"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "result", "names"),
+    [("", "FAILED", "failedTests"), ("empirical = false\n", "WARNED", "warnedTests")],
+)
+def test_a_refuted_claim_is_never_passed_even_where_no_claim_is_checked(
+    make: SimpleNamespace, workplace: Path, policy: str, result: str, names: str
+) -> None:
+    (workplace / "audit.toml").write_text(policy)
+    refuting = make.finding(0.0, leaked="no leak found", p_value=0.25, claim="refuted")
+    refuted = make.release("dp_sgd", make.guarantee(1.0), refuting)
+    found = predicate(make.run(refuted), workplace)
+    assert found["result"] == result
+    assert "empirical/dp_sgd" in found[names]
+
+
 def test_where_nothing_was_checked_nothing_has_passed(
     make: SimpleNamespace, workplace: Path
 ) -> None:
