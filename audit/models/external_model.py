@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from audit.core.errors import UsageError, first_line
@@ -101,7 +103,8 @@ def _named_base(path: Path) -> str:
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
     """Loads an external model in float32 on the base's device. Raises UsageError.
 
-    An adapter is put on the base's own tensors.
+    An adapter is put on the base's own tensors, and on copies where it changes what it stands on:
+    the base answers as before.
     """
     if is_adapter(path):
         return _adapted(path, base)
@@ -113,7 +116,8 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
 
     try:
         with warnings.catch_warnings(action="ignore"):  # PEFT's own deprecated calls
-            whole: Any = PeftModel.from_pretrained(shell(base), str(adapter)).eval()
+            own = shell(base) if _adds_only(adapter) else copy.deepcopy(base)
+            whole: Any = PeftModel.from_pretrained(own, str(adapter)).eval()
         _check_finite(whole)
     except Exception as error:  # the library raises what its many methods raise
         raise UsageError(
@@ -122,6 +126,18 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
         ) from None
     adapted: PreTrainedModel = whole
     return adapted
+
+
+def _adds_only(adapter: Path) -> bool:
+    """Tells whether an adapter holds low-rank factors alone, and leaves its base as it is.
+
+    PEFT writes biases, whole layers and whatever else a file names into the base's own tensors, and
+    some first factors, such as those of PiSSA, are subtracted from them.
+    """
+    first = read_json(adapter / ADAPTER).get("init_lora_weights")
+    with safe_open(adapter / WEIGHTS, framework="pt") as file:
+        names = file.keys()
+    return first in (None, True, False, "gaussian") and all("lora_" in name for name in names)
 
 
 def _check_finite(adapted: Any) -> None:
