@@ -66,7 +66,10 @@ def with_adapters(model: Any, lora: Lora, seed: int) -> Any:
 
 
 def config_of(model: Any, lora: Lora) -> Any:
-    """Chooses the layers that have adapters. The head is never one of them by itself."""
+    """Chooses the layers that have adapters. The head is never one of them by itself.
+
+    Raises UsageError for a name that no layer has: PEFT leaves it out where another name fits.
+    """
     from peft import LoraConfig
     from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
 
@@ -77,6 +80,10 @@ def config_of(model: Any, lora: Lora) -> Any:
         known = getattr(model.config, "model_type", None) in KNOWN
         headed = hasattr(model, "get_output_embeddings")  # else PEFT would adapt the head as well
         targets = ALL_LINEAR if headed and not known else None
+    for name in targets if isinstance(targets, list) else ():
+        layers = (layer for layer, _ in model.named_modules() if layer)
+        if not any(f".{layer}".endswith(f".{name}") for layer in layers):
+            raise UsageError(f"no layer is called {name!r}")
     return LoraConfig(r=lora.r, lora_alpha=lora.alpha, target_modules=targets)
 
 

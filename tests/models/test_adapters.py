@@ -161,6 +161,27 @@ def test_a_target_that_is_not_there_is_named_in_one_line(base: Any) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("targets", "named"),
+    [
+        ("{}+nowhere", "'nowhere'"),
+        ("all-linear+{}", "'all-linear'"),
+        ("{}+", "''"),
+        ("{}+n_proj", "'n_proj'"),
+    ],
+)
+def test_each_target_must_name_a_layer(base: Any, targets: str, named: str) -> None:
+    own = "c_attn" if isinstance(base, GPT2LMHeadModel) else "down_proj"
+    with pytest.raises(UsageError, match=f"no layer is called {named}; give other targets"):
+        fresh(base, replace(LORA, targets=targets.format(own)), 1)
+
+
+def test_a_target_may_name_one_layer_with_the_modules_it_is_in(base: Any) -> None:
+    first = next(n for n, m in base.named_modules() if n.endswith(("c_attn", "down_proj")))
+    names = own_weights(fresh(base, replace(LORA, targets=first.partition(".")[2]), 1))
+    assert {name.partition(".lora_")[0] for name in names} == {f"base_model.model.{first}"}
+
+
 # files
 
 

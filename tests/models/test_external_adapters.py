@@ -14,7 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.models import external_model
 
-SIZES = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 13, "n_positions": 20}
+SIZES: dict[str, Any] = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 13}
 KINDS: dict[str, dict[str, Any]] = {
     "low rank only": {},
     "with biases": {"bias": "all"},
@@ -33,8 +33,11 @@ def logits(model: Any) -> torch.Tensor:
 @pytest.fixture
 def base() -> Any:
     torch.manual_seed(5)
-    ids = {"bos_token_id": 0, "eos_token_id": 0, "initializer_range": 0.5}
-    return GPT2LMHeadModel(GPT2Config(**SIZES, **ids)).eval()
+    config = GPT2Config(
+        **SIZES, n_positions=20, bos_token_id=0, eos_token_id=0, initializer_range=0.5
+    )
+    model: Any = GPT2LMHeadModel(config)
+    return model.eval()
 
 
 def saved(base: Any, folder: Path, **settings: Any) -> torch.Tensor:
