@@ -38,10 +38,12 @@ class Task:
     @cached_property
     def key(self) -> str:
         """Hash of everything that determines the weights, code and versions included."""
+        adapted = self.base.lora is not None or _trains_adapters(self.training)
+        libraries = ("torch", "transformers", *(("peft",) if adapted else ()))
         return key_of(
             "training 5",
             (self.base.identity, self.training.digest),
-            (self.device, self.threads, version("torch"), version("transformers")),
+            (self.device, self.threads, *map(version, libraries)),
             code_digest(*sorted({"audit.train.train", *_modules(self.training)})),
         )
 
@@ -97,6 +99,12 @@ def _modules(training: Training) -> Iterator[str]:
     yield type(training.method).__module__
     for earlier in training.earlier:
         yield from _modules(earlier)
+
+
+def _trains_adapters(training: Training) -> bool:
+    """Tells whether PEFT chooses layers and draws factors for it, or for one before it."""
+    own = bool(getattr(training.method, "lora", 0))
+    return own or any(map(_trains_adapters, training.earlier))
 
 
 def weights_path(task: Task) -> Path | None:

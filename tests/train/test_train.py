@@ -12,12 +12,14 @@ import pytest
 import torch
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.lora import Lora
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 from audit.measure.releases import _trained
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.best_step import opening
+from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.fine_tuning import Recipe, next_token_loss
 from audit.train import task as task_module
 from audit.train import train
@@ -79,6 +81,26 @@ def test_another_version_of_a_library_changes_the_key(
     before, real = task(base, Path("stages")).key, metadata.version
     monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == package else real(n))
     assert task(base, Path("stages")).key != before
+
+
+@pytest.mark.parametrize("kind", ["--lora", "dp_sgd:lora", "continues one", "none"])
+def test_the_library_of_adapters_is_in_the_keys_of_adapters(
+    base: ModelFolder, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It chooses the layers of targets=auto, and draws the first factors."""
+    from importlib import metadata
+
+    recipe = PrivateRecipe(Noise(1.0, 1.0), 0.5, 1, 3, 1e-3, 32, lora=2)
+    rank = with_training(task(base, Path("stages")), method=recipe)
+    one = {
+        "--lora": task(replace(base, lora=Lora()), Path("stages")),
+        "dp_sgd:lora": rank,
+        "continues one": with_training(task(base, Path("stages")), after=rank.training),
+        "none": task(base, Path("stages")),
+    }[kind]
+    before, real = one.key, metadata.version
+    monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == "peft" else real(n))
+    assert (replace(one).key != before) == (kind != "none")
 
 
 def test_nothing_else_changes_the_key(base: ModelFolder) -> None:
