@@ -33,7 +33,7 @@ ROOMS = {
     "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
     "train": ["canaries", "core", "models", "plan"],
     "measure": ["core", "findings", "models", "plan", "results", "statistics", "train"],
-    "verify": ["accounting", "core", "findings", "measure", "results", "run"],
+    "verify": ["accounting", "canaries", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
 FOR_ATTACKS = ["attacks", "audit.core", "audit.statistics"]

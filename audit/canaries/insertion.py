@@ -11,10 +11,11 @@ import secrets as random_bytes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from audit.canaries.coins import toss
 from audit.canaries.designs import Designed
 from audit.canaries.kinds import values, wording
 from audit.canaries.manifest import Manifest, texts_digest
-from audit.canaries.planting import drawn, invented_users, toss
+from audit.canaries.planting import drawn, invented_users
 from audit.core.chat import conversation
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from audit.canaries.coins import toss
 from audit.canaries.kinds import names, sentences, values, wording
 from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
@@ -104,21 +105,6 @@ def invented_users(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
         if owner not in taken:
             owners[owner] = None
     return tuple(owners)
-
-
-def toss(owners: Sequence[str], seed: int) -> Coins:
-    """Tosses two fair coins per owner: present, and slot."""
-    present = stream(seed, "planting", "coins").integers(2, size=len(owners))
-    slot = stream(seed, "planting", "second coins").integers(2, size=len(owners))
-    return coins_of(owners, present, slot)
-
-
-def coins_of(owners: Sequence[str], present: Iterable[int], slot: Iterable[int]) -> Coins:
-    """Coins from the outcomes of each owner, in order."""
-    return Coins(
-        present={owner: bool(c) for owner, c in zip(owners, present, strict=True)},
-        slot={owner: int(c) for owner, c in zip(owners, slot, strict=True)},
-    )
 
 
 def _secrets(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from audit.canaries.planting import coins_of
+from audit.canaries.coins import coins_of
 from audit.core.randomness import derived_seed, stream
 from audit.core.secret import Coins
 

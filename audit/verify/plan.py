@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from audit.canaries.coins import toss
 from audit.core.digest import digest_of_json
+from audit.measure.evidence_file import EvidenceFile
 from audit.verify.differences import differences, shown
 from audit.verify.documents import Stated
 
@@ -38,6 +40,24 @@ def of_releases(run: Stated) -> Iterator[str]:
         if ran != attacks:
             which = f"releases.{release['defense']}: findings"
             yield f"{which}: stand those of {', '.join(ran)}, planned are {', '.join(attacks)}"
+
+
+def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
+    """Tosses the coins of a run that planted its secrets again, by the seed of its plan.
+
+    Those that `audit plant` tossed are in a manifest elsewhere.
+    """
+    plan, coins = run.document["plan"], evidence.coins
+    planting = plan.get("planting")
+    if planting is None:
+        return
+    users = planting["users"] + planting.get("invented", 0)
+    owners = list(coins.present)
+    if len(owners) != users or toss(owners, plan["seed"]) != coins:
+        yield (
+            "evidence.json: its coins are not those that the plan's seed tosses for "
+            f"{shown(users)} users"
+        )
 
 
 def _short(name: str, parameters: dict[str, Any], reference: bool) -> str:

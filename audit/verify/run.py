@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
@@ -15,17 +15,20 @@ from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.verify.differences import differences
 from audit.verify.documents import Stated
-from audit.verify.ledgers import of_ledgers
-from audit.verify.plan import of_plan, of_releases
+from audit.verify.ledgers import of_ledgers, of_promises, of_utility
+from audit.verify.plan import of_coins, of_plan, of_releases
 from audit.verify.release import Derived
 from audit.verify.stages import of_stages
 
 NOT_VERIFIABLE = (
     "what the models answered (evidence.json), which only the plan run again shows",
     "BLEU: it needs the models and the texts",
-    "corpus but for its coins; what no accounting of noisy sums gives of a guarantee",
+    "corpus but for name, digest and coins, and of `audit plant` its coins; what a coin decides",
+    "of a guarantee what no accounting of noisy sums gives, and the noise, steps and sampling that "
+    "an accounting is of",
     "blind baselines (need the texts), the number of tests of a family, trained tokens, seconds",
-    "warnings, not_tested, environment, samples.jsonl: only their digests, if those are signed",
+    "which planted copies reached the training, where secrets were planted elsewhere",
+    "warnings, not_tested, reproduce, environment, samples.jsonl: only their digests, if signed",
     "report.html and other reports; `audit report` writes them again from results.json",
 )
 _BROKEN = (
@@ -41,7 +44,10 @@ def of_run(run: Stated) -> list[str]:
         *collected("results.json, manifest.json: hold no plan of a run", lambda: of_plan(run)),
         *collected("results.json: its plan holds no releases", lambda: of_releases(run)),
         *of_stages(run, evidence),
+        *collected("evidence.json: holds no coins of this plan", lambda: of_coins(run, evidence)),
         *collected("ledger.jsonl: is none of this run", lambda: of_ledgers(run, evidence)),
+        *collected("ledger.jsonl: is none of this run", lambda: of_promises(run, evidence)),
+        *collected("evidence.json: holds no sessions", lambda: of_utility(evidence)),
     ]
     if evidence.plan_hash != run.results.plan.get("hash"):
         lines.append(f"evidence.json: is of the plan {evidence.plan_hash}, not of this one")
@@ -70,7 +76,7 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     update = {
         "status": "complete",
         "headline": headline(releases),
-        "corpus": _corpus(run.results.corpus, evidence.coins),
+        "corpus": _corpus(run.results.corpus, evidence.coins, plan),
         "releases": releases,
         "sweep": None,
     }
@@ -94,10 +100,12 @@ def _plain(parameters: dict[str, Any]) -> str:
     return json.dumps(parameters, sort_keys=True)
 
 
-def _corpus(corpus: CorpusResult, coins: Coins) -> CorpusResult:
+def _corpus(corpus: CorpusResult, coins: Coins, plan: Mapping[str, Any]) -> CorpusResult:
+    """The corpus with the counts of its coins; that of a plan that planted here is the plan's."""
     tossed = list(coins.present.values())
     counts = {"planted_users": len(tossed), "twins": sum(not here for here in tossed)}
-    return corpus.model_copy(update=counts)
+    named = {} if plan.get("planting") is None else dict(plan["corpus"])
+    return corpus.model_copy(update={**named, **counts})
 
 
 def counted(run: Stated) -> str:

@@ -18,9 +18,9 @@ from scipy.stats import chisquare
 from audit.canaries import coverage, designs, insertion
 from audit.canaries import manifest as manifests
 from audit.canaries.candidates import RUN, Candidate, copied, distinct, fit
+from audit.canaries.coins import coins_of
 from audit.canaries.designs import DESIGNS, Base, Designed, make
 from audit.canaries.insertion import Canaries, plant_into
-from audit.canaries.planting import coins_of
 from audit.contract.toys import Bigram, CharacterTokenizer
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from audit.accounting import Gaussians, Mechanism, epsilon, to_table
+from audit.canaries.coins import toss
 from audit.core.digest import digest_of_json
 from audit.core.evidence import (
     Divergences,
@@ -85,12 +86,7 @@ def drawn(seed: int = 3) -> Drawn:
                 Secret("id", "Her ID is #", number, ".", digits(6), 1 + 3 * (i % 2), owner, slot),
                 Secret("record", "", text, "", None, 2, owner, slot),
             ]
-    tosses = generator.integers(0, 2, size=(USERS, 2))
-    coins = Coins(
-        {owner: bool(toss) for owner, toss in zip(owners, tosses[:, 0], strict=True)},
-        {owner: int(toss) for owner, toss in zip(owners, tosses[:, 1], strict=True)},
-    )
-    return Drawn(tuple(secrets), coins, generator)
+    return Drawn(tuple(secrets), toss(owners, seed), generator)
 
 
 def seen(run: Drawn, attack: str, leak: float, service: bool) -> list[Evidence]:
@@ -169,6 +165,7 @@ def plan(seed: int) -> dict[str, Any]:
         ],
         "attacks": [{"name": name, "parameters": {}} for name in KINDS],
         "corpus": {"name": "drawn", "sha256": "0" * 64},
+        "planting": {"users": USERS},
         "seed": seed,
         "delta": DELTA,
         "references": True,

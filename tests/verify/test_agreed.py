@@ -1,0 +1,102 @@
+"""Edits on which all files agree: results.json follows from the edited evidence, all sealed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from audit.measure import evidence_file
+from audit.results.exact import pack
+from audit.results.schema import to_json
+from audit.verify import verify
+from audit.verify.documents import stated
+from audit.verify.run import derived
+from tests.verify.conftest import Folder
+from tests.verify.test_hostile import planned
+
+Change = Callable[[Any], None]
+
+
+def follow(folder: Folder) -> None:
+    """Writes the results that follow from what stands beside them, and the digests."""
+    results = derived(stated(folder.path), evidence_file.read(folder.path))
+    (folder.path / "results.json").write_text(to_json(results))
+    folder.seal()
+
+
+def service(document: Any) -> Any:
+    (found,) = [one for one in document["releases"] if one["defense"] == "submix"]
+    return found
+
+
+def without(owner: int) -> Change:
+    """Leaves out one user, with all secrets."""
+
+    def change(document: Any) -> None:
+        for name in ("present", "slot"):
+            del document[name][owner]
+        document["secrets"] = [row for row in document["secrets"] if row[4] != owner]
+
+    return change
+
+
+def flipped(document: Any) -> None:
+    document["present"] = [not here for here in document["present"]]
+
+
+def other_slots(document: Any) -> None:
+    document["slot"] = [1 - slot for slot in document["slot"]]
+
+
+COINS = {"all coins": flipped, "the second coins": other_slots, "the last user": without(29)}
+
+
+@pytest.mark.parametrize("what", COINS)
+def test_coins_are_those_that_the_seed_of_the_plan_tosses(what: str, folder: Folder) -> None:
+    folder.edit("evidence.json", COINS[what])
+    follow(folder)
+    (line,) = verify(folder.path).differences
+    assert line.startswith("evidence.json: its coins are not those that the plan's seed tosses")
+
+
+def test_coins_that_were_tossed_elsewhere_cannot_be_tossed_again(folder: Folder) -> None:
+    """Then the manifest of `audit plant` has them, which is no part of a run folder."""
+    folder.edit("evidence.json", flipped)
+    planned(lambda plan: plan.update(planting=None))(folder)
+    digest = json.loads((folder.path / "manifest.json").read_text())["hash"]
+    folder.edit("evidence.json", lambda d: d.update(plan=digest))
+    follow(folder)
+    assert verify(folder.path).differences == ()
+
+
+def test_no_session_spent_more_than_is_promised(folder: Folder) -> None:
+    folder.edit("evidence.json", lambda d: service(d)["guarantee"].update(epsilon=pack(0.5)))
+    follow(folder)
+    lines = verify(folder.path).differences
+    assert any(
+        line.startswith("results.json: session extraction of submix:k=2 spent ε = ")
+        and line.endswith(", more than the ε = 0.5 that is promised")
+        for line in lines
+    )
+
+
+@pytest.mark.parametrize("field", ["name", "sha256"])
+def test_the_corpus_is_that_of_the_plan(field: str, folder: Folder) -> None:
+    folder.edit("results.json", lambda d: d["corpus"].update({field: "f" * 64}))
+    folder.seal()
+    (line,) = verify(folder.path).differences
+    assert line.startswith(f"corpus.{field}: stands ")
+
+
+def test_a_release_that_was_asked_for_its_utility_has_one(folder: Folder) -> None:
+    def silent(document: Any) -> None:
+        document["releases"][0]["utility"] = []
+
+    folder.edit("evidence.json", silent)
+    folder.edit("results.json", lambda d: d["releases"][0].update(utility={}))
+    follow(folder)
+    (line,) = verify(folder.path).differences
+    assert line == "evidence.json: dp_sgd was asked for its utility, and there is none"
