@@ -6,14 +6,15 @@ from audit.results import words
 from reports._annex.document import Answer, Fact
 from reports._annex.measures import of, overall
 from reports._annex.rows import Asked
-from reports._annex.view import Evidence, One, View
+from reports._annex.view import Evidence, One, View, name_of
 from reports._content import verdicts, wording
 
 
 def every_attack(view: View, asked: Asked) -> Evidence:
     """Lists every attack of this version, and those of other packages: run, or not."""
     found = [f for one in view.audited for f in one.release.findings]
-    names = [*dict.fromkeys([*view.known, *view.planned, *(f.attack for f in found)])]
+    ran = (name_of(f.attack) for f in found)
+    names = [*dict.fromkeys([*view.known, *view.planned, *ran])]
     facts = [
         Fact(term=wording.clip(wording.spelled(name), 60), text=_covered(view, name))
         for name in names
@@ -33,11 +34,12 @@ def _covered(view: View, name: str) -> str:
     what = f"{known.does}; {' and '.join(known.families) or 'no search for leaks'}" if known else (
         "an attack of another package"
     )  # fmt: skip
-    on = [one for one in view.audited if name in view.by_attack(one)]
+    each = [[f for f in one.release.findings if name_of(f.attack) == name] for one in view.audited]
+    on = [findings for findings in each if findings]
     if not on:
         ran = name in view.planned
         return f"{what}. Not covered: {'planned, without a result' if ran else 'not run'}."
-    found = [f for one in on for f in view.by_attack(one)[name]]
+    found = [f for findings in on for f in findings]
     told = verdicts.tally(found) or f"1 measure: {verdicts.leaked(found[0])}"
     return f"{what}. Run on {words.count(len(on), 'release')}; {told}."
 
@@ -52,7 +54,7 @@ def threats(view: View, asked: Asked) -> Evidence:
 
 
 def _attacker(view: View, name: str) -> str:
-    known = view.known.get(name)
+    known = view.knows(name)
     found = [f for one in view.audited for f in view.by_attack(one).get(name, [])]
     reads = ", ".join(dict.fromkeys(f.access for f in found))
     return f"reads: {reads}; knows {known.knows if known else 'what its package says'}"

@@ -9,7 +9,7 @@ from audit.results import quoting, words
 from audit.results.schema import FindingResult, ReleaseResult
 from reports._annex.document import Answer, Fact, Figure
 from reports._annex.rows import Asked
-from reports._annex.view import MOST, Evidence, One, View
+from reports._annex.view import MOST, Evidence, One, View, name_of
 from reports._content import claims, summary, verdicts, wording
 
 # By what a row asks for: what attackers read that belongs to the other row.
@@ -49,7 +49,7 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
     An attack of another package counts for every family, and so does an access that is not known,
     so that no leak is left out.
     """
-    known = view.known.get(finding.attack)
+    known = view.knows(finding.attack)
     family = known is None or not asked.families or bool({*known.families} & {*asked.families})
     other = _OTHER.get(asked.access, ())
     return family and finding.access not in other
@@ -125,7 +125,8 @@ def _uncovered(view: View, asked: Asked, silent: Sequence[FindingResult]) -> str
     if silent:
         return f"Run, but nothing was measured: {silent[0].sentence}"
     fit = [name for name, known in view.known.items() if {*known.families} & {*asked.families}]
-    ran = [name for name in fit if any(name in view.by_attack(one) for one in view.audited)]
+    every = {name_of(f.attack) for one in view.audited for f in one.release.findings}
+    ran = [name for name in fit if name in every]
     if ran:
         return f"Run, but without a measure of this kind: {_named(ran)}."
     return f"Not run: {_named(fit)}." if fit else "No attack of this version measures it."

@@ -36,6 +36,8 @@ def release(view: View, asked: Asked) -> Evidence:
 
 
 def _released(released: ReleaseResult) -> str:
+    if "served_sha256" in released.parameters:  # only a server tells this; a claim may be of more
+        return "answers of a server, as far as it was asked; the model behind it was not seen"
     kind = released.guarantee.release
     text = _RELEASED.get(kind, wording.spelled(kind))
     budgets = [s.budget for s in released.sessions if s.budget is not None]
@@ -45,9 +47,10 @@ def _released(released: ReleaseResult) -> str:
 def training(view: View, asked: Asked) -> Evidence:
     """Describes the corpus, the models and the training."""
     corpus = view.results.corpus
+    repeats = _repeats(view)
     sizes = (
         f"{words.integer(corpus.records)} records of {words.integer(corpus.users)} users, "
-        f"{words.integer(corpus.near_duplicates)} near-duplicates; "
+        f"{'near-duplicates not counted' if repeats is None else f'{repeats} near-duplicates'}; "
         f"{words.integer(corpus.trained_users)} users trained on"
     )
     facts = [Fact(term=wording.clip(corpus.name, 60), text=sizes)]
@@ -55,15 +58,31 @@ def training(view: View, asked: Asked) -> Evidence:
         model = view.results.plan.get(key)
         if isinstance(model, dict):
             facts.append(Fact(term=term, text=str(model.get("name", "unknown"))))
+    if lora := view.results.plan.get("lora"):
+        facts.append(Fact(term="Trains adapters", text=f"LoRA, {wording.setting(lora)}"))
     facts += [
         Fact(
             term=one.name,
-            text=f"{words.integer(one.release.cost.train_tokens)} tokens trained on; "
+            text=f"{_trained(view, one.release)}; "
             f"{wording.clip(wording.setting(one.release.parameters), 300)}",
         )
         for one in view.shown
     ]
     return _recorded(facts, view.sections("tested", "cost"), "")
+
+
+def _repeats(view: View) -> str | None:
+    """The number of near-duplicates; None where the corpus was not here to count them."""
+    corpus = view.results.corpus
+    absent = view.elsewhere and corpus.private_token_share is None
+    return None if absent and not corpus.near_duplicates else words.integer(corpus.near_duplicates)
+
+
+def _trained(view: View, release: ReleaseResult) -> str:
+    tokens = release.cost.train_tokens
+    if view.elsewhere and not tokens:
+        return "trained elsewhere, on what is not on record"
+    return f"{words.integer(tokens)} tokens trained on"
 
 
 def tests(view: View, asked: Asked) -> Evidence:
@@ -143,10 +162,11 @@ def randomness(view: View, asked: Asked) -> Evidence:
 def unstructured(view: View, asked: Asked) -> Evidence:
     """Says whose records are taken as whose."""
     corpus = view.results.corpus
+    repeats = _repeats(view)
+    same = f"; {repeats} repeat another, so several users may say the same" if repeats else ""
     text = (
         f"each of {words.integer(corpus.records)} records belongs to one of "
-        f"{words.integer(corpus.users)} users; {words.integer(corpus.near_duplicates)} repeat "
-        "another, so several users may say the same"
+        f"{words.integer(corpus.users)} users{same}"
     )
     fact = Fact(term=wording.clip(corpus.name, 60), text=text)
     return _recorded([fact], view.sections("tested"), "")

@@ -46,6 +46,11 @@ class Evidence:
     note: str = ""
 
 
+def name_of(label: str) -> str:
+    """The attack that a label names, without its settings: `extraction:generations=3000`."""
+    return label.partition(":")[0]
+
+
 def _rank(release: ReleaseResult) -> int:
     """Orders releases as the report does, but a leak to those who read more counts, too."""
     leaks = any(finding.leaked == Leaked.LEAK for finding in release.findings)
@@ -86,6 +91,10 @@ class View:
         """The attacks of this version."""
         return rows.attacks()
 
+    def knows(self, label: str) -> rows.Known | None:
+        """The attack of a label, under whatever settings; None for one of another package."""
+        return self.known.get(name_of(label))
+
     @property
     def partial(self) -> bool:
         """Whether the run did not finish."""
@@ -120,8 +129,13 @@ class View:
             for one in self.shown
         ]
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the audited model was trained elsewhere."""
+        return isinstance(self.results.plan.get("finished"), dict)
+
     def by_attack(self, one: One) -> dict[str, list[FindingResult]]:
-        """Sorts the findings of a release by attack."""
+        """Sorts the findings of a release by attack, each setting of one by itself."""
         found: dict[str, list[FindingResult]] = {}
         for finding in one.release.findings:
             found.setdefault(finding.attack, []).append(finding)

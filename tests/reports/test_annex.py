@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from audit.plugins import registry
 from audit.results.schema import (
+    Cost,
     EpsilonLower,
     Example,
     Results,
@@ -508,3 +509,74 @@ def test_reporting_an_annex_imports_no_torch(make: SimpleNamespace, tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["annex.html"]  # and no heavy module
     assert (tmp_path / "annex.json").is_file() and (tmp_path / "annex.pdf").is_file()
+
+
+# attacks under settings of their own, and models that were trained elsewhere
+
+
+def test_an_attack_under_settings_of_its_own_is_of_its_family_alone(make: SimpleNamespace) -> None:
+    """Its label has its settings: it is none of another package, which would count for all."""
+    searched = make.finding(0.0, attack="extraction:generations=3000")
+    names = make.finding(0.0, attack="name_leak:length=4", metric="r_name")
+    run = make.run(make.release("dp_sgd", make.guarantee(8.0), searched, names))
+    assert answers(run, MEMBERS, "aisvs-11.2.5") == ["not covered", "not covered"]
+    assert answers(run, QUERIES, "edpb-regurgitation") == ["no leak found"] * 2
+    plan = {**run.plan, "attacks": [{"name": "extraction"}, {"name": "name_leak"}]}
+    annex = build.build(run.model_copy(update={"plan": plan}))
+    listed = facts(annex, "edpb-attacks")
+    assert "extraction:generations=3000" not in listed
+    assert listed["extraction"].endswith("Run on 1 release; 1 measure: no leak found.")
+    assert listed["name leak"].endswith("Run on 1 release; 1 measure: no leak found.")
+    assert "another package" not in "".join(listed.values())
+    attackers = facts(annex, "edpb-threats")
+    assert attackers["extraction:generations=3000"].endswith("knows the text before a secret")
+
+
+def test_two_settings_of_an_attack_are_one_attack(make: SimpleNamespace) -> None:
+    leak = make.finding(0.4, attack="extraction:generations=9", leaked="leak")
+    run = make.run(make.release("a", make.guarantee(8.0), make.finding(0.0), leak))
+    told = facts(build.build(run), "edpb-attacks")["extraction"]
+    assert "2 measures: 1\u00a0×\u00a0leak" in told
+
+
+def test_a_model_that_was_trained_elsewhere_is_not_said_to_be_untrained(
+    make: SimpleNamespace,
+) -> None:
+    run = make.run(
+        make.release(
+            "as_is", make.guarantee(None), make.finding(), cost=Cost(
+                train_tokens=0, queries=3, seconds=1.0
+            ),
+        ),
+        plan={"finished": {"name": "theirs", "sha256": "x"}, "hash": "1"},
+    )  # fmt: skip
+    told = facts(build.build(run), "edpb-training")["as_is"]
+    assert told.startswith("trained elsewhere, on what is not on record; ")
+
+
+def test_an_endpoint_gives_answers_and_no_model(make: SimpleNamespace) -> None:
+    seen = {"served": "theirs", "served_sha256": "ab"}
+    run = make.run(make.release("as_is", make.guarantee(None), make.finding(), parameters=seen))
+    told = facts(build.build(run), "edpb-release")["as_is"]
+    assert told == "answers of a server, as far as it was asked; the model behind it was not seen"
+
+
+def test_adapters_are_on_record(make: SimpleNamespace) -> None:
+    lora = {"r": 8, "alpha": 16, "targets": "auto"}
+    run = make.run(make.release("dp_sgd", make.guarantee(8.0), make.finding()))
+    annex = build.build(run.model_copy(update={"plan": {**run.plan, "lora": lora}}))
+    assert facts(annex, "edpb-training")["Trains adapters"] == "LoRA, r=8, alpha=16, targets=auto"
+
+
+def test_a_corpus_that_is_not_here_is_not_said_to_repeat_nothing(make: SimpleNamespace) -> None:
+    run = make.run(make.release("as_is", make.guarantee(None), make.finding()))
+    absent = run.model_copy(
+        update={
+            "plan": {"finished": {"name": "theirs"}, "hash": "1"},
+            "corpus": run.corpus.model_copy(update={"near_duplicates": 0}),
+        }
+    )
+    annex = build.build(absent)
+    assert "near-duplicates not counted" in facts(annex, "edpb-training")["helpdesk"]
+    assert "0 repeat" not in facts(annex, "nist-unstructured")["helpdesk"]
+    assert "3 near-duplicates" in facts(build.build(run), "edpb-training")["helpdesk"]
