@@ -15,7 +15,7 @@ from typing import Any
 
 from audit.core.errors import UsageError, first_line
 from audit.results.schema import ReleaseResult, Results
-from reports._content import wording
+from reports._content import verdicts, wording
 from reports._content.page import inert, labels
 
 _LONGEST = 250  # of a name or a value, in all versions of MLflow
@@ -61,8 +61,19 @@ def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:
         "claim": release.claim,
         "claimed": wording.claim(release.guarantee),
         "role": release.role,
+        "status": results.status,
+        **dict(_about(release)),
     }
     mlflow.set_tags({key: _text(value) for key, value in tags.items()})
+
+
+def _about(release: ReleaseResult) -> Iterator[tuple[str, str]]:
+    """Says of each measure what it shows, its unit, n and method, as (tag, text)."""
+    for name, measure in release.utility.items():
+        yield _name(f"{name}.about"), wording.about(measure)
+    for f in release.findings:
+        said = f"{wording.answer(f)}; {verdicts.claim(f)}; {wording.about(f)}"
+        yield _name(f"{f.attack}.{f.metric}.about"), said
 
 
 def metrics(release: ReleaseResult) -> Iterator[tuple[str, float]]:

@@ -16,7 +16,7 @@ from typing import Any
 from audit import __version__
 from audit.gate import files
 from audit.results import digests
-from audit.results.schema import FindingResult, Measure, ReleaseResult, Results, to_json
+from audit.results.schema import FindingResult, ReleaseResult, Results, to_json
 from reports._content import wording
 from reports._content.page import inert, labels
 
@@ -130,10 +130,13 @@ def _name(finding: FindingResult) -> str:
 def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, str]]:
     """Says what leaked and what was claimed, and what each value is: unit, method, confidence."""
     yield _property("plan", results.plan.get("hash", "unknown"))
+    yield _property("status", results.status)
     yield _property("seed", release.seed)
     yield _property("defense", release.defense)
     for name, value in release.parameters.items():
         yield _property(f"parameter:{name}", wording.setting(value))
+    if lora := results.plan.get("lora"):
+        yield _property("lora", wording.setting(lora))
     finished = results.plan.get("finished")
     if isinstance(finished, dict):
         yield _property("audited-model", finished.get("name"))
@@ -142,16 +145,14 @@ def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, 
     yield _property("leaked", release.leaked)
     yield _property("claim", release.claim)
     for name, measure in release.utility.items():
-        yield _property(f"measure:{name}", _about(measure))
+        yield _property(f"measure:{name}", wording.about(measure))
     for finding in release.findings:
-        yield _property(f"measure:{_name(finding)}", _about(finding))
+        yield _property(f"measure:{_name(finding)}", wording.about(finding))
+        if finding.control is not None:
+            twins = finding.model_copy(update={"n": finding.control.n})
+            yield _property(f"measure:{_name(finding)}:twins", wording.about(twins))
         yield _property(f"leaked:{_name(finding)}", wording.answer(finding))
         yield _property(f"claim:{_name(finding)}", finding.claim)
-
-
-def _about(measured: Measure | FindingResult) -> str:
-    share = wording.setting(100 * measured.confidence)
-    return f"{measured.unit}; n = {measured.n}; {share} % interval: {measured.method}"
 
 
 def _property(name: str, value: object) -> dict[str, str]:

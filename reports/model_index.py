@@ -50,12 +50,13 @@ def _result(results: Results, release: ReleaseResult) -> dict[str, Any]:
             "name": corpus.name,
             "revision": corpus.sha256,
         },
-        "metrics": list(_metrics(release)),
+        "metrics": list(_metrics(results, release)),
     }
 
 
-def _metrics(release: ReleaseResult) -> Iterator[dict[str, Any]]:
+def _metrics(results: Results, release: ReleaseResult) -> Iterator[dict[str, Any]]:
     """Lists the claim and what leaked in words, then every value."""
+    yield _metric("status", "Whether the run is complete", results.status)
     yield _metric("claimed_epsilon", "What is claimed", wording.claim(release.guarantee))
     yield _metric("leaked", "What leaked", str(release.leaked))
     yield _metric("claim", "What this says about the claim", str(release.claim))
@@ -74,8 +75,5 @@ def _metric(kind: str, name: str, value: str | float) -> dict[str, Any]:
 
 
 def _interval(measured: Measure | FindingResult) -> str:
-    if measured.ci is None:
-        return f"{measured.unit}, n = {measured.n}"
-    low, high = map(wording.setting, measured.ci)
-    share = wording.setting(100 * measured.confidence)
-    return f"{measured.unit}, {share} % interval {low} to {high}, n = {measured.n}"
+    ends = () if measured.ci is None else map(wording.setting, measured.ci)
+    return wording.about(measured, " to ".join(ends) or "none")

@@ -11,8 +11,8 @@ import unicodedata
 from typing import Any
 
 from audit.core.terms import Relation, Unit
-from audit.results.schema import FindingResult, GuaranteeResult
-from audit.results.words import at_most, epsilon, number
+from audit.results.schema import FindingResult, GuaranteeResult, Measure
+from audit.results.words import at_most, epsilon, integer, number, share
 
 LONGEST = 2000
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -120,6 +120,21 @@ def claim(guarantee: GuaranteeResult) -> str:
 
 def _release(release: str) -> str:
     return {"model": "a model"}.get(release, spelled(release))
+
+
+def about(measured: Measure | FindingResult, interval: str = "") -> str:
+    """Says what a value is: its unit, n, the method of its interval, and where it was measured.
+
+    interval: its ends in words, where they do not stand beside the value.
+    """
+    level = f"{setting(100 * measured.confidence)} % interval"
+    method = ", ".join(filter(None, (interval, measured.method)))
+    parts = [measured.unit, f"n = {measured.n}", f"{level}: {method}"]
+    if isinstance(measured, Measure):
+        answered, step = measured.answered, measured.share
+        parts += [] if answered is None else [f"{integer(answered)} tokens answered"]
+        parts += [] if step is None else [f"at the best step, after {share(step)} of the training"]
+    return "; ".join(parts)
 
 
 def setting(value: Any) -> str:

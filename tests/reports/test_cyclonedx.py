@@ -137,6 +137,10 @@ def test_answers_and_the_claim_stand_in_properties(results: Results, tmp_path: P
     assert properties(dp_sgd)["audit:claim"] == "refuted"
     about = "share of generations; n = 100; 95 % interval: Clopper-Pearson, two-sided"
     assert properties(submix)["audit:measure:extraction.hit_rate"] == about
+    twins = properties(submix)["audit:measure:extraction.hit_rate:twins"]
+    assert twins == "share of generations; n = 98; 95 % interval: Clopper-Pearson, two-sided"
+    assert properties(submix)["audit:status"] == "complete"
+    assert properties(submix)["audit:measure:perplexity"].endswith("; 1,024 tokens answered")
 
 
 def test_more_access_than_the_release_gives_is_said(make: SimpleNamespace, tmp_path: Path) -> None:
@@ -193,3 +197,12 @@ def test_no_example_of_a_generation_is_in_it(make: SimpleNamespace, tmp_path: Pa
     run = make.run(make.release("a", make.guarantee(1.0), found))
     text = report.write(run, tmp_path).read_text()
     assert "words before" not in text and "48213" not in text
+
+
+def test_adapters_and_a_part_of_a_run_are_said(make: SimpleNamespace, tmp_path: Path) -> None:
+    run = make.run(make.release("a", make.guarantee(1.0), make.finding()))
+    lora = {"r": 8, "alpha": 16, "targets": "auto"}
+    other = run.model_copy(update={"plan": {**run.plan, "lora": lora}, "status": "partial"})
+    model, _ = built(other, tmp_path)["components"]
+    assert properties(model)["audit:lora"] == "r=8, alpha=16, targets=auto"
+    assert properties(model)["audit:status"] == "partial"

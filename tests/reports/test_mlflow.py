@@ -98,6 +98,23 @@ def test_metrics_with_interval_ends_parameters_and_answers(
     assert mlflow.runs[4].tags["claim"] == "refuted"
 
 
+def test_each_measure_says_in_a_tag_what_it_is_and_what_it_shows(
+    mlflow: Fake, results: Results, tmp_path: Path
+) -> None:
+    _mlflow.log(results, tmp_path, "mlflow:x")
+    _, submix, none, _, dp_sgd, _ = mlflow.runs
+    method = "n = 100; 95 % interval: Clopper-Pearson, two-sided"
+    assert submix.tags["membership.auc.about"] == (
+        f"leak; claim not tested; area under the curve; {method}"
+    )
+    assert dp_sgd.tags["extraction.hit_rate.about"].startswith("leak; claim refuted; ")
+    assert none.tags["membership.auc.about"].startswith("not measured; nothing claimed; ")
+    assert submix.tags["perplexity.about"] == (
+        "perplexity; n = 17; 95 % interval: bootstrap; 1,024 tokens answered"
+    )
+    assert submix.tags["status"] == "complete"
+
+
 @pytest.mark.parametrize("name", ["hostile", "hostile_four"])
 def test_hostile_names_are_names(
     name: str, request: pytest.FixtureRequest, mlflow: Fake, tmp_path: Path

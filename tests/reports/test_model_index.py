@@ -53,7 +53,8 @@ def test_values_are_numbers_with_their_interval_and_their_answer(
     found = metrics(submix)
     assert found["membership.auc"]["value"] == 0.613
     assert found["membership.auc"]["name"] == (
-        "membership, AUC: leak (area under the curve, 95 % interval 0.55 to 0.68, n = 100)"
+        "membership, AUC: leak (area under the curve; n = 100; 95 % interval: 0.55 to 0.68, "
+        "Clopper-Pearson, two-sided)"
     )
     assert found["perplexity"]["value"] == 12.4
     assert "ε = 2 nats per part (part removed)" in found["claimed_epsilon"]["value"]
@@ -84,3 +85,21 @@ def test_a_name_is_no_syntax(make: SimpleNamespace, tmp_path: Path, name: str) -
     (model,) = read(run, tmp_path)
     assert isinstance(model["name"], str)
     assert model["name"] == name.replace("\n", "‹U+000A›")
+
+
+def test_a_measure_says_where_it_was_made(make: SimpleNamespace, tmp_path: Path) -> None:
+    release = make.release("a", make.guarantee(1.0), make.finding())
+    best = release.utility["perplexity"].model_copy(update={"share": 0.4})
+    other = release.model_copy(update={"utility": {"perplexity": best}})
+    (model,) = read(make.run(other), tmp_path)
+    assert metrics(model)["perplexity"]["name"] == (
+        "perplexity (perplexity; n = 17; 95 % interval: 9.92 to 14.88, bootstrap; "
+        "1,024 tokens answered; at the best step, after 40\u00a0% of the training)"
+    )
+
+
+def test_a_run_that_is_not_complete_says_so(make: SimpleNamespace, tmp_path: Path) -> None:
+    whole = make.run(make.release("a", make.guarantee(1.0), make.finding()))
+    for status in ("complete", "partial"):
+        (model,) = read(whole.model_copy(update={"status": status}), tmp_path)
+        assert metrics(model)["status"]["value"] == status
