@@ -57,6 +57,7 @@ __all__ = [
     "write_reports",
 ]
 Report = Callable[[str, float], None]  # is called with what is done, and how much of all
+_GATED = {"intoto", "junit", "sarif"}  # formats that say what the gate says
 _WIDTH = "46rem"  # of a figure: about a column of text
 
 
@@ -262,10 +263,22 @@ def serve(folder: str | Path, ledger: str | Path) -> AbstractContextManager[Serv
 
 
 def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
-    """Writes reports again, from results.json alone. Raises UsageError."""
+    """Writes reports again, from results.json alone; gives the path of each. Raises UsageError.
+
+    Those that say what the gate says are written of a complete run only, as the gate reads it.
+    """
+    from audit.gate import files
+
+    home = Path(folder)
     writers = [registry.module("reports", name) for name in formats if name != "json"]
-    results = load(folder)
-    return [writer.write(results, Path(folder)) for writer in writers]
+    if _GATED & set(formats):
+        files.finished(home)
+    results = load(home)
+    written: list[Path] = []
+    for writer in writers:
+        written.append(writer.write(results, home))
+        written += [home / name for name in getattr(writer, "also", lambda of: ())(results)]
+    return written
 
 
 def log(folder: str | Path, target: str) -> None:

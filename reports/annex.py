@@ -32,6 +32,11 @@ def write(results: Results, folder: Path) -> Path:
     return files.replaced(folder / FILENAME, page(annex))
 
 
+def also(results: Results) -> tuple[str, ...]:
+    """Names the files that `write` writes beside the page."""
+    return PRINT, DATA
+
+
 def page(annex: Annex) -> str:
     """Returns annex.html; the same annex gives the same text."""
     return html.laid_out(

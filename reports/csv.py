@@ -47,6 +47,11 @@ def write(results: Results, folder: Path) -> Path:
     return _table(folder / FILENAME, _COLUMNS, (_row(clean, *pair) for pair in pairs))
 
 
+def also(results: Results) -> tuple[str, ...]:
+    """Names the files that `write` writes beside findings.csv."""
+    return () if results.sweep is None else (sweep_rows.FILENAME,)
+
+
 def _table(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
