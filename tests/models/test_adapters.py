@@ -237,6 +237,34 @@ def test_adapters_of_one_base_answer_in_one_batch_as_each_does_alone(
     assert float((theirs[:, 0] - theirs[:, 1]).abs().max()) > 0.1  # they differ
 
 
+def changed(base: Any, lora: Lora, seed: int) -> Any:
+    """An adapter whose every factor is drawn."""
+    model = fresh(base, lora, seed)
+    draw = torch.Generator().manual_seed(seed)
+    put(model, {k: torch.randn(v.shape, generator=draw) for k, v in own_weights(model).items()})
+    return model.requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    "loras",
+    [
+        [LORA] * 12,  # more than ten: the name of one may be the beginning of another's
+        [LORA, Lora(r=2, alpha=6), Lora(r=3, alpha=30), Lora(r=3, targets="all-linear")],
+    ],
+    ids=["a dozen", "of other ranks, scales and layers"],
+)
+def test_no_member_answers_with_the_adapter_of_another(base: Any, loras: list[Lora]) -> None:
+    members = [lm(changed(base, lora, seed)) for seed, lora in enumerate(loras)] + [lm(base)]
+    together = batched(members)
+    assert isinstance(together, Stacked)
+    mine = together.log_pmfs([(1, 2, 3, 4), (5, 6, 7)], [1, 2])
+    theirs = Separate(members).log_pmfs([(1, 2, 3, 4), (5, 6, 7)], [1, 2])
+    torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-5)
+    for i in range(len(members)):
+        for j in range(i):
+            assert float((theirs[:, i] - theirs[:, j]).abs().max()) > 0.01
+
+
 def test_a_cursor_shares_prompts_among_all_members(base: Any) -> None:
     members = [lm(trained(base, seed)) for seed in (1, 2)]
     together, alone = batched([*members, lm(base)]), Separate([*members, lm(base)])

@@ -206,3 +206,13 @@ def test_adapters_and_a_part_of_a_run_are_said(make: SimpleNamespace, tmp_path: 
     model, _ = built(other, tmp_path)["components"]
     assert properties(model)["audit:lora"] == "r=8, alpha=16, targets=auto"
     assert properties(model)["audit:status"] == "partial"
+
+
+@pytest.mark.parametrize(("kind", "whole"), [("model", True), ("predictions", False)])
+def test_the_only_member_of_a_service_is_a_part_of_it(
+    make: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, whole: bool
+) -> None:
+    monkeypatch.setattr(report.digests, "weights", lambda *given: {"one.safetensors": "a" * 64})
+    claim = make.guarantee(2.0, release=kind)
+    model, _ = built(make.run(make.release("a", claim, make.finding())), tmp_path)["components"]
+    assert ("hashes" in model, "components" in model) == (whole, not whole)

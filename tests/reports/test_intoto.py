@@ -237,3 +237,16 @@ def test_the_deploy_job_of_the_docs_takes_these_weights_and_no_others(
     weights.write_bytes(b"weights")
     (workplace / "audit.toml").write_text("leaks = true # changed\n")
     assert deployed(workplace, good) == 1
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_no_member_of_a_service_is_what_is_released(
+    make: SimpleNamespace, workplace: Path, monkeypatch: pytest.MonkeyPatch, members: int
+) -> None:
+    known = {f"members/{i:03}.safetensors": f"{i}" * 64 for i in range(members)}
+    monkeypatch.setattr(report.digests, "weights", lambda *given: known)
+    claim = make.guarantee(2.0, release="predictions")
+    found = report.statement(make.run(make.release("submix", claim, make.finding())), workplace,
+                             date.today())  # fmt: skip
+    names = {one["name"]: list(one["digest"]) for one in found["subject"]}
+    assert names == {"submix/members": ["dirHash"], "results.json": ["sha256"]}

@@ -39,6 +39,18 @@ def test_a_model_has_one_file_and_a_service_its_members(tmp_path: Path) -> None:
     assert members == {"members/000.safetensors": A, "members/002.safetensors": B}
 
 
+def test_an_adapter_has_the_name_under_which_it_is_handed_over(tmp_path: Path) -> None:
+    known(tmp_path)
+    path = digests.note_path(RunFolder(tmp_path, "h"))
+    note = json.loads(path.read_text()) | {"model": {"lora": "r=2,alpha=4,targets=auto"}}
+    path.write_text(json.dumps(note))
+    results: Any = SimpleNamespace(plan={"hash": "h"}, sweep=None)
+    release: Any = SimpleNamespace(
+        defense="d", parameters={"k": 2}, seed=0, guarantee=SimpleNamespace(release="model")
+    )
+    assert digests.weights(tmp_path, results, release) == {"adapter_model.safetensors": A}
+
+
 def test_the_weights_are_not_what_is_released_where_only_texts_are(tmp_path: Path) -> None:
     assert known(tmp_path, texts="t.json") == {}
 

@@ -58,6 +58,10 @@ def test_every_determinant_of_the_weights_changes_the_key(base: ModelFolder) -> 
         "another model": replace(one, base=replace(base, sha256="0" * 64)),
         "another device": replace(one, device="cuda"),
         "more threads": replace(one, threads=2),
+        "adapters": replace(one, base=replace(base, lora=Lora())),
+        "another rank": replace(one, base=replace(base, lora=Lora(r=4))),
+        "another scale": replace(one, base=replace(base, lora=Lora(alpha=8))),
+        "other targets": replace(one, base=replace(base, lora=Lora(targets="all-linear"))),
     }
     for name in RECIPE.__dataclass_fields__:
         value = getattr(RECIPE, name)

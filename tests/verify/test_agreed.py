@@ -100,3 +100,40 @@ def test_a_release_that_was_asked_for_its_utility_has_one(folder: Folder) -> Non
     follow(folder)
     (line,) = verify(folder.path).differences
     assert line == "evidence.json: dp_sgd was asked for its utility, and there is none"
+
+
+def test_invented_users_are_tossed_for_too(folder: Folder) -> None:
+    planned(lambda plan: plan.update(planting={"users": 25, "invented": 5}))(folder)
+    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    folder.seal()
+    assert verify(folder.path).differences == ()
+    planned(lambda plan: plan.update(planting={"users": 25}))(folder)
+    folder.edit("evidence.json", lambda d: d.update(plan=_hash(folder)))
+    folder.seal()
+    (line,) = verify(folder.path).differences
+    assert line.endswith("tosses for 25 users")
+
+
+def _hash(folder: Folder) -> str:
+    text = (folder.path / "manifest.json").read_text()
+    return str(json.loads(text)["hash"])
+
+
+def test_what_a_planned_attack_saw_is_not_left_out(folder: Folder) -> None:
+    folder.edit("evidence.json", lambda d: d["releases"][0]["attacks"].pop(0))
+    follow(folder)
+    (line,) = verify(folder.path).differences
+    assert line.startswith("releases.dp_sgd: findings: stand those of exposure, membership")
+
+
+def test_evidence_of_another_plan_is_none_of_this_one(folder: Folder) -> None:
+    folder.edit("evidence.json", lambda d: d.update(plan="0" * 64))
+    folder.seal()
+    (line,) = verify(folder.path).differences
+    assert line == f"evidence.json: is of the plan {'0' * 64}, not of this one"
+
+
+def test_the_manifest_has_the_hash_of_the_plan(folder: Folder) -> None:
+    folder.edit("manifest.json", lambda d: d.update(hash="0" * 64))
+    (line,) = verify(folder.path).differences
+    assert line.startswith("manifest.json: hash: stands ")

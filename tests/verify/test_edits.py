@@ -225,6 +225,16 @@ FOLLOWS = [
         "releases.dp_sgd.utility.perplexity",
         lambda d: release(d)["utility"].pop("perplexity"),
     ),
+    Edit(
+        "a number in place of a word",
+        "releases.dp_sgd.reference: stands 0, follows false",
+        lambda d: release(d).update(reference=0),
+    ),
+    Edit(
+        "another order of findings",
+        "releases.dp_sgd.findings: are in another order than follows",
+        lambda d: release(d)["findings"].append(release(d)["findings"].pop(0)),
+    ),
     Edit("twins", "corpus.twins", lambda d: d["corpus"].update(twins=0)),
     Edit("a release removed", "releases.none", lambda d: d["releases"].remove(release(d, "none"))),
     Edit("a finding removed", HIT, lambda d: release(d)["findings"].pop(0)),
@@ -333,6 +343,13 @@ def test_the_digests_name_the_file_that_was_edited(edit: Edit, folder: Folder) -
     lines = sums.altered(folder.path)
     assert len(lines) == (edit.file != "manifest.json")
     assert all(line.startswith(f"{edit.file}: was changed") for line in lines)
+
+
+def test_a_file_without_a_digest_is_named(folder: Folder) -> None:
+    path = folder.path / sums.NAME
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "samples.jsonl" not in line))
+    assert verify(folder.path).differences == ("samples.jsonl: has no digest in SHA256SUMS",)
 
 
 @pytest.mark.parametrize("edit", SEALED, ids=lambda edit: edit.what)
