@@ -18,7 +18,6 @@ import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.scratch import SHORT
 from audit.core.training import Question, Training
 from audit.models.loading import describe
 from audit.models.seqpate.pseudo_data import PseudoData
@@ -259,8 +258,10 @@ def started(run: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 
 
-def scratches() -> set[Path]:
-    return set(SHORT.glob("audit-ray-*"))
+def scratches(pid: int) -> set[Path]:
+    """The scratch folders that a process holds open; other tests have theirs beside them."""
+    descriptors = Path(f"/proc/{pid}/fd").iterdir()
+    return {path for path in map(Path.resolve, descriptors) if path.name.startswith("audit-ray-")}
 
 
 def wait_until(happened: Any, seconds: float) -> bool:
@@ -285,21 +286,21 @@ def alive(process: Any) -> bool:
 def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> None:
     """Killed while teachers train; what it left goes at once, though Ray's processes still end."""
     psutil = pytest.importorskip("psutil")
-    before, stages = scratches(), tmp_path / "run" / "stages"
+    stages = tmp_path / "run" / "stages"
 
     def in_the_middle() -> bool:
         """One teacher has answered and another is at work: there is something to find."""
-        at_work = (new.rglob("model.safetensors") for new in scratches() - before)
+        at_work = (folder.rglob("model.safetensors") for folder in scratches(run.pid))
         return any(stages.glob("answer-*")) and any(map(list, at_work))
 
     with started(tmp_path / "run") as run:
         try:
-            assert wait_until(lambda: in_the_middle() or run.poll() is not None, 120)
+            assert wait_until(lambda: run.poll() is not None or in_the_middle(), 120)
             assert run.poll() is None
             children = psutil.Process(run.pid).children(recursive=True)
+            (left,) = scratches(run.pid)
         finally:
             os.kill(run.pid, signal.SIGKILL)
-    (left,) = scratches() - before
     assert len(children) > 2 and left.is_dir()
     if then == "clean":
         assert clean(tmp_path / "run") > 1e6
@@ -307,10 +308,13 @@ def test_a_killed_run_leaves_nothing_and_goes_on(tmp_path: Path, then: str) -> N
     else:
         answered = {path: path.stat().st_mtime_ns for path in stages.glob("answer-*")}
         with started(tmp_path / "run") as again:
+            assert wait_until(lambda: again.poll() is not None or scratches(again.pid), 120)
+            (other,) = scratches(again.pid)
             assert again.wait(300) == 0
+        assert not other.exists()
         alone = student(tmp_path, LONG)
         train_all([alone], 1, silent)
         assert (stages / alone.path.name).read_bytes() == alone.path.read_bytes()
         assert {path: path.stat().st_mtime_ns for path in answered} == answered
     assert wait_until(lambda: not any(map(alive, children)), 150)
-    assert scratches() - before == set()
+    assert not left.exists()
