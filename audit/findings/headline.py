@@ -14,9 +14,20 @@ from audit.results.words import at_least, at_most, number, percent
 
 
 def headline(releases: Sequence[ReleaseResult]) -> str:
-    """Writes one sentence for each audited release, joined."""
-    audited = [r for r in releases if not r.reference]
-    return " ".join(_one_line(release, releases) for release in audited)
+    """Writes one sentence for each audited release, joined; first a null control that leaks."""
+    audited = [_one_line(r, releases) for r in releases if not r.reference]
+    return " ".join([*null_control(releases), *audited])
+
+
+def null_control(releases: Sequence[ReleaseResult]) -> list[str]:
+    """Says that the release leaks that nothing private went into; nothing where it does not."""
+    null = [r for r in releases if r.role == "null control"]
+    by = dict.fromkeys(f.attack for release in null for f in release.findings if leaks(f))
+    names = ", ".join(map(_spaced, by))
+    return [f"The null control leaks by {names}: {NULL_LEAKS}."] if names else []
+
+
+NULL_LEAKS = "by chance, as one run in twenty, or the public model has seen planted text"
 
 
 def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:

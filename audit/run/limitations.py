@@ -8,6 +8,7 @@ from audit import policies
 from audit.core.policy import Policy
 from audit.core.secret import Secret
 from audit.core.spans import merged
+from audit.findings.headline import NULL_LEAKS
 from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
 from audit.plan.text import Text
@@ -62,9 +63,7 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
             )
         lines += [*_overfit(release), *_fewer(release, plan.text)]
         if release.role == "null control" and any(leaks(f) for f in release.findings):
-            lines.append(
-                "the null control seems to leak: the public model may have seen planted text"
-            )
+            lines.append(f"the null control leaks: {NULL_LEAKS}")
     if plan.text:
         lines.append(
             "only texts are released: what is said of perplexity, exposure, extraction, membership "

@@ -242,3 +242,23 @@ def test_the_controls_of_a_defense_stand_beside_its_perplexity() -> None:
         )
     ]
     assert "Perplexity 17 (answers=noise 17.6, answers=exact 16.9)." in headline(releases)
+
+
+@pytest.mark.parametrize(
+    ("of_public", "begins"),
+    [
+        (finding(), "The null control leaks by extraction: by chance, as one run in twenty, or "),
+        (finding(NONE, HALF, **QUIET), "mine: a leak by extraction"),
+        (finding(stronger_than_release=True), "mine: a leak by extraction"),
+    ],
+)
+def test_a_null_control_that_leaks_is_said_first(of_public: Finding, begins: str) -> None:
+    """Where what read nothing private leaks, a leak of the others may be none, either."""
+    control = {"reference": True, "role": "null control"}
+    said = headline(
+        [
+            released("mine", promise(2.0), [finding()], 38.2),
+            released("public", promise(0.0), [of_public], 55.5, **control),
+        ]
+    )
+    assert said.startswith(begins), said

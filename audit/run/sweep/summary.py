@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.headline import headline
+from audit.findings.headline import NULL_LEAKS, headline
 from audit.results.schema import Cell, GuaranteeResult, ReleaseResult, Results
 from audit.results.words import at_most, count
 
@@ -24,7 +24,7 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
         return headline(releases)
     parts = [
         f"{count(len(mine), 'setting')} over {count(seeds, 'seed')}, {len(audited)} releases: "
-        f"{_found(mine, releases)}{_control(releases, cells)} {_claims(mine)}"
+        f"{_found(mine, releases)}{_controls(releases, cells)} {_claims(mine)}"
     ]
     defenses = dict.fromkeys(releases[c.releases[0]].defense for c in mine)
     parts += [_defense(name, releases, mine) for name in defenses]
@@ -64,16 +64,20 @@ def _named(few: Sequence[Cell], cells: Sequence[Cell], releases: Sequence[Releas
     return f": {', '.join(names)}" if 0 < len(names) <= 3 else ""
 
 
-def _control(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
-    """Says where silence shows nothing: the undefended model was not run, or did not leak."""
+def _controls(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
+    """Says where a leak may be none (the null control leaks), and where silence shows nothing."""
     if all(_searches_nothing(cell) for cell in cells):
         return ""
+    null = [c for c in cells if releases[c.releases[0]].role == "null control"]
     undefended = [c for c in cells if _is_undefended(releases[c.releases[0]])]
+    said = ""
+    if any(cell.leaked == Leaked.LEAK for cell in null):
+        said += f" The null control leaks: {NULL_LEAKS}."
     if not undefended:
-        return " No undefended model was run beside them: finding no leak shows nothing."
-    if all(cell.leaked != Leaked.LEAK for cell in undefended):
-        return " Not even the undefended model was found to leak: finding no leak shows nothing."
-    return ""
+        said += " No undefended model was run beside them: finding no leak shows nothing."
+    elif all(cell.leaked != Leaked.LEAK for cell in undefended):
+        said += " Not even the undefended model was found to leak: finding no leak shows nothing."
+    return said
 
 
 def _searches_nothing(cell: Cell) -> bool:

@@ -401,6 +401,14 @@ def test_where_no_undefended_model_ran_no_leak_shows_nothing() -> None:
     assert f"No undefended model was run beside them: {NOTHING_SHOWN}." in said
 
 
+@pytest.mark.parametrize("word", sorted(Leaked))
+def test_a_null_control_that_leaks_stands_beside_what_leaks(word: str) -> None:
+    public = of("public", word, role="null control")
+    said = headline_of(of("submix", "leak"), of("none", "leak"), public)
+    control = "a leak in 1. The null control leaks: by chance, as one run in twenty, or"
+    assert (control in said) == (word == Leaked.LEAK)
+
+
 @pytest.mark.parametrize("reference", [True, False])
 def test_where_the_undefended_model_leaked_silence_is_counted(reference: bool) -> None:
     """As a reference, or asked for as a defense."""
