@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from audit.core.model import ModelFolder
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
-from audit.core.training import Method
+from audit.core.training import Method, Training
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
@@ -30,6 +30,9 @@ COPIES = 5  # of the weights in training: public, trained, gradients, two moment
 FROZEN = 2 / 3  # time of a pass below adapters: no weight of the base has a gradient
 KEPT = 17  # numbers that a block keeps of a token for the way back, in widths of the model
 LOGITS = 6  # numbers for each word of the vocabulary and each token, on both ways
+PRIVATE_LOGITS = 4  # of DP-SGD
+AGAIN = 4 / 3  # time of a pass whose blocks compute twice (checkpoint_activations)
+LEFT = 0.45  # share of their activations that such blocks keep
 WEAK = 32  # passes over a planted code, below which the undefended model hardly learns it
 
 
@@ -107,25 +110,29 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
         t.label: prepared.tokens(t) * _effort(t.method, plan.model) * per_training for t in to_train
     }
     trainings |= {label: tokens * per_training for label, tokens in _readers(prepared)}
-    batch = max((getattr(t.method, "batch_tokens", 0) for t in to_train), default=0)
-    rows = max(batch, plan.training.max_length)
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
     shared, own = _weights(plan.model)
-    worker = PROCESS + COPIES * own + _activations(plan.model, rows)
-    together = max(1, min(processes, len(missing)))
+    kept = sorted(_activations(t.method, plan.model, _rows(t, prepared)) for t in to_train)
+    together = [COPIES * own + most for most in kept[-processes:]]
+    apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
     return Estimate(
         trainings=trainings,
         attacks=dict(_attacks(prepared, per_token)),
         processes=processes,
         attackers=processes if possible(prepared) else 1,
-        memory=MAIN + shared + models * own + (together * worker if len(missing) > 1 else 0.0),
+        memory=MAIN + shared + models * own + sum(together) + apart,
         disk=len(missing) * own,
     )
 
 
 def _effort(method: Method, model: ModelFolder) -> float:
     """Below adapters, per-example gradients cost no more than those of a batch."""
-    return method.effort if model.lora is None else 1.0
+    effort = method.effort if model.lora is None else 1.0
+    return effort * (AGAIN if _computes_twice(method) else 1.0)
+
+
+def _computes_twice(method: Method) -> bool:
+    return getattr(method, "checkpoint_activations", False)
 
 
 def _weights(model: ModelFolder) -> tuple[float, float]:
@@ -137,11 +144,31 @@ def _weights(model: ModelFolder) -> tuple[float, float]:
     return float(stored), 4.0 * adapters
 
 
-def _activations(model: ModelFolder, tokens: int) -> float:
+def _kept(method: Method, model: ModelFolder) -> float:
+    """The share of their activations that blocks keep.
+
+    All, unless they compute twice; and all again for per-example gradients of all weights.
+    """
+    per_example = model.lora is None and method.effort > 1.0
+    return LEFT if _computes_twice(method) and not per_example else 1.0
+
+
+def _rows(training: Training, prepared: Prepared) -> float:
+    """Counts the tokens of the largest pass; a batch of coins is seldom half as large again."""
+    method, longest = training.method, prepared.plan.training.max_length
+    if physical := getattr(method, "physical_tokens", 0):
+        large = 1.5 * prepared.tokens(training) / getattr(method, "steps", 1)
+        return max(longest, min(physical, large))
+    return max(longest, getattr(method, "batch_tokens", 0))
+
+
+def _activations(method: Method, model: ModelFolder, tokens: float) -> float:
     """Counts bytes that a pass over so many tokens keeps for its way back."""
-    width, blocks = width_of(model), max(1, model.blocks)
-    head = 0.0 if model.lora is None else 2 * 4.0 * model.vocabulary * width  # in float32, twice
-    return 4.0 * tokens * (KEPT * width * blocks + LOGITS * model.vocabulary) + head
+    private = method.effort > 1.0
+    kept = _kept(method, model) * KEPT * width_of(model) * max(1, model.blocks)
+    logits = (PRIVATE_LOGITS if private else LOGITS) * model.vocabulary
+    head = 0 if model.lora is None else 2 * model.vocabulary * width_of(model)  # in float32, twice
+    return 4.0 * (tokens * (kept + logits) + head)
 
 
 def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:

@@ -211,3 +211,46 @@ def test_the_whole_is_weighed_by_time_and_reaches_its_end() -> None:
 
 def test_what_is_no_step_passes_unnumbered() -> None:
     assert reported(("writing html", 0.0), expected={"a": 1.0}) == [("writing html", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("defense", "lora", "saves"),
+    [("submix:k=2", None, True), ("dp_sgd", None, False), ("dp_sgd", "r=4", True)],
+)
+def test_blocks_that_compute_twice_take_longer_and_keep_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defense: str, lora: str | None, saves: bool
+) -> None:
+    """By a third of the time. Per-example gradients of all weights need all that layers read."""
+    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-3)
+    once, twice = (
+        estimate(
+            prepared(tmp_path, defense=(defense,), lora=lora, references=False,
+                     training={"checkpoint_activations": again}),
+            2,
+        )
+        for again in (False, True)
+    )  # fmt: skip
+    assert once is not None and twice is not None
+    assert sum(twice.trainings.values()) == pytest.approx(4 / 3 * sum(once.trainings.values()))
+    assert (twice.memory < once.memory) == saves and twice.memory <= once.memory
+
+
+def test_one_training_alone_takes_its_memory_in_this_process(tmp_path: Path) -> None:
+    """What it keeps for its way back is counted where no process is started for it."""
+    alone = prepared(tmp_path, defense=("dp_sgd",), references=False)
+    beside = prepared(tmp_path, defense=("dp_sgd", "none"), references=False)
+    one, two = estimate(alone, 2), estimate(beside, 2)
+    assert one is not None and two is not None
+    assert one.memory > module.MAIN + 50e6
+    assert two.memory > one.memory + 2 * module.PROCESS
+
+
+def test_a_pass_of_dp_sgd_reads_a_step_within_what_is_read_at_once(tmp_path: Path) -> None:
+    """At least one record, at most physical_tokens; else half as many again as a step's mean."""
+    plan = prepared(tmp_path, defense=("dp_sgd",), references=False)
+    (task,) = plan.tasks[plan.plan.defenses[0]]
+    method: Any = task.training.method
+    every = plan.tokens(task.training) / method.passes
+    for probability, rows in ((1e-6, 256), (1000 / every, 1500), (1.0, 4096)):
+        sampled = replace(task.training, method=replace(method, sampling_probability=probability))
+        assert module._rows(sampled, plan) == pytest.approx(rows)
