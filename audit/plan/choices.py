@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from audit.core.attack import Attack
@@ -44,16 +45,21 @@ def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Cho
     return (*chosen, *(Chosen(name, defense, reference=True) for name, defense in missing))
 
 
-def attacks(texts: Sequence[str], written: bool) -> tuple[Chosen, ...]:
+def attacks(texts: Sequence[str], written: bool, planted: AbstractSet[str]) -> tuple[Chosen, ...]:
     """Builds what `--attack` names. Raises UsageError.
 
-    written: whether only texts are released; only then `all` includes the attacks on texts.
+    `all` is every attack on one of the planted kinds of secrets; those on texts only where
+    `written`, which says that only texts are released.
     """
     if not texts:
         raise UsageError("no attack is named; add --attack NAME, or --attack all")
-    texts = _all(texts, "attacks", lambda attack: written or not attack.on_texts)
+    texts = _all(texts, "attacks", lambda attack: _fits(attack, written, planted))
     built = [registry.build("attacks", text, Attack, {}) for text in texts]  # type: ignore[type-abstract]
     return _once([Chosen(name, attack) for name, attack in built], "attack")
+
+
+def _fits(attack: type[Attack], written: bool, planted: AbstractSet[str]) -> bool:
+    return (written or not attack.on_texts) and not planted.isdisjoint(attack.kinds)
 
 
 def _all(texts: Sequence[str], kind: str, fits: Callable[[Any], bool]) -> Sequence[str]:

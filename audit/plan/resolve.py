@@ -113,7 +113,7 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
     if released is not None:
         for one in defenses:
             released.check(one.label, model.max_length, getattr(one.plugin, "budget", None))
-    attacks = choices.attacks(settings["attack"], released is not None)
+    attacks = choices.attacks(settings["attack"], released is not None, source.kinds)
     plan = Plan(
         defenses=material.accept(defenses, attacks),
         attacks=attacks,

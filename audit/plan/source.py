@@ -31,6 +31,11 @@ class Source(ABC):
 
     @property
     @abstractmethod
+    def kinds(self) -> frozenset[str]:
+        """The kinds of the planted secrets."""
+
+    @property
+    @abstractmethod
     def unit(self) -> str:
         """What one coin decides."""
 
@@ -102,6 +107,10 @@ class PlantedHere(Source):
     @property
     def document(self) -> dict[str, Any]:
         return {"planting": self.planting.document}
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(self.planting.kinds)
 
     @property
     def unit(self) -> str:
@@ -178,6 +187,10 @@ class PlantedElsewhere(Source):
             "finished": self.model,
             "trained_on": self.external.training_sha256,
         }
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(secret.kind for secret in self.manifest.secrets)
 
     @property
     def unit(self) -> str:

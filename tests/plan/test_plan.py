@@ -216,6 +216,15 @@ def test_all_means_every_plugin_once():
     assert [c.name for c in plan.defenses if c.reference] == ["seqpate"] * 2  # its controls
 
 
+def test_all_attacks_are_those_on_what_is_planted():
+    """An attack that is named for other secrets is still refused, later, in one line."""
+    plan = planned(attack=("all",), planting={"kinds": ["code", "email"]})
+    chosen = {c.name for c in plan.attacks}
+    assert {"extraction", "membership"} <= chosen
+    assert chosen.isdisjoint({"exposure", "name_leak"})
+    assert "exposure" in {c.name for c in planned(attack=("all",)).attacks}
+
+
 def test_all_does_not_swallow_what_stands_beside_it():
     plan = planned(defense=("all", "submix:k=4"))
     assert {p["k"] for p in parameters(plan, "submix")} >= {4}
