@@ -50,6 +50,8 @@ def parsed(word: int | str) -> int | str:
     """
     text = str(word)
     if text.isascii() and text.isdecimal():
+        if len(text) > 4:
+            raise UsageError(f"--workers is {text:.12}; it must be at most 9,999 processes")
         return int(text)
     if text != RAY and not _CLUSTER.fullmatch(text):
         raise UsageError(
