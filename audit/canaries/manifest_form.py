@@ -103,24 +103,31 @@ def _dangling(form: Form) -> str:
     for number, space in enumerate(form.spaces):
         if max(space.places, default=0) >= len(space.symbols):
             return f"spaces.{number}: names a set of symbols that is not there"
+    drawn = [_Draws(space) for space in form.spaces]
     for number, secret in enumerate(form.secrets):
         if secret.owner not in form.coins:
             return f"secrets.{number}: its owner has no coin"
         if secret.space is not None:
             if secret.space >= len(form.spaces):
                 return f"secrets.{number}: its space is not there"
-            if not _drawn(secret.value, form.spaces[secret.space]):
+            if secret.value not in drawn[secret.space]:
                 return f"secrets.{number}: its value is none of its space"
     return ""
 
 
-def _drawn(value: str, space: Symbols) -> bool:
-    """Tells whether a space has a value, read from its beginning, symbol by symbol."""
-    rests = {value}
-    for place in space.places:
-        symbols = space.symbols[place]
-        rests = {rest[len(s) :] for rest in rests for s in symbols if rest.startswith(s)}
-    return "" in rests
+class _Draws:
+    """All values that a space has."""
+
+    def __init__(self, space: Symbols) -> None:
+        sets = [(frozenset(symbols), set(map(len, symbols))) for symbols in space.symbols]
+        self._places = [sets[place] for place in space.places]
+
+    def __contains__(self, value: str) -> bool:
+        """Reads a value from its beginning, symbol by symbol."""
+        rests = {value}
+        for symbols, lengths in self._places:
+            rests = {rest[n:] for rest in rests for n in lengths if rest[:n] in symbols}
+        return "" in rests
 
 
 def _unpaired(form: Form) -> str:
