@@ -88,7 +88,9 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
     assert process.communicate()[0] == "closing\nclosed\n"
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    "number", [SIGNALS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in SIGNALS[1:])]
+)
 def test_an_import_in_a_run_swallows_no_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "swallows.py").write_text(SWALLOWS)
     process = started(IN_A_RUN, tmp_path)

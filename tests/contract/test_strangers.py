@@ -37,7 +37,10 @@ class Stranger:
         return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module", params=PAGES)
+SLOW = [pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:]]
+
+
+@pytest.fixture(scope="module", params=[PAGES[0], *SLOW])
 def stranger(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,13 @@ def test_a_user_of_many_records_does_not_speak_of_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """By copies: a folder with a model that has seen each planted sentence dozens of times."""
+def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """overfitted(copies): a folder with a model that has seen each planted sentence often."""
     from audit.canaries.insertion import Canaries, plant_into
 
-    folders = {}
-    for copies in (1, 2):
-        folder = folders[copies] = tmp_path_factory.mktemp(f"copies-{copies}")
+    @cache
+    def made(copies: int) -> Path:
+        folder = tmp_path_factory.mktemp(f"copies-{copies}")
         canaries = Canaries(kinds=("record",), count=40, repetitions=(copies,))
         planted, manifest = plant_into(plain.dialogs(2), canaries, seed=1)
         manifests.write(manifest, folder / "m.json")
@@ -61,18 +62,26 @@ def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[int
         plain.fit(model, tokenizer, texts, steps=40, rate=4e-3)
         model.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
-    return folders
+        return folder
+
+    return made
 
 
 @pytest.mark.parametrize(
     ("copies", "unit", "word"),
-    [(1, "record", "refuted"), (1, "user", "refuted"), (2, "user", "refuted"),
-     (2, "record", "not testable")],
+    [(1, "record", "refuted"), (1, "user", "refuted"),
+     pytest.param(2, "user", "refuted", marks=pytest.mark.slow),
+     pytest.param(2, "record", "not testable", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_claims_per_record_and_per_user(
-    overfitted: dict[int, Path], audit: Audit, tmp_path: Path, copies: int, unit: str, word: str
+    overfitted: Callable[[int], Path],
+    audit: Audit,
+    tmp_path: Path,
+    copies: int,
+    unit: str,
+    word: str,
 ) -> None:
-    folder = overfitted[copies]
+    folder = overfitted(copies)
     code, _, told = audit(
         "run", "--defense", f"as_is:claim=0.1:1e-5:{unit}:add_or_remove",
         "--attack", "membership", "--model", folder / "model", "--secrets", folder / "m.json",

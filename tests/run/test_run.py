@@ -164,6 +164,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_results(
     assert comparable(folder) == comparable(done)
 
 
+@pytest.mark.slow  # by default the command line of a smaller process is interrupted
 def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Path) -> None:
     folder = tmp_path / "interrupted"
     running = subprocess.Popen(

@@ -18,7 +18,9 @@ def test_the_score_is_the_log_ratio_of_the_densities():
     np.testing.assert_allclose(log_ratios(x, s, 1.0), ((2 * x - 1) / (2 * s**2)).sum(axis=0))
 
 
-@pytest.mark.parametrize(("s", "steps"), [(1.0, 1), (2.0, 5), (10.0, 300)])
+@pytest.mark.parametrize(
+    ("s", "steps"), [(1.0, 1), (2.0, 5), pytest.param(10.0, 300, marks=pytest.mark.slow)]
+)
 def test_without_sampling_the_area_is_that_of_two_normals(s, steps):
     """Scores are N(∓T/2s², T/s²)."""
     due = norm.cdf(math.sqrt(steps) / s / math.sqrt(2))
