@@ -86,9 +86,15 @@ def test_ray_is_named_here_or_by_its_address(word: str) -> None:
     assert parsed(word) == word
 
 
-@given(st.integers(0, 10**6))
+@given(st.integers(0, 9_999))
 def test_a_number_is_a_number_of_processes(number: int) -> None:
     assert parsed(number) == parsed(str(number)) == number
+
+
+@pytest.mark.parametrize("number", [10_000, 10**400])
+def test_more_processes_than_anybody_has_are_refused(number: int) -> None:
+    with pytest.raises(UsageError, match=r"--workers is 10{4,11}; it must be at most 9,999"):
+        parsed(number)
 
 
 @pytest.mark.parametrize(
