@@ -210,7 +210,9 @@ def check_supported(model: nn.Module) -> None:
 
 
 def _instead(model: nn.Module) -> str:
-    """Names what can be trained instead: adapters, where there is a layer for them."""
+    """Names what can be trained instead: adapters, or others, where there is a layer for them."""
+    if any(".lora_" in name for name, _ in model.named_parameters()):
+        return "give --lora other targets: linear layers, or all-linear"
     linear = any(isinstance(module, nn.Linear | Conv1D) for module in model.modules())
     return "freeze it, or train LoRA adapters (lora=4)" if linear else "use another model"
 

@@ -28,6 +28,8 @@ from transformers import (
 )
 
 from audit.core.errors import UsageError
+from audit.core.lora import Lora
+from audit.models.adapters import fresh
 from audit.models.lstm import Architecture, State, untrained
 from audit.models.training import gradient_factors, per_example_gradients
 from audit.models.training.per_example_gradients import (
@@ -547,6 +549,7 @@ def checkpointed() -> Any:
         (lambda: nn.Sequential(nn.Embedding(4, 2, max_norm=1.0)), "Embedding"),
         (lambda: nn.Sequential(nn.Embedding(4, 2, scale_grad_by_freq=True)), "Embedding"),
         (checkpointed, "gradient checkpointing"),
+        (lambda: fresh(gpt2(), Lora(2, targets="wte")), "give --lora other targets"),
     ],
 )
 def test_what_cannot_be_exact_is_refused(make: Callable[[], Any], words: str) -> None:
