@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from audit import api
+from audit import __version__, api
 from audit.results import sums
 from tests.verify.conftest import Folder
 
@@ -27,6 +27,18 @@ def test_the_command_says_what_stands_and_what_follows(folder: Folder, audit: Au
     assert code == 1 and said.startswith("NOT VERIFIED: 2 do not follow\n")
     assert 'headline: stands "All is well.\\u001b[2J", follows "dp_sgd: ' in said
     assert "\x1b" not in said
+
+
+def test_a_run_of_another_version_is_compared_and_said_to_be_one(folder: Folder) -> None:
+    folder.edit("results.json", lambda d: d["environment"].update(audit="0.0.9\x1b[2J"))
+    found = api.verify(folder.path)
+    assert found.not_verifiable[0] == (
+        "how another version words sentences: the run was made by audit '0.0.9\\x1b[2J', this is "
+        f"{__version__}"
+    )
+    assert any("results.json" in line for line in found.differences)  # of its digest
+    folder.edit("results.json", lambda d: d["environment"].update(audit=__version__))
+    assert found.not_verifiable[1:] == api.verify(folder.path).not_verifiable
 
 
 def test_it_loads_no_model(by_hand: Path) -> None:
