@@ -14,7 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._prefix_tree import search, tree_of
+from attacks._prefix_tree import search, searchable, tree_of
 from attacks._ranking import COLUMNS, counted, sampled
 from attacks._reading import log_probs_of, read
 from audit.core.attack import Attack, Knowledge
@@ -50,7 +50,9 @@ class Exposure(Attack):
     def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
         values = [continuation(tokenizer, s.prefix, s.value) for s in secrets]
         longest = max(map(len, values), default=0)
-        return sum(map(len, values)) + self.budget + len(_spaces(secrets)) * self.samples * longest
+        spaces = _spaces(secrets)
+        opened = min(self.budget, searchable(tokenizer, spaces, self.budget))
+        return sum(map(len, values)) + opened + len(spaces) * self.samples * longest
 
     def trials(self) -> int:
         return 1

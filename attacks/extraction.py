@@ -23,7 +23,7 @@ import numpy as np
 
 from attacks._guesses import form_of, kinds_of
 from attacks._membership_targets import overlapping
-from attacks._prefix_tree import Tree, beam, search, tree_of
+from attacks._prefix_tree import Tree, beam, search, searchable, tree_of
 from attacks._reading import read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
@@ -66,10 +66,10 @@ class Extraction(Attack):
         """Bounds the queries for the values of one kind."""
         own = [secrets[i] for i in _of(kind, secrets)]
         values = [len(continuation(tokenizer, s.prefix, s.value)) for s in own]
-        size = max((s.space.size for s in own if s.space is not None), default=0)
-        beam = self.searched * max(values, default=0)
-        opened = min(size // 9, self.budget) if self.search == "best_first" else 0
-        searched = (opened + beam) if self.searched else 0
+        spaces = dict.fromkeys((s.prefix, s.space) for s in own if s.space is not None)
+        opened = searchable(tokenizer, spaces, self.budget) if self.searched else 0
+        beam = self.searched * max(values, default=0) if opened else 0
+        searched = beam + (opened if self.search == "best_first" else 0)
         return self.generations * max(values, default=0) + sum(values) + searched
 
     def trials(self) -> int:
