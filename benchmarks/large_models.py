@@ -3,11 +3,12 @@
     python benchmarks/large_models.py FOLDER_OF_TEXTS OUTPUT gpt2 [--dry-run]
     python benchmarks/large_models.py FOLDER_OF_TEXTS OUTPUT llama [--dry-run]
 
-gpt2: 124 million parameters, 200 records, one epoch, dp_sgd and submix:k=4, every attack.
-llama: 360 million parameters in bfloat16; dp_sgd and one adapter of submix, 20 steps each.
+gpt2: 124 million parameters, dp_sgd and submix:k=4, every attack.
+llama: 360 million parameters stored in bfloat16, dp_sgd and membership alone.
 
-The tokenizer is trained on the texts (*.txt), the weights are drawn. A second call goes on where the
-first was interrupted. It prints wall and CPU time and the largest memory of a process, in all.
+200 records, LoRA of rank 8, one epoch. The tokenizer is trained on the texts (*.txt), the weights
+are drawn. A second call goes on where the first was interrupted. It prints wall and CPU time, and
+the memory of the largest process.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ SIZES: dict[str, dict[str, Any]] = {
         **{"num_attention_heads": 16, "num_key_value_heads": 8, "tie_word_embeddings": True},
     },
 }
+AUDITED = {
+    "gpt2": ["--defense", "dp_sgd:epochs=1", "--defense", "submix:k=4", "--attack", "all"],
+    "llama": ["--defense", "dp_sgd:epochs=1", "--attack", "membership"],
+}
 PLAN = """
 [training]
 epochs = 1
@@ -58,9 +63,8 @@ def main() -> None:
         random_model(given.shape, tokenizer(given.shape, given.texts, folder), base)
     corpus.write_text("".join(lines()))
     plan.write_text(PLAN)
-    words = ["--defense", "dp_sgd:epochs=1", "--defense", "submix:k=4", "--attack", "all"]
-    words += ["--corpus", str(corpus), "--model", str(base), "--plan", str(plan)]
-    words += ["--lora", "r=8", "--output", str(folder / "run")]
+    words = [*AUDITED[given.shape], "--corpus", str(corpus), "--model", str(base)]
+    words += ["--plan", str(plan), "--lora", "r=8", "--output", str(folder / "run")]
     words += ["--dry-run"] if given.dry_run else []
     began = time.monotonic()
     subprocess.run([sys.executable, "-m", "audit", "run", *words], check=False)

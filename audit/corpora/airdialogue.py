@@ -6,7 +6,6 @@ customer's name in the intent, so all dialogues of one name belong to one user.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,13 +18,7 @@ from audit.corpora.part import Part
 
 def recognises(part: Part) -> bool:
     """Whether the file is one of JSON lines and begins with a dialogue."""
-    if not jsonl.recognises(part):
-        return False
-    first = next((line for line in part.lines if line.strip()), "")
-    try:
-        return is_row(json.loads(first))
-    except (ValueError, RecursionError):
-        return False
+    return is_row(jsonl.first(part))
 
 
 def is_row(row: object) -> bool:
@@ -38,8 +31,7 @@ def is_row(row: object) -> bool:
 
 def records(part: Part) -> Iterator[Record]:
     """Reads every dialogue of a part. Raises UsageError with file and line."""
-    lines = enumerate(part.lines, start=1)
-    return rows(((n, jsonl.entry(s, part.where(n))) for n, s in lines if s.strip()), part)
+    return rows(jsonl.numbered(part), part)
 
 
 def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from audit.core.corpus import Record
-from audit.corpora import airdialogue, customersim, europarl, jsonl, wikitext
+from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
 from audit.corpora.part import Part
 
 Reader = Callable[[Part], Iterator[Record]]
@@ -21,6 +21,7 @@ def blocks(part: Part) -> Iterator[Record]:
 
 FORMS: tuple[Form, ...] = (  # of files
     (airdialogue.recognises, airdialogue.records),
+    (bigpatent.recognises, bigpatent.records),
     (jsonl.recognises, jsonl.records),
     (europarl.recognises, europarl.records),
     (wikitext.recognises, wikitext.records),

@@ -8,7 +8,7 @@ from typing import Any
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError, first_line
-from audit.corpora import airdialogue, customersim, europarl, jsonl, wikitext
+from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
 from audit.corpora.forms import Form, reader
 from audit.corpora.part import SPLIT_OF, Part
 
@@ -24,8 +24,8 @@ def records(name: str) -> Iterator[Record]:
     """Reads every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
 
     A row is a record, of its `user` if there is such a column. Without one, WikiText, CustomerSim,
-    AirDialogue and sentence pairs (the English side) are recognised by their form, whatever the
-    data set's name. A column `messages` holds conversations. Raises UsageError.
+    AirDialogue, BigPatent and sentence pairs (the English side) are recognised by their form,
+    whatever the data set's name. A column `messages` holds conversations. Raises UsageError.
     """
     splits = _load(name)
     titles: set[str] = set()
@@ -36,6 +36,8 @@ def records(name: str) -> Iterator[Record]:
         first = rows[0] if rows else {}
         if airdialogue.is_row(first):
             dialogues += airdialogue.rows(enumerate(rows, start=1), part)
+        elif bigpatent.is_row(first):
+            yield from bigpatent.rows(enumerate(rows, start=1), part)
         elif "messages" in first:
             yield from _conversations(rows, part)
         elif europarl.is_row(first):

@@ -22,9 +22,26 @@ def records(part: Part) -> Iterator[Record]:
 
     Raises UsageError with file and line.
     """
+    for number, found in numbered(part):
+        yield record(found, part, number)
+
+
+def numbered(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Reads the object of each line that is not blank: (number of the line, object)."""
     for number, line in enumerate(part.lines, start=1):
         if line.strip():
-            yield record(entry(line, part.where(number)), part, number)
+            yield number, entry(line, part.where(number))
+
+
+def first(part: Part) -> object:
+    """Reads the first line that is not blank; None where it, or the file, is no JSON."""
+    if not recognises(part):
+        return None
+    line = next((line for line in part.lines if line.strip()), "")
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def entry(line: str, where: str) -> dict[str, Any]:
