@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from audit.core.progress import StepProgress, attacking
 from audit.measure.release import hold_sessions
 from audit.measure.releases import audited_of, public_model
+from audit.models.sizes import weights_of
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
 from audit.train.prepare import Prepared
@@ -52,7 +53,8 @@ def possible(prepared: Prepared) -> bool:
     plan = prepared.plan
     external = any(chosen.plugin.external for chosen in plan.defenses)
     members = max((len(tasks) for tasks in prepared.tasks.values()), default=0)
-    large = 4.0 * plan.model.parameters * (members + 1) > LARGEST
+    shared, own = weights_of(plan.model)
+    large = shared + own * (members + 1) > LARGEST
     return plan.device == "cpu" and not external and not large
 
 

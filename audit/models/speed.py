@@ -6,7 +6,6 @@ size computes as fast.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import final
@@ -16,12 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_product_attention
 
 from audit.core.model import ModelFolder
+from audit.models.sizes import HEAD, width_of
 
 TOKENS = 256  # read at once
 LENGTH = 32  # tokens of a row
 LARGE = 50_000_000  # parameters of a model from which on fewer tokens are read
 REPEATS = 5
-_HEAD = 32  # width of an attention head
 
 
 def seconds_per_token(model: ModelFolder, device: str, threads: int) -> float:
@@ -61,13 +60,6 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def width_of(model: ModelFolder) -> int:
-    """Solves 12·blocks·w² + vocabulary·w = parameters, rounded to whole heads."""
-    a, b = 12 * max(1, model.blocks), model.vocabulary
-    width = (math.sqrt(b * b + 4 * a * model.parameters) - b) / (2 * a)
-    return max(1, round(width / _HEAD)) * _HEAD
-
-
 @final
 class _Block(nn.Module):
     """A transformer block with the usual sizes."""
@@ -82,7 +74,7 @@ class _Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         rows, length, width = x.shape
         parts = self.attention(layer_norm(x, (width,))).chunk(3, dim=-1)
-        q, k, v = (p.view(rows, length, -1, _HEAD).transpose(1, 2) for p in parts)
+        q, k, v = (p.view(rows, length, -1, HEAD).transpose(1, 2) for p in parts)
         seen = scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(seen.transpose(1, 2).reshape(rows, length, width))
         y: Tensor = x + self.down(gelu(self.up(layer_norm(x, (width,)))))

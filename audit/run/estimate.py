@@ -14,7 +14,8 @@ from audit.core.training import Method, Training
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
 from audit.models.external_model import TOKENIZER_ONLY
-from audit.models.speed import seconds_per_token, width_of
+from audit.models.sizes import weights_of, width_of
+from audit.models.speed import seconds_per_token
 from audit.plan.plan import Chosen
 from audit.results.words import count, duration, percent, storage
 from audit.train.prepare import Prepared
@@ -111,7 +112,7 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     }
     trainings |= {label: tokens * per_training for label, tokens in _readers(prepared)}
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
-    shared, own = _weights(plan.model)
+    shared, own = weights_of(plan.model)
     kept = sorted(_activations(t.method, plan.model, _rows(t, prepared)) for t in to_train)
     together = [COPIES * own + most for most in kept[-processes:]]
     apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
@@ -133,15 +134,6 @@ def _effort(method: Method, model: ModelFolder) -> float:
 
 def _computes_twice(method: Method) -> bool:
     return getattr(method, "checkpoint_activations", False)
-
-
-def _weights(model: ModelFolder) -> tuple[float, float]:
-    """Counts bytes: of a base that all processes share, and of what each model has of its own."""
-    if model.lora is None:
-        return 0.0, 4.0 * model.parameters
-    stored = sum(file.stat().st_size for file in model.path.glob("*.safetensors"))
-    adapters = 16 * model.lora.r * width_of(model) * max(1, model.blocks)  # if all layers have them
-    return float(stored), 4.0 * adapters
 
 
 def _kept(method: Method, model: ModelFolder) -> float:
