@@ -13,6 +13,7 @@ from audit.core.errors import UsageError, did_you_mean
 HERE = Path(__file__).parent
 PAPERS = ("submix", "selective_dp", "seqpate", "attacks")  # folders
 SCALES = ("small", "medium", "paper")
+SCALES_FILE = "scales.toml"  # in each folder: the settings of a scale that its claims share
 _KEYS = {
     "paper",
     "claim",
@@ -35,8 +36,9 @@ class Claim:
     id: as in docs/claims.md. paper: its source, with the table or figure. claim: what it states.
     published: its figures. note: how the runs differ from the paper's. learned: why the runs say
     otherwise, or what else they say, as far as is known.
-    plan: settings of all runs. scales: further settings by scale. runs: further settings by the
-    name of a run; one run, "main", where there are none. statements: what must hold for the claim.
+    plan: settings of all runs. scales: further settings by scale, over those that the claims of a
+    paper share (scales.toml). runs: further settings by the name of a run; one run, "main", where
+    there are none. statements: what must hold for the claim.
     table: the paper's figures by label, each with the measure that it is held against.
     unreachable: by scale, why it is out of reach there.
     """
@@ -58,14 +60,16 @@ class Claim:
         """Gives the settings of each run at a scale. Raises UsageError where it is out of reach."""
         if scale in self.unreachable:
             raise UsageError(f"{self.id}: out of reach at {scale}: {self.unreachable[scale]}")
-        common = merged(self.plan, self.scales.get(scale, {}))
+        of_paper = tomllib.loads((ids()[self.id].parent / SCALES_FILE).read_text(encoding="utf-8"))
+        common = merged(merged(self.plan, of_paper.get(scale, {})), self.scales.get(scale, {}))
         runs = self.runs or {"main": {}}
         return {name: merged(common, settings) for name, settings in runs.items()}
 
 
 def ids() -> dict[str, Path]:
     """Lists the files of all claims by their id, in the order of the papers."""
-    paths = [path for paper in PAPERS for path in (HERE / paper).glob("*.toml")]
+    found = [path for paper in PAPERS for path in (HERE / paper).glob("*.toml")]
+    paths = [path for path in found if path.name != SCALES_FILE]
     key = {
         path: (PAPERS.index(path.parent.name), path.stem[0], int(path.stem[1:])) for path in paths
     }
@@ -98,10 +102,12 @@ def read(name: str) -> Claim:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays settings over others, table by table."""
+    """Lays settings over others, table by table. An empty list takes a setting away."""
     both = dict(below)
     for key, value in above.items():
         under = both.get(key)
         nested = isinstance(value, Mapping) and isinstance(under, Mapping)
         both[key] = merged(under, value) if nested else value  # type: ignore[arg-type]
+        if value == []:
+            del both[key]
     return both

@@ -29,7 +29,15 @@ seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their 
 
 `small` is the embedded model of half a million parameters and simulated text, so orders count there
 and numbers do not. `medium` is a model of a few million on public text. `paper` is the paper's own
-size, for whoever has a GPU.
+size, for whoever has a GPU. For these two `--data DIR` is a folder with the corpora and models:
+
+| scale | DIR holds |
+|---|---|
+| `medium` | what `python -m experiments.data` writes, and `public_model` (its help says how) |
+| `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim`, `airdialogue`, `names.txt` |
+
+There `gpt2` is the hub's, the corpora are as their authors give them, and `names.txt` has a name of
+AirDialogue's users on each line. `--dry-run` says what would be run, and how long it takes.
 """
 
 

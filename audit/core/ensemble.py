@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from audit.core.language_model import Cursor, LanguageModel
+from audit.core.language_model import Cursor, LanguageModel, at_once, kept_of, runs_of
 from audit.core.predictor import Tokenizer, Tokens
 
 
@@ -25,6 +25,14 @@ class EnsembleCursor(Protocol):
 
 class Ensemble(Protocol):
     """m language models with one vocabulary, queried together."""
+
+    @property
+    def count(self) -> int:
+        """The number m of models."""
+
+    @property
+    def kept(self) -> int:
+        """The number of keys and values that all of them keep of a token."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -48,6 +56,14 @@ class Separate:
     """Queries each model separately; works for all models."""
 
     members: Sequence[LanguageModel]
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
+
+    @property
+    def kept(self) -> int:
+        return sum(map(kept_of, self.members))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -82,9 +98,16 @@ class _SeparateCursor:
 
 @dataclass(frozen=True)
 class Mean:
-    """h̄, the mean of an ensemble's pmfs, as one language model without any protection."""
+    """h̄, the mean of an ensemble's pmfs, as one language model without any protection.
+
+    The models' own distributions are held for some of the texts at a time.
+    """
 
     ensemble: Ensemble
+
+    @property
+    def kept(self) -> int:
+        return self.ensemble.kept
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -99,21 +122,36 @@ class Mean:
         return self.ensemble.max_length
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
-        return _MeanCursor(self.ensemble.cursor(prompts))
+        most = at_once(len(prompts), self._numbers)
+        firsts = range(0, len(prompts), most)
+        return _MeanCursor(
+            tuple(self.ensemble.cursor(prompts[first : first + most]) for first in firsts), most
+        )
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        return log_mean(self.ensemble.log_pmfs(texts, starts))
+        lengths = list(map(len, texts))
+        runs = runs_of(lengths, at_once(sum(lengths), self._numbers))
+        read = [log_mean(self.ensemble.log_pmfs(texts[run], starts[run])) for run in runs]
+        return torch.cat(read)
+
+    @property
+    def _numbers(self) -> int:
+        return self.ensemble.count * self.ensemble.vocabulary
 
 
 @dataclass(frozen=True)
 class _MeanCursor:
-    inner: EnsembleCursor
+    """inner: cursors of the texts, each of `most` of them, the last of what is left."""
+
+    inner: tuple[EnsembleCursor, ...]
+    most: int
 
     def log_pmf(self) -> torch.Tensor:
-        return log_mean(self.inner.log_pmfs())
+        return torch.cat([log_mean(cursor.log_pmfs()) for cursor in self.inner])
 
     def append(self, tokens: torch.Tensor) -> None:
-        self.inner.append(tokens)
+        for cursor, some in zip(self.inner, torch.split(tokens, self.most), strict=True):
+            cursor.append(some)
 
 
 def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
@@ -133,6 +171,14 @@ class Selected:
     inner: Ensemble
     places: tuple[int, ...]
     of: int
+
+    @property
+    def count(self) -> int:
+        return self.inner.count
+
+    @property
+    def kept(self) -> int:
+        return self.inner.kept
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -13,6 +13,8 @@ from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 
 _TOKENS_AT_ONCE = 2048  # scored in one forward pass
 _CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
+_NUMBERS_AT_ONCE = 1 << 26  # of distributions that are held at once, in float64: 512 MiB
+_KEPT_AT_ONCE = 1 << 28  # of keys and values, in float32: 1 GiB
 
 
 class Cursor(Protocol):
@@ -26,7 +28,10 @@ class Cursor(Protocol):
 
 
 class LanguageModel(Protocol):
-    """Gives next-token distributions after any context."""
+    """Gives next-token distributions after any context.
+
+    One that keeps keys and values says in `kept` how many numbers they are for each token.
+    """
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -45,6 +50,20 @@ class LanguageModel(Protocol):
         (Σ len(text) − start, V), float64, nats. Each start is at least 1."""
 
 
+def at_once(most: int, numbers: int, kept: int = 0) -> int:
+    """Decides how many texts (or tokens) are read together, so that memory suffices: 1 to `most`.
+
+    numbers: of the distributions that are held for one of them: V, or m·V for m models.
+    kept: of its keys and values.
+    """
+    return max(1, min(most, _NUMBERS_AT_ONCE // numbers, _KEPT_AT_ONCE // max(1, kept)))
+
+
+def kept_of(model: LanguageModel) -> int:
+    """Counts the keys and values that a model keeps of a token: its `kept`, 0 if it has none."""
+    return int(getattr(model, "kept", 0))
+
+
 def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
     """Computes log of pmf^(1/T), normalised along the last axis, nats."""
     if temperature == 1.0:
@@ -58,6 +77,10 @@ class Tempered:
 
     inner: LanguageModel
     temperature: float
+
+    @property
+    def kept(self) -> int:
+        return kept_of(self.inner)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -152,7 +175,9 @@ class OpenSession:
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         uniforms = self.stream.random((len(prompts), length))
         answers: dict[int, Answer] = {}
-        for batch in equal_length_batches(prompts, self.batch):
+        kept = kept_of(self.model) * (max(map(len, prompts), default=0) + length)
+        size = at_once(self.batch, self.model.vocabulary, kept)
+        for batch in equal_length_batches(prompts, size):
             drawn = draw(self.model, [prompts[i] for i in batch], uniforms[batch])
             answers.update(zip(batch, drawn, strict=True))
         return [answers[i] for i in range(len(prompts))]
@@ -163,7 +188,8 @@ class OpenSession:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
         answers: dict[int, Answer] = {}
-        for some in runs_of([len(texts[i]) for i in order], _TOKENS_AT_ONCE):
+        most = at_once(_TOKENS_AT_ONCE, self.model.vocabulary, kept_of(self.model))
+        for some in runs_of([len(texts[i]) for i in order], most):
             run = order[some]
             log_pmfs = self.model.log_pmfs([texts[i] for i in run], [len(prefixes[i]) for i in run])
             tails = [continuations[i] for i in run]
@@ -183,7 +209,9 @@ def next_log_probs(
 ) -> np.ndarray:
     """Reads log-probabilities of `choices` after each context: (contexts, choices), nats."""
     read = np.empty((len(contexts), len(choices)))
-    for batch in equal_length_batches(contexts, _CONTEXTS_AT_ONCE):
+    kept = kept_of(model) * max(map(len, contexts), default=0)
+    size = at_once(_CONTEXTS_AT_ONCE, model.vocabulary, kept)
+    for batch in equal_length_batches(contexts, size):
         log_pmf = model.cursor([contexts[i] for i in batch]).log_pmf()
         read[batch] = log_pmf[:, list(choices)].cpu().numpy()
     return read

@@ -28,6 +28,13 @@ class CausalLM:
     max_length: int
 
     @property
+    def kept(self) -> int:
+        """The keys and values of a token, over all models that are computed together."""
+        config, models = self.inner.config, getattr(self.inner, "models", 1)
+        blocks, width = (getattr(config, key, 0) for key in ("num_hidden_layers", "hidden_size"))
+        return 2 * int(blocks) * int(width) * int(models)
+
+    @property
     def vocabulary(self) -> int:
         return int(self.inner.config.vocab_size)
 

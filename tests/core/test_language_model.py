@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,69 @@ def test_an_open_session_has_no_budget_and_hides_nothing(bigram: Any) -> None:
     assert session.generate([], 3) == [] and session.score([], []) == []
 
 
+@pytest.mark.parametrize(
+    ("numbers", "kept", "expected"),
+    [(54, 0, 9), (59, 0, 9), (60, 0, 10), (1, 0, 1), (600, 0, 20), (600, 10, 10), (600, 101, 1)],
+)
+def test_as_many_are_read_together_as_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, numbers: int, kept: int, expected: int
+) -> None:
+    monkeypatch.setattr(language_model, "_NUMBERS_AT_ONCE", numbers)
+    monkeypatch.setattr(language_model, "_KEPT_AT_ONCE", 100)
+    assert language_model.at_once(20, 6, kept) == expected
+
+
+@dataclass(frozen=True)
+class Watched(Separate):
+    """Three models; keeps how many distributions it has given at once."""
+
+    held: list[int]
+
+    def log_pmfs(self, texts: Any, starts: Any) -> torch.Tensor:
+        given = super().log_pmfs(texts, starts)
+        self.held.append(given.numel())
+        return given
+
+    def cursor(self, prompts: Any) -> Any:
+        self.held.append(3 * 6 * len(prompts))
+        return super().cursor(prompts)
+
+
+def test_a_mean_never_holds_more_distributions_than_that(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language_model, "_NUMBERS_AT_ONCE", 180)
+    members = Watched([bigram(seed) for seed in range(3)], [])
+    session = OpenSession(Mean(members), np.random.default_rng(0))
+    assert len(session.score([[0]] * 20, [[1, 2]] * 20)) == 20
+    assert len(session.generate([[0]] * 25, 2)) == 25
+    assert session.distribution([[0]] * 25, [1, 2])[0].shape == (25, 2)
+    assert max(members.held) <= 180 and sum(members.held) >= 18 * (40 + 25 + 25)
+
+
+def test_texts_whose_keys_and_values_are_large_are_generated_few_at_a_time(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten numbers a token, three models, and texts of 2 + 3 tokens: 150 numbers a text."""
+    monkeypatch.setattr(language_model, "_KEPT_AT_ONCE", 600)
+    members = Watched([Keeping(bigram(seed)) for seed in range(3)], [])
+    session = OpenSession(Mean(members), np.random.default_rng(0))
+    assert len(session.generate([[0, 1]] * 10, 3)) == 10
+    assert [held // 18 for held in members.held] == [4, 4, 2]
+
+
+class Keeping:
+    """A model that keeps ten numbers of each token."""
+
+    kept = 10
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
 @pytest.mark.parametrize("at_once", [1, 7, 10_000])
 def test_scores_are_exact_whatever_the_batch_size(
     bigram: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
@@ -145,17 +208,21 @@ def test_scores_are_exact_whatever_the_batch_size(
         assert answer.answered == len(tail)
 
 
-def test_the_mean_of_models_is_the_mean_of_their_pmfs(bigram: Any) -> None:
+@pytest.mark.parametrize("numbers", [1, 40, 1 << 26])
+def test_the_mean_of_models_is_the_mean_of_their_pmfs_however_many_are_held(
+    bigram: Any, monkeypatch: pytest.MonkeyPatch, numbers: int
+) -> None:
+    monkeypatch.setattr(language_model, "_NUMBERS_AT_ONCE", numbers)
     members = [bigram(seed, 3.0) for seed in range(3)]
     expected = np.mean([np.exp(m.log_table) for m in members], axis=0)
     mean = Mean(Separate(members))
     texts, starts = [[0, 1, 2, 3], [4, 5]], [2, 1]
     rows = mean.log_pmfs(texts, starts).exp().numpy()
     np.testing.assert_allclose(rows, expected[[1, 2, 4]])
-    cursor = mean.cursor([[0, 1], [0, 2]])
-    np.testing.assert_allclose(cursor.log_pmf().exp().numpy(), expected[[1, 2]])
-    cursor.append(torch.tensor([5, 3]))
-    np.testing.assert_allclose(cursor.log_pmf().exp().numpy(), expected[[5, 3]])
+    cursor = mean.cursor([[0, 1], [0, 2], [0, 0]])
+    np.testing.assert_allclose(cursor.log_pmf().exp().numpy(), expected[[1, 2, 0]])
+    cursor.append(torch.tensor([5, 3, 4]))
+    np.testing.assert_allclose(cursor.log_pmf().exp().numpy(), expected[[5, 3, 4]])
     assert mean.vocabulary == 6 and mean.max_length == 64
 
 

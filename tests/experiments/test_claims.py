@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from audit.core.defense import Defense
 from audit.core.errors import UsageError
+from audit.plugins import registry
 from audit.results.schema import Measure, ReleaseResult, Results
+from audit.run.sweep.grid import grid_of
 from experiments import claim as claims
 from experiments import page
+from experiments.claim import merged
 from experiments.judge import Judged, Verdict, judge, overall
 from experiments.measures import values
 from tests.results.documents import document, finding
@@ -184,9 +189,30 @@ def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> N
         assert one.statements and all(s["says"].strip() for s in one.statements)
         scales = [scale for scale in claims.SCALES if scale not in one.unreachable]
         assert scales, f"{name} is out of reach everywhere"
-        for plan in one.plans("small").values():
+        for plan in (plan for scale in scales for plan in one.plans(scale).values()):
             assert {"attack", "sweep"} <= set(plan)
             assert len(plan["sweep"]["seeds"]) >= 3
+            for text in grid_of(plan["sweep"], plan).settings():
+                registry.build("defenses", text, Defense, {})
+
+
+def test_larger_scales_have_corpora_and_models_of_their_own() -> None:
+    for name, scale in itertools.product(claims.ids(), ("medium", "paper")):
+        one = claims.read(name)
+        if scale in one.unreachable:
+            with pytest.raises(UsageError, match=f"{name}: out of reach at {scale}"):
+                one.plans(scale)
+            continue
+        for plan in one.plans(scale).values():
+            assert plan["corpus"].startswith("DATA/")
+            assert plan["model"].startswith("DATA/") or plan["model"] == "lstm"
+
+
+def test_settings_are_laid_over_others_table_by_table() -> None:
+    below = {"a": {"x": 1, "y": [2]}, "b": 1}
+    assert merged(below, {"a": {"x": 3}}) == {"a": {"x": 3, "y": [2]}, "b": 1}
+    assert merged(below, {"a": {"y": []}}) == {"a": {"x": 1}, "b": 1}
+    assert below == {"a": {"x": 1, "y": [2]}, "b": 1}
 
 
 def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -> None:

@@ -56,6 +56,7 @@ class Together:
         self._names = [_name(i) if is_adapted(model) else _BASE for i, model in enumerate(models)]
         adapted = [(name, m) for name, m in zip(self._names, models, strict=True) if name != _BASE]
         self._inner = _with_all(adapted)
+        self.models = len(models)
         self.config = self._inner.config
         self.device = self._inner.device
 

@@ -71,6 +71,14 @@ class Stacked:
     places: tuple[int, ...]
 
     @property
+    def count(self) -> int:
+        return len(self.places)
+
+    @property
+    def kept(self) -> int:
+        return self.stack.kept
+
+    @property
     def tokenizer(self) -> Tokenizer:
         return self.stack.tokenizer
 

@@ -102,6 +102,7 @@ class Stack:
         bodies = [model.transformer for model in models]
         tied = all(model.lm_head.weight is model.transformer.wte.weight for model in models)
         self.config = config
+        self.models = len(models)
         self._tokens = _together([body.wte.weight for body in bodies])
         self._places = _together([body.wpe.weight for body in bodies])
         self._blocks = [
