@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from attacks._prefix_tree import search, tree_of
+from audit.core.ensemble import Mean, Separate
 from audit.core.language_model import OpenSession
 from audit.core.secret import digits
 from audit.models import causal
 from audit.models.causal import CausalLM
+from audit.models.ensembles.batching import batched
 
 CLOSE = 1e-9  # nats, in float64: whatever is larger is no rounding
 LENGTH, VOCABULARY = 48, 13
@@ -27,10 +29,9 @@ MANY = settings(
 )
 
 
-@pytest.fixture(scope="module")
-def model() -> CausalLM:
+def another(seed: int) -> Any:
     torch.set_num_threads(1)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=VOCABULARY,
         n_positions=LENGTH,
@@ -41,7 +42,12 @@ def model() -> CausalLM:
         bos_token_id=0,
         eos_token_id=0,
     )
-    return CausalLM(GPT2LMHeadModel(config).double().eval(), None, LENGTH)  # type: ignore[arg-type]
+    return GPT2LMHeadModel(config).double().eval()  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="module")
+def model() -> CausalLM:
+    return CausalLM(another(0), None, LENGTH)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[1, 64], ids=["always shared", "shared where it pays"])
@@ -302,3 +308,12 @@ def test_what_is_kept_but_cannot_be_shared_is_not(
     assert not hasattr(DynamicCache(), "batch_select_indices")
     check_cursor(model, tree(2, 9, (0, 1, 2)), [[5] * 81, [6] * 81])
     check_log_pmfs(model, [[*range(12), *range(12), i] for i in range(10)], [24] * 10)
+
+
+def test_keys_and_values_of_a_token_are_counted(model: CausalLM) -> None:
+    cache = model.inner(input_ids=torch.zeros(1, 5, dtype=torch.long), use_cache=True)
+    layers = cache.past_key_values.layers
+    assert sum(layer.keys.numel() + layer.values.numel() for layer in layers) == 5 * model.kept
+    three = batched([model, *(CausalLM(another(seed), None, LENGTH) for seed in (1, 2))])  # type: ignore[arg-type]
+    assert three.count == 3 and three.kept == Mean(three).kept == 3 * model.kept
+    assert Separate([model, model]).kept == 2 * model.kept
