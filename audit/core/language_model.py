@@ -11,7 +11,7 @@ import torch
 
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 
-_TOKENS_AT_ONCE = 2048  # scored in one forward pass
+TOKENS_AT_ONCE = 2048  # scored in one forward pass
 _CONTEXTS_AT_ONCE = 512  # whose next distribution is read in one forward pass
 _NUMBERS_AT_ONCE = 1 << 26  # of distributions that are held at once, in float64: 512 MiB
 _KEPT_AT_ONCE = 1 << 28  # of keys and values, in float32: 1 GiB
@@ -188,7 +188,7 @@ class OpenSession:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
         answers: dict[int, Answer] = {}
-        most = at_once(_TOKENS_AT_ONCE, self.model.vocabulary, kept_of(self.model))
+        most = at_once(TOKENS_AT_ONCE, self.model.vocabulary, kept_of(self.model))
         for some in runs_of([len(texts[i]) for i in order], most):
             run = order[some]
             log_pmfs = self.model.log_pmfs([texts[i] for i in run], [len(prefixes[i]) for i in run])

@@ -19,7 +19,8 @@ from audit.models.sizes import HEAD, width_of
 
 TOKENS = 256  # read at once
 LENGTH = 32  # tokens of a row
-LARGE = 50_000_000  # parameters of a model from which on fewer tokens are read
+FEW = 128  # of a large model
+LARGE = 50_000_000  # its parameters, at least
 REPEATS = 5
 
 
@@ -28,7 +29,7 @@ def seconds_per_token(model: ModelFolder, device: str, threads: int) -> float:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        tokens = TOKENS if model.parameters < LARGE else LENGTH
+        tokens = TOKENS if model.parameters < LARGE else FEW
         return min(_seconds(model, device, tokens) for _ in range(REPEATS)) / tokens
     finally:
         torch.set_num_threads(before)

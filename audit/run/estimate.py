@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from audit.core.language_model import TOKENS_AT_ONCE, at_once
 from audit.core.model import ModelFolder
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
@@ -34,6 +35,8 @@ LOGITS = 6  # numbers for each word of the vocabulary and each token, on both wa
 PRIVATE_LOGITS = 4  # of DP-SGD
 AGAIN = 4 / 3  # time of a pass whose blocks compute twice (checkpoint_activations)
 LEFT = 0.45  # share of their activations that such blocks keep
+HELD = 24  # bytes of each number of the distributions that are read at once
+SAMPLED = 2048  # tokens of the texts that are written at once
 WEAK = 32  # passes over a planted code, below which the undefended model hardly learns it
 
 
@@ -41,15 +44,22 @@ WEAK = 32  # passes over a planted code, below which the undefended model hardly
 class Estimate:
     """What a run takes. trainings, attacks: seconds on one process, by the label of their progress.
 
-    processes: that train at once. attackers: that attack at once. memory, disk: bytes.
+    processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
+    memory. disk: bytes.
     """
 
     trainings: Mapping[str, float]
     attacks: Mapping[str, float]
     processes: int
     attackers: int
-    memory: float
+    to_train: float
+    to_attack: float
     disk: float
+
+    @property
+    def memory(self) -> float:
+        """The most memory at any time, in bytes."""
+        return max(self.to_train, self.to_attack)
 
     @property
     def steps(self) -> dict[str, float]:
@@ -105,25 +115,39 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     processes = workers or os.cpu_count() or 1
     per_token = PASS * seconds_per_token(plan.model, plan.device, plan.threads)
     missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
-    to_train = [task.training for task in missing.values()]
+    wanted = [task.training for task in missing.values()]
     per_training = per_token * (1.0 if plan.model.lora is None else FROZEN)
     trainings = {
-        t.label: prepared.tokens(t) * _effort(t.method, plan.model) * per_training for t in to_train
+        t.label: prepared.tokens(t) * _effort(t.method, plan.model) * per_training for t in wanted
     }
     trainings |= {label: tokens * per_training for label, tokens in _readers(prepared)}
+    attackers = processes if possible(prepared) else 1
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
     shared, own = weights_of(plan.model)
-    kept = sorted(_activations(t.method, plan.model, _rows(t, prepared)) for t in to_train)
+    kept = sorted(_activations(t.method, plan.model, _rows(t, prepared)) for t in wanted)
     together = [COPIES * own + most for most in kept[-processes:]]
     apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
+    training = shared + models * own + sum(together) + apart
     return Estimate(
         trainings=trainings,
         attacks=dict(_attacks(prepared, per_token)),
         processes=processes,
-        attackers=processes if possible(prepared) else 1,
-        memory=MAIN + shared + models * own + sum(together) + apart,
+        attackers=attackers,
+        to_train=MAIN + training,
+        to_attack=MAIN + attackers * _attacking(prepared),
         disk=len(missing) * own,
     )
+
+
+def _attacking(prepared: Prepared) -> float:
+    """Counts the bytes of a process that attacks the release with the most models."""
+    model = prepared.plan.model
+    models = 1 + max((len(tasks) for tasks in prepared.tasks.values()), default=0)
+    shared, own = weights_of(model)
+    numbers, kept = models * model.vocabulary, 2 * models * model.blocks * width_of(model)
+    read = at_once(TOKENS_AT_ONCE, numbers, kept) * numbers
+    written = at_once(SAMPLED, numbers, kept) * kept
+    return PROCESS + shared + models * own + HELD * read + 4.0 * written
 
 
 def _effort(method: Method, model: ModelFolder) -> float:

@@ -194,7 +194,7 @@ class Keeping:
 def test_scores_are_exact_whatever_the_batch_size(
     bigram: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(language_model, "_TOKENS_AT_ONCE", at_once)
+    monkeypatch.setattr(language_model, "TOKENS_AT_ONCE", at_once)
     model = bigram(3)
     table = model.log_table
     prefixes = [[0], [0, 2, 2], [5], [0]]

@@ -21,7 +21,9 @@ from audit.run.estimate import Estimate, estimate, largest_user, weak_control
 from audit.run.steps import Steps
 from audit.train.prepare import Prepared, prepare
 
-ONE = Estimate({"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, 2, 2, memory=2e9, disk=3e6)
+ONE = Estimate(
+    {"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, 2, 2, to_train=2e9, to_attack=1e9, disk=3e6
+)
 
 
 def prepared(tmp_path: Path, **settings: Any) -> Prepared:
@@ -44,6 +46,7 @@ def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
     assert ONE.sentence == (
         "about 45 s on 2 processes, 64 % of it for a; 2.0 GB of memory, 3 MB in stages/"
     )
+    assert "; 4.0 GB of memory" in replace(ONE, to_attack=4e9).sentence
     many = replace(ONE, trainings={str(i): 1.0 for i in range(16)})
     assert " of it for " not in replace(many, attacks={}).sentence
 
@@ -167,10 +170,10 @@ def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) ->
     assert whole is not None and some is not None
     assert len(whole.trainings) == len(some.trainings) == 5
     assert some.disk < 0.2 * whole.disk
-    assert some.memory < whole.memory
+    assert some.to_train < whole.to_train
     stored = sum(p.stat().st_size for p in EMBEDDED_FOLDER.glob("public_model/*.safetensors"))
     more = estimate(prepared(tmp_path / "c", lora="r=2", defense=("submix:k=4",)), 2)
-    assert more is not None and more.memory - some.memory < stored
+    assert more is not None and more.to_train - some.to_train < stored
 
 
 def test_training_below_adapters_takes_two_passes_of_three_also_with_clipped_gradients(
@@ -232,7 +235,7 @@ def test_blocks_that_compute_twice_take_longer_and_keep_less(
     )  # fmt: skip
     assert once is not None and twice is not None
     assert sum(twice.trainings.values()) == pytest.approx(4 / 3 * sum(once.trainings.values()))
-    assert (twice.memory < once.memory) == saves and twice.memory <= once.memory
+    assert (twice.to_train < once.to_train) == saves and twice.to_train <= once.to_train
 
 
 def test_one_training_alone_takes_its_memory_in_this_process(tmp_path: Path) -> None:
@@ -241,8 +244,19 @@ def test_one_training_alone_takes_its_memory_in_this_process(tmp_path: Path) -> 
     beside = prepared(tmp_path, defense=("dp_sgd", "none"), references=False)
     one, two = estimate(alone, 2), estimate(beside, 2)
     assert one is not None and two is not None
-    assert one.memory > module.MAIN + 50e6
-    assert two.memory > one.memory + 2 * module.PROCESS
+    assert one.to_train > module.MAIN + 50e6
+    assert two.to_train > one.to_train + 2 * module.PROCESS
+
+
+def test_who_attacks_holds_the_distributions_of_all_models(tmp_path: Path) -> None:
+    """Distributions of 2,048 tokens over 1,024 words, each of two halves of every part."""
+    few = estimate(prepared(tmp_path, defense=("submix:k=2",)), 1)
+    many = estimate(prepared(tmp_path, defense=("submix:k=8",)), 1)
+    both = estimate(prepared(tmp_path, defense=("submix:k=8",)), 2)
+    assert few is not None and many is not None and both is not None
+    each = 24 * 2048 * 1024 + 4 * 560_640  # bytes of one model more, and its keys and values
+    assert 12 * each < many.to_attack - few.to_attack < 1.3 * 12 * each
+    assert both.to_attack - many.to_attack == many.to_attack - module.MAIN
 
 
 def test_a_pass_of_dp_sgd_reads_a_step_within_what_is_read_at_once(tmp_path: Path) -> None:
