@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -193,7 +194,8 @@ def test_every_claim_is_a_plan_that_can_be_run_and_names_what_it_measures() -> N
             assert {"attack", "sweep"} <= set(plan)
             assert len(plan["sweep"]["seeds"]) >= 3
             for text in grid_of(plan["sweep"], plan).settings():
-                registry.build("defenses", text, Defense, {})
+                placed = re.sub("(HERE|DATA)/", f"{claims.HERE}/seqpate/", text)  # of names.txt
+                registry.build("defenses", placed, Defense, {})
 
 
 def test_larger_scales_have_corpora_and_models_of_their_own() -> None:
