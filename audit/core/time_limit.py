@@ -10,24 +10,33 @@ from types import FrameType
 
 from audit.core.errors import UsageError
 
+_AGAIN = 0.5  # seconds until a limit that was swallowed is told again
+
 
 @contextlib.contextmanager
 def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
     """Raises UsageError where the block takes longer; a regular expression is stopped, too.
 
     The limit is a signal, which Python has in the main thread alone: elsewhere there is none.
+    It comes again until the block ends: what raises in a callback of the garbage collector, for
+    example, is lost.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    ended = False
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise UsageError(f"{what} took more than {seconds:g} s; {advice}")
+        if not ended:
+            raise UsageError(f"{what} took more than {seconds:g} s; {advice}")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
-        yield
+        try:
+            yield
+        finally:
+            ended = True  # no signal interrupts what follows
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -40,7 +40,8 @@ TEXTS = ("My code is #40718.", "Good morning! My parcel is late.", "Thank you, b
 SPANS = (((11, 17),), ((13, 15),), ((0, 5),), ((5, 6),))
 TUNED = Recipe(epochs=3, learning_rate=1e-2, batch_tokens=16, max_length=32)
 NOISE = Noise(0.5, 1.0)
-PRIVATE = PrivateRecipe(NOISE, 0.7, 8, 4, learning_rate=1e-3, max_length=32)
+# so many steps that other coins are not the same by chance: sampled at 0.7, three users 7 times
+PRIVATE = PrivateRecipe(NOISE, 0.7, 12, 4, learning_rate=1e-3, max_length=32)
 SELECTIVE = SelectiveRecipe(
     NOISE, 0.7, 8, 4, 1e-3, "adamw", TUNED, "noise", hidden_noise=NOISE, transitions=1
 )
