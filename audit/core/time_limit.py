@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -18,8 +19,8 @@ def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
     """Raises UsageError where the block takes longer; a regular expression is stopped, too.
 
     The limit is a signal, which Python has in the main thread alone: elsewhere there is none.
-    It comes again until the block ends: what raises in a callback of the garbage collector, for
-    example, is lost.
+    Meanwhile no garbage is collected: what is raised in a callback of the collector is lost. Where
+    something else swallows the error, the signal comes again until the block ends.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -30,6 +31,8 @@ def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
         if not ended:
             raise UsageError(f"{what} took more than {seconds:g} s; {advice}")
 
+    collects = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
@@ -40,3 +43,5 @@ def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if collects:
+            gc.enable()
