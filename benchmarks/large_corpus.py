@@ -7,7 +7,7 @@ times, `dp_sgd` and its controls, extraction and membership. Prints wall and CPU
 command, and the memory of all its processes together at its highest.
 
 --kill SECONDS: kills the audit again and again after so many seconds (SIGKILL to all of it), until
-it ends by itself; the digest of its results is printed either way, to be compared.
+it ends by itself. The digest of the results is printed either way, to be compared.
 """
 
 from __future__ import annotations
@@ -62,7 +62,16 @@ def main() -> None:
     timed("dry run", ["run", *DEFENSES, *ATTACKS, *words, "--dry-run"])
     while timed("audit", ["run", *DEFENSES, *ATTACKS, *words], given.kill) < 0:
         print("killed; again")
-    print("results.json:", hashlib.sha256((run / "results.json").read_bytes()).hexdigest())
+    print("results without times:", digest(run / "results.json"))
+
+
+def digest(results: Path) -> str:
+    """Hashes what two runs of one plan must have in common: all but machine and times."""
+    document = json.loads(results.read_text())
+    del document["environment"]
+    for release in document["releases"]:
+        del release["cost"]
+    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
 
 
 def timed(name: str, words: list[str], kill: float | None = None) -> int:
