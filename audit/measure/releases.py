@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import safe_open
 
 from audit.core.guarantee import Guarantee
@@ -17,6 +16,7 @@ from audit.core.lora import Lora
 from audit.core.progress import StepProgress
 from audit.core.release import ModelRelease, Release
 from audit.core.training import Trained
+from audit.models import this_process
 from audit.models.adapters import fresh
 from audit.models.causal import CausalLM
 from audit.models.endpoint.session import TokenizerOnly
@@ -77,7 +77,7 @@ def releases(prepared: Prepared, report: StepProgress) -> list[Audited]:
 def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Audited]:
     """Builds the release of one defense; of an ensemble also its unprotected mixture."""
     plan, tasks = prepared.plan, prepared.tasks[chosen]
-    torch.set_num_threads(plan.threads)
+    this_process.prepare(plan.threads)
     release = _release(chosen, public, tasks)
     roles = {"none": "positive control", "public": "null control"}
     role = roles.get(chosen.name, f"control of {chosen.name}")

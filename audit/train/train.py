@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import torch
 from safetensors.torch import save_file, save_model
 
 from audit.core.model import PreTrainedModel
 from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
+from audit.models import this_process
 from audit.models.adapters import fresh, is_adapted, own_weights, put
 from audit.models.loading import read_weights
 from audit.train.checkpoint import FileCheckpoint
@@ -93,7 +93,7 @@ def _work(task: Task) -> float:
 
 
 def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -> None:
-    torch.set_num_threads(task.threads)
+    this_process.prepare(task.threads)
     tokenizer, public = public_model(task.base, task.device)
     model = fresh(public, task.base.lora, task.training.seed)
     start = None if task.before is None else weights_path(task.before)

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-import torch
 from safetensors.torch import save
 
 from audit.core.errors import UsageError
 from audit.core.scratch import remove_abandoned, scratch
 from audit.core.training import Question
+from audit.models import this_process
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import Task
 from audit.train.workers.place import Train
@@ -74,7 +74,7 @@ def _answer(task: Task, question: Sequence[Any]) -> bytes:
     import ray
 
     asked: Question = ray.get(question[0])
-    torch.set_num_threads(task.threads)
+    this_process.prepare(task.threads)
     _, public = public_model(task.base, task.device)
     (values,) = TrainedModels(public, (task.path,), task.base.lora).answers(asked)
     content: bytes = save({ANSWER: values})

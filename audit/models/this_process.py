@@ -1,0 +1,26 @@
+"""Prepares a process for work with models: its threads, and what it does with freed memory."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import torch
+
+_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
+_LARGE = 4 * 2**20  # bytes from which a tensor is a mapping of its own, given back once it is freed
+_KEPT = 64 * 2**20  # bytes of small things that a process keeps for the next
+
+
+def prepare(threads: int) -> None:
+    """Lets this process compute on so many threads, and give back the memory of freed tensors.
+
+    Batches differ in shape. glibc keeps freed tensors of up to 32 MiB for later ones and cannot
+    join the gaps between them, so a training whose step needs 4 GiB grows beyond 18 GiB. Other
+    allocators are left as they are.
+    """
+    torch.set_num_threads(threads)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_MMAP, _LARGE)
+        mallopt(_TRIM, _KEPT)
