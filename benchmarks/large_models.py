@@ -4,7 +4,7 @@
     python benchmarks/large_models.py FOLDER_OF_TEXTS OUTPUT llama [--dry-run]
 
 gpt2: 124 million parameters, dp_sgd and submix:k=4, every attack.
-llama: 360 million parameters stored in bfloat16, dp_sgd and membership alone.
+llama: 316 million parameters stored in bfloat16, dp_sgd and membership alone.
 
 200 records, LoRA of rank 8, one epoch. The tokenizer is trained on the texts (*.txt), the weights
 are drawn. A second call goes on where the first was interrupted. It prints wall and CPU time, and
