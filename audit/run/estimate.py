@@ -12,27 +12,26 @@ from audit.core.model import ModelFolder
 from audit.core.progress import attacking
 from audit.core.secret import CODE_LIKE
 from audit.core.training import Method, Training
+from audit.measure import bleu
 from audit.measure.ahead import possible
 from audit.measure.perplexity import FULL_TOKENS
+from audit.models import own_blocks, usual_block
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.sizes import weights_of, width_of
-from audit.models.speed import seconds_per_token
-from audit.plan.plan import Chosen
+from audit.models.token_cost import TokenCost
+from audit.plan.plan import Chosen, Plan
 from audit.results.words import count, duration, percent, storage
 from audit.train.prepare import Prepared
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
 START = 8.0  # seconds: imports, planting, starting the processes
 REPORTS = 3.0  # seconds: pages and figures
-PASS = 1.6  # time of a training pass over a token beside that of the stand-in
 MIXTURE = 8_000  # queries of an attack on an unprotected mixture, which gives no distributions
 QUERY = 0.6  # time of a query of one model beside a training pass over a token
 PROCESS, MAIN = 0.45e9, 0.7e9  # bytes of a process that trains, and of the one that attacks
 COPIES = 5  # of the weights in training: public, trained, gradients, two moments
-FROZEN = 2 / 3  # time of a pass below adapters: no weight of the base has a gradient
-KEPT = 17  # numbers that a block keeps of a token for the way back, in widths of the model
-LOGITS = 6  # numbers for each word of the vocabulary and each token, on both ways
-PRIVATE_LOGITS = 4  # of DP-SGD
+LOGITS = 3  # numbers for each word of the vocabulary and each token, on both ways
+PADDED = 1.2  # tokens that DP-SGD reads for each of a text, padding included
 AGAIN = 4 / 3  # time of a pass whose blocks compute twice (checkpoint_activations)
 LEFT = 0.45  # share of their activations that such blocks keep
 HELD = 24  # bytes of each number of the distributions that are read at once
@@ -113,30 +112,35 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     if isinstance(workers, str) or plan.model.kind == TOKENIZER_ONLY or plan.source.served:
         return None
     processes = workers or os.cpu_count() or 1
-    per_token = PASS * seconds_per_token(plan.model, plan.device, plan.threads)
+    cost = _cost_of_token(plan)
     missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
     wanted = [task.training for task in missing.values()]
-    per_training = per_token * (1.0 if plan.model.lora is None else FROZEN)
-    trainings = {
-        t.label: prepared.tokens(t) * _effort(t.method, plan.model) * per_training for t in wanted
-    }
-    trainings |= {label: tokens * per_training for label, tokens in _readers(prepared)}
+    trainings = {t.label: cost.training * _effort(t, prepared) for t in wanted}
+    trainings |= {label: tokens * cost.training for label, tokens in _readers(prepared)}
     attackers = processes if possible(prepared) else 1
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
     shared, own = weights_of(plan.model)
-    kept = sorted(_activations(t.method, plan.model, _rows(t, prepared)) for t in wanted)
+    kept = sorted(_activations(t.method, plan.model, cost, _rows(t, prepared)) for t in wanted)
     together = [COPIES * own + most for most in kept[-processes:]]
     apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
     training = shared + models * own + sum(together) + apart
     return Estimate(
         trainings=trainings,
-        attacks=dict(_attacks(prepared, per_token)),
+        attacks=dict(_attacks(prepared, cost)),
         processes=processes,
         attackers=attackers,
         to_train=MAIN + training,
         to_attack=MAIN + attackers * _attacking(prepared),
         disk=len(missing) * own,
     )
+
+
+def _cost_of_token(plan: Plan) -> TokenCost:
+    """Measures a large model, or one with adapters, by its own blocks; others by a usual one."""
+    model = plan.model
+    if model.blocks and (model.lora is not None or model.parameters >= own_blocks.LARGE):
+        return own_blocks.cost_of_token(model, plan.device, plan.threads)
+    return usual_block.cost_of_token(model, plan.device, plan.threads)
 
 
 def _attacking(prepared: Prepared) -> float:
@@ -150,10 +154,16 @@ def _attacking(prepared: Prepared) -> float:
     return PROCESS + shared + models * own + HELD * read + 4.0 * written
 
 
-def _effort(method: Method, model: ModelFolder) -> float:
-    """Below adapters, per-example gradients cost no more than those of a batch."""
-    effort = method.effort if model.lora is None else 1.0
-    return effort * (AGAIN if _computes_twice(method) else 1.0)
+def _effort(training: Training, prepared: Prepared) -> float:
+    """Counts the tokens of plain fine-tuning that take as long.
+
+    Below adapters, per-example gradients cost no more than those of a batch, but for more padding:
+    a user's rows stay together.
+    """
+    method, whole = training.method, prepared.plan.model.lora is None
+    effort = method.effort if whole else min(method.effort, PADDED)
+    again = AGAIN if _computes_twice(method) else 1.0
+    return again * (effort * prepared.tokens(training) + method.overhead)
 
 
 def _computes_twice(method: Method) -> bool:
@@ -178,13 +188,12 @@ def _rows(training: Training, prepared: Prepared) -> float:
     return max(longest, getattr(method, "batch_tokens", 0))
 
 
-def _activations(method: Method, model: ModelFolder, tokens: float) -> float:
+def _activations(method: Method, model: ModelFolder, cost: TokenCost, tokens: float) -> float:
     """Counts bytes that a pass over so many tokens keeps for its way back."""
-    private = method.effort > 1.0
-    kept = _kept(method, model) * KEPT * width_of(model) * max(1, model.blocks)
-    logits = (PRIVATE_LOGITS if private else LOGITS) * model.vocabulary
-    head = 0 if model.lora is None else 2 * model.vocabulary * width_of(model)  # in float32, twice
-    return 4.0 * (tokens * (kept + logits) + head)
+    kept = _kept(method, model) * cost.kept
+    logits = 4.0 * LOGITS * model.vocabulary
+    head = 0.0 if model.lora is None else 4.0 * model.vocabulary * width_of(model)  # in float32
+    return tokens * (kept + logits) + head
 
 
 def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:
@@ -199,16 +208,16 @@ def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:
             yield f"reader of {label}", tokens
 
 
-def _attacks(prepared: Prepared, per_token: float) -> Iterator[tuple[str, float]]:
+def _attacks(prepared: Prepared, cost: TokenCost) -> Iterator[tuple[str, float]]:
     """Estimates the seconds of each release; an ensemble is followed by its unprotected mixture."""
     for chosen, tasks in prepared.tasks.items():
         members = max(1, len(tasks))
         budget = getattr(chosen.plugin, "budget", None) if members > 1 else None
-        cost = per_token * QUERY * members
-        yield attacking(chosen.label), cost * _queries(prepared, budget)
+        query = QUERY * cost.training * members
+        yield attacking(chosen.label), query * _queries(prepared, budget)
         if prepared.mixes(chosen):
             asked = _queries(prepared, MIXTURE, whole=False)
-            yield attacking(chosen.unprotected_label), cost * asked
+            yield attacking(chosen.unprotected_label), query * asked
 
 
 def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> float:
@@ -216,9 +225,12 @@ def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> floa
     plan, most = prepared.plan, math.inf if budget is None else budget
     asked = [_planned(prepared, chosen) for chosen in plan.attacks]
     utility = sum(map(len, prepared.heldout.once(plan.utility_tokens)))
+    completed = bleu.RECORDS
     if whole and not budget:
         utility = min(prepared.heldout.tokens, FULL_TOKENS)
-    return sum(min(most, queries) for queries in [*asked, utility])
+        completed = bleu.FULL_RECORDS
+    completion = completed * (bleu.LONGEST - bleu.PREFIX)
+    return sum(min(most, queries) for queries in [*asked, utility, completion])
 
 
 def _planned(prepared: Prepared, chosen: Chosen) -> int:

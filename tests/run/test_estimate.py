@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.lora import Lora
 from audit.core.progress import WHOLE, Remark
-from audit.models import speed
+from audit.models import own_blocks, usual_block
+from audit.models.sizes import width_of
+from audit.models.token_cost import TokenCost
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve
 from audit.results.folder import RunFolder
@@ -54,7 +57,7 @@ def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
 def test_twice_the_epochs_take_twice_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-4)
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e4))
     one = estimate(prepared(tmp_path, training={"epochs": 3}), 1)
     two = estimate(prepared(tmp_path, training={"epochs": 6}), 1)
     assert one is not None and two is not None
@@ -153,15 +156,31 @@ def test_sizes_are_written_in_the_unit_that_fits() -> None:
 def test_a_larger_model_is_expected_to_be_slower(tmp_path: Path) -> None:
     small = prepared(tmp_path).plan.model
     large = replace(small, parameters=40 * small.parameters, blocks=8)
-    slow, fast = (speed.seconds_per_token(model, "cpu", 1) for model in (large, small))
-    assert 5 * fast < slow
+    slow, fast = (usual_block.cost_of_token(model, "cpu", 1) for model in (large, small))
+    assert 5 * fast.training < slow.training and 4 * fast.kept < slow.kept
+
+
+@pytest.mark.parametrize(
+    ("lora", "parameters", "own"),
+    [(None, 5e7 - 1, False), (None, 5e7, True), (Lora(2, 4), 1e6, True)],
+)
+def test_a_large_model_or_one_with_adapters_is_measured_by_its_own_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: Lora | None, parameters: float, own: bool
+) -> None:
+    for stand_in, seconds in ((own_blocks, 1.0), (usual_block, 2.0)):
+        monkeypatch.setattr(stand_in, "cost_of_token", lambda *_, s=seconds: TokenCost(s, 0))
+    plan = prepared(tmp_path).plan
+    plan = replace(plan, model=replace(plan.model, lora=lora, parameters=int(parameters)))
+    assert module._cost_of_token(plan).training == (1.0 if own else 2.0)
+    lstm = replace(plan.model, blocks=0)  # has no blocks of its own
+    assert module._cost_of_token(replace(plan, model=lstm)).training == 2.0
 
 
 def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
     small = prepared(tmp_path).plan.model
-    assert speed.width_of(small) == 128  # n_embd
+    assert width_of(small) == 128  # n_embd
     gpt2 = replace(small, parameters=124_439_808, blocks=12, vocabulary=50_257)
-    assert speed.width_of(gpt2) == 768
+    assert width_of(gpt2) == 768
 
 
 def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) -> None:
@@ -176,15 +195,20 @@ def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) ->
     assert more is not None and more.to_train - some.to_train < stored
 
 
-def test_training_below_adapters_takes_two_passes_of_three_also_with_clipped_gradients(
+def test_clipped_gradients_take_longer_and_below_adapters_no_more_than_padding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-4)
-    whole = estimate(prepared(tmp_path / "a", defense=("dp_sgd",)), 1)
-    some = estimate(prepared(tmp_path / "b", defense=("dp_sgd",), lora="r=2"), 1)
-    assert whole is not None and some is not None
-    ratios = {name: some.trainings[name] / time for name, time in whole.trainings.items()}
-    assert ratios == pytest.approx({"none": 2 / 3, "dp_sgd": 2 / 3 / 1.8})
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e4))
+    plans = (
+        prepared(tmp_path / "a", defense=("dp_sgd",)),
+        prepared(tmp_path / "b", defense=("dp_sgd",), lora="r=2"),
+    )
+    for plan, longer in zip(plans, (1.8, 1.2), strict=True):
+        made = estimate(plan, 1)
+        assert made is not None
+        (task,) = (t for t in plan.wanted if t.training.label == "dp_sgd")
+        tokens = longer * plan.tokens(task.training) + task.training.method.overhead
+        assert made.trainings["dp_sgd"] == pytest.approx(1e-4 * tokens)
 
 
 # steps
@@ -224,7 +248,7 @@ def test_blocks_that_compute_twice_take_longer_and_keep_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defense: str, lora: str | None, saves: bool
 ) -> None:
     """By a third of the time. Per-example gradients of all weights need all that layers read."""
-    monkeypatch.setattr(module, "seconds_per_token", lambda *_: 1e-3)
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-3, 1e4))
     once, twice = (
         estimate(
             prepared(tmp_path, defense=(defense,), lora=lora, references=False,

@@ -39,7 +39,8 @@ from audit.models.training.per_example_gradients import (
 from audit.models.training.recomputation import recomputed
 from audit.models.training.resume import Draws, Moments, Resume, Weights
 
-CHECKED = 16  # examples of the first batch whose gradients are compared with a plain loop
+CHECKED = 16  # examples of the first batch, at most, whose gradients a plain loop computes as well
+CHECKED_ROWS = 32  # their rows: the loop reads each alone, which a large model does slowly
 TOLERANCE = 1e-3  # of that comparison, relative, in float32
 
 
@@ -98,6 +99,7 @@ class PrivateRecipe(Method):
     """
 
     effort: ClassVar[float] = 1.8
+    overhead: ClassVar[int] = 4096
     partial = True
 
     noise: Noise
@@ -200,7 +202,7 @@ class NoisySum:
         totals = [torch.zeros_like(parameter) for parameter in self._parameters]
         for batch in batches:
             if not self._checked:
-                self._check(batch.blocks[0] if batch.chunked else batch.part(0, CHECKED))
+                self._check(batch.blocks[0] if batch.chunked else batch.part(0, checked(batch)))
             clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
             if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):
                 raise NotFiniteError("a loss is not finite; lower learning_rate or clip")
@@ -219,6 +221,12 @@ class NoisySum:
                 f"per-example gradients differ from a plain loop by {gap:.1e}: they miss a part of "
                 "this model, or it answers otherwise in a padded batch; nothing was trained"
             )
+
+
+def checked(batch: Batch) -> int:
+    """Counts the examples to check: at least two, whose gradients might be mixed up."""
+    rows = sum(block.rows for block in batch.blocks)
+    return max(2, min(CHECKED, CHECKED_ROWS // rows))
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:

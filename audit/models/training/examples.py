@@ -16,7 +16,9 @@ from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.models.training.per_example_gradients import Batch
 
 _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
+_PASS = 128  # tokens in whose time a further pass begins and ends, whatever it reads
 Row = tuple[Sequence[int], Sequence[float]]  # T + 1 token ids, and T weights in the loss
+_Shapes = list[tuple[int, int]]  # rows and width, of narrow and of wide rows
 
 
 @dataclass(frozen=True)
@@ -141,20 +143,27 @@ def physical_batches(
 ) -> Iterator[list[Example]]:
     """Groups examples of similar shape, at most `tokens` tokens with padding in each group.
 
+    An example begins a group of its own where its padding, and the others', would take longer.
     border: rows up to this width are padded separately from wider rows.
     """
     group: list[Example] = []
-    shapes = [(0, 0), (0, 0)]  # rows and width, of narrow and of wide rows
+    shapes: _Shapes = [(0, 0), (0, 0)]
     for example in sorted(examples, key=lambda e: (len(e.rows), e.width), reverse=True):
-        own = [part.shape for part in example.apart(border)]
+        own: _Shapes = [part.shape for part in example.apart(border)]
         grown = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(shapes, own, strict=True)]
-        if group and sum(rows * width for rows, width in grown) * (len(group) + 1) > tokens:
+        together, apart = _area(grown) * (len(group) + 1), _area(shapes) * len(group) + _area(own)
+        if group and (together > tokens or together > apart + _PASS):
             yield group
             group, grown = [], own
         group.append(example)
         shapes = grown
     if group:
         yield group
+
+
+def _area(shapes: _Shapes) -> int:
+    """Counts the tokens of an example of these shapes, padding included."""
+    return sum(rows * width for rows, width in shapes)
 
 
 def _border(examples: Sequence[Example]) -> int:

@@ -759,3 +759,12 @@ def test_a_loss_that_is_no_number_ends_the_training(when: str) -> None:
             model.transformer.wte.weight[0, 0] = float("nan")
     with pytest.raises(NotFiniteError, match="not finite; lower"):
         recipe.train(model, Letters(), people())
+
+
+@pytest.mark.parametrize(("widths", "examples"), [([5], 16), ([5] * 8, 4), ([5] * 9 + [40] * 9, 2)])
+def test_as_many_examples_are_checked_as_have_32_rows_and_at_least_two(
+    widths: list[int], examples: int
+) -> None:
+    rows = tuple(([0] * (width + 1), [1.0] * width) for width in widths)
+    batch = collate([Example(rows)] * 20, torch.device("cpu"), border=5)
+    assert dp_sgd.checked(batch) == examples

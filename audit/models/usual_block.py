@@ -1,7 +1,6 @@
-"""Measures how fast this machine computes, with a stand-in of a model's size.
+"""Measures what a token of a small model takes, with a block of the usual kind and its size.
 
-Loading a model takes seconds, and a large one more than a dry run should need; a block of the same
-size computes as fast.
+Importing the model's own kind would take longer than the measurement.
 """
 
 from __future__ import annotations
@@ -16,23 +15,26 @@ from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_prod
 
 from audit.core.model import ModelFolder
 from audit.models.sizes import HEAD, width_of
+from audit.models.token_cost import TokenCost
 
 TOKENS = 256  # read at once
 LENGTH = 32  # tokens of a row
-FEW = 128  # of a large model
-LARGE = 50_000_000  # its parameters, at least
 REPEATS = 5
+# Measured with the embedded model on two idle cores; see docs/performance.md.
+PASS = 1.6  # time of a training pass over a token beside that of the block
+KEPT = 17  # numbers that a block keeps of a token for the way back, in widths of the model
 
 
-def seconds_per_token(model: ModelFolder, device: str, threads: int) -> float:
-    """Measures one training pass over a token, forward and back, in seconds on one process."""
+def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
+    """Measures what a token of a model takes, by one usual block and a head."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        tokens = TOKENS if model.parameters < LARGE else FEW
-        return min(_seconds(model, device, tokens) for _ in range(REPEATS)) / tokens
+        training = PASS * min(_seconds(model, device, TOKENS) for _ in range(REPEATS)) / TOKENS
     finally:
         torch.set_num_threads(before)
+    kept = 4.0 * KEPT * width_of(model) * max(1, model.blocks)
+    return TokenCost(training, kept)
 
 
 def _seconds(model: ModelFolder, device: str, tokens: int) -> float:
