@@ -26,6 +26,7 @@ TOKENS, FEW = 256, 128  # read at once
 LENGTH = 32  # tokens of a row
 DEPTHS = (1, 3)  # blocks
 REPEATS = 3
+QUERY = 0.9  # time of a query of one model beside a training pass: texts are written word by word
 BUSY = 1.2  # time of a pass while other processes compute, beside that of a pass alone
 
 
@@ -45,8 +46,10 @@ def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
     finally:
         torch.set_num_threads(before)
     least = [min(every) for every in zip(*times, strict=True)]
+    training = BUSY * _at_depth(model.blocks, least) / tokens
     return TokenCost(
-        training=BUSY * _at_depth(model.blocks, least) / tokens,
+        training=training,
+        query=QUERY * training,
         kept=(_at_depth(model.blocks, kept) - _at_depth(0, kept)) / tokens,
     )
 

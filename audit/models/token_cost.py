@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class TokenCost:
     """What one process takes for a token.
 
-    training: seconds of a pass forward and back. kept: bytes that the blocks keep for the way back;
-        what the head keeps is not counted.
+    training: seconds of a pass forward and back. query: seconds of an attack's query of one model.
+    kept: bytes that the blocks keep for the way back; what the head keeps is not counted.
     """
 
     training: float
+    query: float
     kept: float

@@ -22,6 +22,7 @@ LENGTH = 32  # tokens of a row
 REPEATS = 5
 # Measured with the embedded model on two idle cores; see docs/performance.md.
 PASS = 1.6  # time of a training pass over a token beside that of the block
+QUERY = 0.6  # time of a query of one model beside a training pass over a token
 KEPT = 17  # numbers that a block keeps of a token for the way back, in widths of the model
 
 
@@ -34,7 +35,7 @@ def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
     finally:
         torch.set_num_threads(before)
     kept = 4.0 * KEPT * width_of(model) * max(1, model.blocks)
-    return TokenCost(training, kept)
+    return TokenCost(training, QUERY * training, kept)
 
 
 def _seconds(model: ModelFolder, device: str, tokens: int) -> float:

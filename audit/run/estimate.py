@@ -27,7 +27,6 @@ from audit.train.prepare import Prepared
 START = 8.0  # seconds: imports, planting, starting the processes
 REPORTS = 3.0  # seconds: pages and figures
 MIXTURE = 8_000  # queries of an attack on an unprotected mixture, which gives no distributions
-QUERY = 0.6  # time of a query of one model beside a training pass over a token
 PROCESS, MAIN = 0.45e9, 0.7e9  # bytes of a process that trains, and of the one that attacks
 COPIES = 5  # of the weights in training: public, trained, gradients, two moments
 LOGITS = 3  # numbers for each word of the vocabulary and each token, on both ways
@@ -213,7 +212,7 @@ def _attacks(prepared: Prepared, cost: TokenCost) -> Iterator[tuple[str, float]]
     for chosen, tasks in prepared.tasks.items():
         members = max(1, len(tasks))
         budget = getattr(chosen.plugin, "budget", None) if members > 1 else None
-        query = QUERY * cost.training * members
+        query = cost.query * members
         yield attacking(chosen.label), query * _queries(prepared, budget)
         if prepared.mixes(chosen):
             asked = _queries(prepared, MIXTURE, whole=False)

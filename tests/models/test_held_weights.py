@@ -149,7 +149,8 @@ def moved_by_others(model: Any) -> float:
     return float((vector(together) - vector(without) - vector(alone)).norm()) / 1e-3
 
 
-def test_nobody_moves_the_gradients_of_others_as_in_half_precision_everybody_does() -> None:
+def test_nobody_moves_the_gradients_of_others_and_half_precision_is_refused() -> None:
+    """How far others move them in half precision depends on the processor: not at all to 1 %."""
     wide = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 2}
     with with_adapters(stored("Llama", **wide)) as inner:
         assert not computes_in_half(inner)
@@ -159,7 +160,6 @@ def test_nobody_moves_the_gradients_of_others_as_in_half_precision_everybody_doe
             if not weight.requires_grad:
                 weight.data = weight.data.bfloat16()
         assert computes_in_half(inner)
-        assert moved_by_others(inner) > 100 * EXACT
         noise = Noise(1.0, 1.0)
         with pytest.raises(UsageError, match=r"half precision.*depends on the others"):
             NoisySum(inner, noise, None)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
 def test_twice_the_epochs_take_twice_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e4))
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
     one = estimate(prepared(tmp_path, training={"epochs": 3}), 1)
     two = estimate(prepared(tmp_path, training={"epochs": 6}), 1)
     assert one is not None and two is not None
@@ -168,7 +168,7 @@ def test_a_large_model_or_one_with_adapters_is_measured_by_its_own_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: Lora | None, parameters: float, own: bool
 ) -> None:
     for stand_in, seconds in ((own_blocks, 1.0), (usual_block, 2.0)):
-        monkeypatch.setattr(stand_in, "cost_of_token", lambda *_, s=seconds: TokenCost(s, 0))
+        monkeypatch.setattr(stand_in, "cost_of_token", lambda *_, s=seconds: TokenCost(s, s, 0))
     plan = prepared(tmp_path).plan
     plan = replace(plan, model=replace(plan.model, lora=lora, parameters=int(parameters)))
     assert module._cost_of_token(plan).training == (1.0 if own else 2.0)
@@ -198,7 +198,7 @@ def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) ->
 def test_clipped_gradients_take_longer_and_below_adapters_no_more_than_padding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e4))
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
     plans = (
         prepared(tmp_path / "a", defense=("dp_sgd",)),
         prepared(tmp_path / "b", defense=("dp_sgd",), lora="r=2"),
@@ -248,7 +248,7 @@ def test_blocks_that_compute_twice_take_longer_and_keep_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defense: str, lora: str | None, saves: bool
 ) -> None:
     """By a third of the time. Per-example gradients of all weights need all that layers read."""
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-3, 1e4))
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-3, 1e-3, 1e4))
     once, twice = (
         estimate(
             prepared(tmp_path, defense=(defense,), lora=lora, references=False,
