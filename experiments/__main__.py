@@ -6,6 +6,8 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import click
 
 from audit import api
 from audit.cli.progress import Progress
+from audit.core.code import code_digest
 from audit.core.errors import UsageError
 from audit.core.files import write_atomically
 from audit.findings import stored
@@ -20,8 +23,9 @@ from audit.plan.plan_file import to_toml
 from audit.results.schema import Results
 from experiments import claim as claims
 from experiments import page
-from experiments.claim import SCALES, Claim
+from experiments.claim import HERE, SCALES, Claim
 from experiments.judge import judge, overall
+from experiments.measures import values
 
 
 @click.command()
@@ -30,9 +34,11 @@ from experiments.judge import judge, overall
 @click.option(
     "--output", type=click.Path(path_type=Path), default=Path("claims"), show_default=True
 )
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of corpora, for medium.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder of corpora and models, beyond small."
+)
 @click.option("--workers", default="0", help="As for audit sweep.")
-@click.option("--keep", is_flag=True, help="Store the verdicts among the project's own results.")
+@click.option("--keep", is_flag=True, help="Store what is found among the project's own results.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run.")
 @click.option(
     "--page", "write_page", is_flag=True, help="Write docs/claims.md from what is stored."
@@ -52,17 +58,14 @@ def main(
     Runs are kept under --output and resumed there; claims share what they train.
     """
     try:
-        for name in names or (() if write_page else claims.ids()):
-            _one(claims.read(name), scale, output, data, workers, keep, dry_run)
-    except UsageError as error:
-        raise SystemExit(_refused(error)) from None
-    if write_page:
-        page.write()
-
-
-def _refused(error: UsageError) -> int:
-    click.echo(f"experiments: {error}", err=True)
-    return 2
+        chosen = [claims.read(name) for name in names or (() if write_page else claims.ids())]
+        for claim in chosen:
+            _one(claim, scale, output, data, workers, keep, dry_run)
+        if write_page:
+            page.write()
+    except (UsageError, OSError) as error:
+        click.echo(f"experiments: {error}", err=True)
+        raise SystemExit(2) from None
 
 
 def _one(
@@ -80,7 +83,7 @@ def _one(
     folder = output / scale / claim.id
     here = claims.ids()[claim.id].parent
     plans = {name: _placed(plan, here, data) for name, plan in claim.plans(scale).items()}
-    began, results = time.monotonic(), {}
+    began, results, expected = time.monotonic(), {}, {}
     for name, plan in plans.items():
         planned = api.planned_sweep(
             _written(plan, folder / name),
@@ -89,12 +92,22 @@ def _one(
             format=["json", "html"],
         )
         if dry_run:
-            click.echo(f"{claim.id}, {name}:\n{planned.describe()}")
+            described = planned.describe()
+            click.echo(f"{claim.id}, {name}:\n{described}")
+            expected[name] = _expected(described)
             continue
         results[name] = _ran(planned, output / scale / "models")
+    if dry_run and keep:
+        page.keep_dry_run(claim.id, scale, expected)
     if not dry_run:
         document = _judged(claim, scale, results, time.monotonic() - began)
         _store(document, folder, keep)
+
+
+def _expected(described: str) -> str:
+    """Finds what a run is expected to take in the words of its dry run."""
+    lines = (line.partition("expected: ")[2] for line in described.splitlines())
+    return next(filter(None, lines), "not known")
 
 
 def _placed(value: Any, here: Path, data: Path | None) -> Any:
@@ -118,10 +131,17 @@ def _written(plan: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _ran(planned: api.Planned, models: Path) -> Results:
-    """Runs or resumes a sweep. models: the folder of what all claims at this scale have trained."""
+    """Runs or resumes a sweep. models: the folder of what all claims at this scale have trained.
+
+    Raises UsageError where the folder holds results of other code.
+    """
     finished, stages = planned.folder / "results.json", planned.folder / "stages"
+    code, made_by = _code(), planned.folder.with_name("code")
+    if made_by.exists() and made_by.read_text(encoding="utf-8") != code:
+        raise UsageError(f"{planned.folder}: begun by other code; give another --output")
     if finished.exists():
         return stored.load(finished)
+    write_atomically(made_by, code)
     _link(models, stages)
     try:
         with Progress() as progress:
@@ -131,11 +151,23 @@ def _ran(planned: api.Planned, models: Path) -> Results:
     return stored.load(finished)
 
 
+def _code() -> str:
+    """Hashes all code of the product, and names the versions of what it computes with."""
+    files = [path for name in ("audit", "attacks", "defenses") for path in _modules(name)]
+    versions = [f"{name} {version(name)}" for name in ("torch", "transformers")]
+    return " ".join([code_digest(*files), *versions])
+
+
+def _modules(package: str) -> list[str]:
+    paths = sorted((HERE.parent / package).rglob("*.py"))
+    return [".".join(path.relative_to(HERE.parent).with_suffix("").parts) for path in paths]
+
+
 def _link(source: Path, target: Path) -> None:
     """Gives a folder all trained models of another; sessions stay with their own ledger."""
     target.mkdir(parents=True, exist_ok=True)
     for path in source.glob("trained-*.safetensors"):
-        if not (target / path.name).exists():
+        with suppress(FileExistsError):
             os.link(path, target / path.name)
 
 
@@ -143,6 +175,8 @@ def _judged(
     claim: Claim, scale: str, results: Mapping[str, Results], seconds: float
 ) -> dict[str, Any]:
     judged = judge(claim.statements, results)
+    measured = {name for one in judged for name in one.measured}
+    beside = [row["ours"] for row in claim.table.values() if row["ours"] not in measured]
     first = next(iter(results.values()))
     seeds = [one.seed for one in first.sweep.seeds] if first.sweep else []
     taken = sum(one.environment.get("seconds", 0.0) for one in results.values())
@@ -150,9 +184,11 @@ def _judged(
         "claim": claim.id,
         "scale": scale,
         "verdict": overall(judged),
+        "digest": claim.digest(scale),
         "seeds": seeds,
         "seconds": round(max(seconds, float(taken))),
         "statements": [one.document for one in judged],
+        "shown": {name: values(name, results).values for name in beside},
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError, did_you_mean
 
 HERE = Path(__file__).parent
@@ -25,6 +26,7 @@ _KEYS = {
     "runs",
     "statement",
     "table",
+    "untested",
     "unreachable",
 }
 
@@ -39,7 +41,9 @@ class Claim:
     plan: settings of all runs. scales: further settings by scale, over those that the claims of a
     paper share (scales.toml). runs: further settings by the name of a run; one run, "main", where
     there are none. statements: what must hold for the claim.
-    table: the paper's figures by label, each with the measure that it is held against.
+    table: measures of ours by label, each beside the paper's figure where it prints one. What no
+    statement names is shown, and not judged.
+    untested: what the paper says besides, and no statement judges.
     unreachable: by scale, why it is out of reach there.
     """
 
@@ -54,6 +58,7 @@ class Claim:
     runs: Mapping[str, Mapping[str, Any]]
     statements: tuple[Mapping[str, Any], ...]
     table: Mapping[str, Mapping[str, Any]]
+    untested: str
     unreachable: Mapping[str, str]
 
     def plans(self, scale: str) -> dict[str, dict[str, Any]]:
@@ -64,6 +69,10 @@ class Claim:
         common = merged(merged(self.plan, of_paper.get(scale, {})), self.scales.get(scale, {}))
         runs = self.runs or {"main": {}}
         return {name: merged(common, settings) for name, settings in runs.items()}
+
+    def digest(self, scale: str) -> str:
+        """Hashes what a verdict rests on: the settings of all runs, and what they must show."""
+        return digest_of_json({"plans": self.plans(scale), "statements": self.statements})
 
 
 def ids() -> dict[str, Path]:
@@ -97,6 +106,7 @@ def read(name: str) -> Claim:
         runs=table.get("runs", {}),
         statements=tuple(table["statement"]),
         table=table.get("table", {}),
+        untested=table.get("untested", ""),
         unreachable=table.get("unreachable", {}),
     )
 

@@ -3,9 +3,12 @@
     python -m experiments.data DATA OUT
 
 DATA holds wikitext2_raw, customersim and wmt_europarl_mix as their authors give them. OUT gets
-wikitext.jsonl, customersim.jsonl and europarl.jsonl, each with user, text and split. The public
-model of this scale comes from fixtures/train_public_model.py --layers 4 --width 256
---vocabulary 4096, and lies in OUT/public_model.
+wikitext.jsonl, customersim.jsonl and europarl.jsonl, each with user, text and split, and names.txt
+with the names of CustomerSim's private users. Public records are sentences of other speakers, whose
+beginnings SeqPATE completes. The public model of this scale lies in OUT/public_model and comes from
+
+    python fixtures/train_public_model.py --text NOVELS --strangers 0 --layers 4 --width 256
+        --vocabulary 4096 --output OUT/public_model
 """
 
 from __future__ import annotations
@@ -19,27 +22,35 @@ from audit.core.digest import sha256_of
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.loading import load
 
-# folder, private users, held-out users
+# folder, private users, held-out users, public users
 SIZES = {
-    "wikitext": ("wikitext2_raw", 120, 20),
-    "customersim": ("customersim", 1500, 200),
-    "europarl": ("wmt_europarl_mix", 400, 60),
+    "wikitext": ("wikitext2_raw", 64, 20, 0),
+    "customersim": ("customersim", 900, 150, 150),
+    "europarl": ("wmt_europarl_mix", 400, 60, 100),
 }
 
 
-def chosen(corpus: Corpus, split: str, count: int) -> set[str]:
-    """Chooses the first users of a split by the hash of their id."""
-    return set(sorted(corpus.users(split), key=sha256_of)[:count])
+def split_of(corpus: Corpus, private: int, heldout: int, public: int) -> dict[str, str]:
+    """Chooses the first users of the private split and of the held-out one by a hash of their id.
+
+    The next of the private split are public.
+    """
+    ranked, others = (sorted(corpus.users(s), key=sha256_of) for s in ("private", "heldout"))
+    return {
+        **dict.fromkeys(ranked[private : private + public], "public"),
+        **dict.fromkeys(ranked[:private], "private"),
+        **dict.fromkeys(others[:heldout], "heldout"),
+    }
 
 
-def rows(corpus: Corpus, private: int, heldout: int) -> list[dict[str, str]]:
+def rows(corpus: Corpus, private: int, heldout: int, public: int) -> list[dict[str, str]]:
     """Gives the records of the chosen users."""
-    kept = {"private": chosen(corpus, "private", private),
-            "heldout": chosen(corpus, "heldout", heldout)}  # fmt: skip
+    split = split_of(corpus, private, heldout, public)
     return [
-        {"user": r.user, "split": r.split, "text": r.text, **({"name": r.name} if r.name else {})}
+        {"user": r.user, "split": split[r.user], "text": r.text}
+        | ({"name": r.name} if r.name else {})
         for r in corpus.records
-        if r.user in kept.get(r.split, ())
+        if r.user in split
     ]
 
 
@@ -50,11 +61,15 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, (folder, private, heldout) in SIZES.items():
-        some = rows(load(str(options.data / folder), EMBEDDED_FOLDER), private, heldout)
+    for name, (folder, *users) in SIZES.items():
+        some = rows(load(str(options.data / folder), EMBEDDED_FOLDER), *users)
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in some]
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         print(f"{name}: {len(some):,} records")
+        names = {row["name"] for row in some if row["split"] == "private" and "name" in row}
+        if names:
+            text = "".join(f"{one}\n" for one in sorted(names))
+            (options.out / "names.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ it lies on the other. Confirming a claim takes all statements, each at 95 %. Con
 one of k, so that is judged at 1 − 5 %/k. A statement is `seedless` where its measures follow from
 the settings alone, as an ε does: then equal values are no accident. Other equal values, such as
 those at a measure's ceiling, are judged by the interval of the median from the least value to the
-largest, which holds with 1 − 2^(1−n): six seeds suffice for 95 %.
+largest, which holds with 1 − 2^(1−n): six seeds suffice for 95 %. Shares of trials are pooled over
+seeds: they speak of these models alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from audit.statistics.t_interval import t_interval
 from experiments.measures import Runs, Values, values
 
 LEVEL = 0.05
+_Interval = Callable[[float], tuple[float, float]]  # both ends, by the chance of missing the truth
 
 
 class Verdict(StrEnum):
@@ -82,9 +84,13 @@ def _judged(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
 
 
 def _less(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
-    """`less` is below `than`: paired differences of seeds, of logarithms for perplexities."""
+    """`less` is below `times` times `than` (once): paired differences of seeds.
+
+    They are of logarithms for perplexities.
+    """
     low, high = values(statement["less"], runs), values(statement["than"], runs)
-    return _from_differences(statement, _differences(high, low), (low, high), count)
+    differences = _differences(high, low, float(statement.get("times", 1)))
+    return _from_differences(statement, differences, (low, high), count)
 
 
 def _at_least(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
@@ -119,36 +125,43 @@ def _same(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
     one, other = values(statement["same"], runs), values(statement["as"], runs)
     differences, within = _differences(one, other), float(statement["within"])
     mean = math.fsum(differences) / len(differences)
+    of_mean, test = _interval_of(differences, statement)
 
     def interval(level: float) -> tuple[float, float]:
-        low, high = _ends(t_interval(differences, 1 - level))
+        low, high = of_mean(level)
         nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
         return within - max(abs(low), abs(high)), within - nearest
 
-    test = f"within {within:g}; paired differences of {len(differences)} seeds, t-interval"
+    test = f"within {within:g}; paired {test}"
     return _from_interval(statement, within - abs(mean), interval, test, (one, other), count)
 
 
-def _differences(one: Values, other: Values) -> list[float]:
-    if one.log != other.log or len(one.values) != len(other.values):
+def _differences(one: Values, other: Values, times: float = 1.0) -> list[float]:
+    """Subtracts `other` from `times` times `one`, seed by seed. Raises UsageError."""
+    if one.log != other.log or one.seeds != other.seeds:
         raise UsageError(f"{one.name!r} and {other.name!r} cannot be compared")
     scale = math.log if one.log else float
-    return [scale(a) - scale(b) for a, b in zip(one.values, other.values, strict=True)]
+    return [scale(times * a) - scale(b) for a, b in zip(one.values, other.values, strict=True)]
 
 
 def _from_differences(
     statement: Mapping[str, Any], differences: list[float], seen: Sequence[Values], count: int
 ) -> Judged:
+    interval, test = _interval_of(differences, statement)
+    mean = math.fsum(differences) / len(differences)
+    return _from_interval(statement, mean, interval, test, seen, count)
+
+
+def _interval_of(differences: list[float], statement: Mapping[str, Any]) -> tuple[_Interval, str]:
+    """Gives the interval of the mean as a function of its level, and says how it is made."""
     n, equal = len(differences), min(differences) == max(differences)
-    test = f"differences of {n} seeds, {'least and largest' if equal else 't-interval'}"
-    mean = math.fsum(differences) / n
 
     def interval(level: float) -> tuple[float, float]:
         if equal and (statement.get("seedless", False) or 2.0 ** (1 - n) <= level):
-            return mean, mean
+            return differences[0], differences[0]
         return _ends(t_interval(differences, 1 - level))
 
-    return _from_interval(statement, mean, interval, test, seen, count)
+    return interval, f"differences of {n} seeds, {'least and largest' if equal else 't-interval'}"
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
@@ -160,7 +173,7 @@ def _ends(interval: Interval) -> tuple[float, float]:
 def _from_interval(
     statement: Mapping[str, Any],
     difference: float,
-    interval: Callable[[float], tuple[float, float]],
+    interval: _Interval,
     test: str,
     seen: Sequence[Values],
     count: int,

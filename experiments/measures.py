@@ -2,10 +2,12 @@
 
 A measure is named `[RUN/]SETTING MEASURE`. SETTING is a defense with the parameters that tell it
 from the others of its sweep (`submix:k=4`). MEASURE is a measure of utility (`perplexity`), a
-finding (`extraction/hit_rate`), `gain` (the share that is kept of what fine-tuning gains in log
-perplexity), `answered` (the share of utility's queries that were answered before the session
-stopped), `epsilon`, `teachers_per_user` (their mean), or a field of the guarantee's phrases
-(`phrases.mean`).
+finding (`extraction/hit_rate`), or one of these:
+
+- `gain`: the share that is kept of what fine-tuning gains in log perplexity;
+  `gain_in_perplexity`: of what it gains in perplexity itself;
+- `answered`: the share of utility's queries that were answered before the session stopped;
+- `epsilon`; `teachers_per_user` (their mean); a field of the guarantee's phrases (`phrases.mean`).
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ Runs = Mapping[str, Results]  # the results of a claim's runs by name
 class Values:
     """A measure over seeds.
 
-    name: as it was asked for. values: one a seed, in the order of seeds. log: whether ratios count
-        (perplexity) rather than differences. counts: (k, n) of each seed, where it is a share of n
-        independent trials.
+    name: as it was asked for. seeds: in ascending order. values: one a seed. log: whether ratios
+    count (perplexity) rather than differences. counts: (k, n) of each seed, where it is a share of
+    n independent trials.
     """
 
     name: str
+    seeds: tuple[int, ...]
     values: tuple[float, ...]
     log: bool = False
     counts: tuple[tuple[int, int], ...] | None = None
@@ -44,13 +47,14 @@ def values(name: str, runs: Runs) -> Values:
     if results is None or not measure or not setting:
         raise UsageError(f"{name!r}: names no run of the claim; write [RUN/]SETTING MEASURE")
     releases = of_setting(setting, results)
+    seeds = tuple(release.seed for release in releases)
     if "/" in measure:
         found = [_finding(release, measure, name) for release in releases]
         whole = [(f.k, f.n) for f in found if f.k is not None and f.n]
         counts = tuple(whole) if len(whole) == len(found) else None
-        return Values(name, tuple(_number(f.value, name) for f in found), counts=counts)
+        return Values(name, seeds, tuple(_number(f.value, name) for f in found), counts=counts)
     read = tuple(_utility(release, measure, results, name) for release in releases)
-    return Values(name, read, log="perplexity" in measure)
+    return Values(name, seeds, read, log="perplexity" in measure and "gain" not in measure)
 
 
 def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
@@ -100,17 +104,17 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
     if measure == "epsilon":
         return _number(release.guarantee.epsilon, name)
     if measure == "teachers_per_user":
-        heard = release.guarantee.teachers_per_user or {}
-        return sum(n * users for n, users in heard.items()) / max(1, sum(heard.values()))
+        heard = release.guarantee.teachers_per_user
+        if not heard:
+            raise _unmeasured(name)
+        return sum(n * users for n, users in heard.items()) / sum(heard.values())
     if measure.startswith("phrases."):
         return _number(release.guarantee.phrases[0][measure.partition(".")[2]], name)
-    if measure == "gain":
-        own, low, high = (
-            math.log(_of_seed(defense, release.seed, results).utility["perplexity"].value)
-            if defense
-            else math.log(release.utility["perplexity"].value)
-            for defense in ("", "none", "public")
-        )
+    if measure in ("gain", "gain_in_perplexity"):
+        every = (release, *(_of_seed(one, release.seed, results) for one in ("none", "public")))
+        own, low, high = (_number(one.utility["perplexity"].value, name) for one in every)
+        if measure == "gain":
+            own, low, high = math.log(own), math.log(low), math.log(high)
         return (high - own) / (high - low)
     if measure == "answered":
         session = next(s for s in release.sessions if s.purpose == "utility")
@@ -125,6 +129,11 @@ def _of_seed(defense: str, seed: int, results: Results) -> ReleaseResult:
 
 
 def _number(value: object, name: str) -> float:
-    if not isinstance(value, (int, float)):
-        raise UsageError(f"{name!r}: was not measured")
+    """Gives a finite number. Raises UsageError."""
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _unmeasured(name)
     return float(value)
+
+
+def _unmeasured(name: str) -> UsageError:
+    return UsageError(f"{name!r}: was not measured")

@@ -56,16 +56,16 @@ def drawn(claim: Claim, document: Mapping[str, Any]) -> bytes:
 def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
     """Sorts what was measured by measure. The claim's table, if it has one, comes first.
 
-    Raises UsageError where the table names what no statement of the claim measures.
+    Raises UsageError where the table names what was not measured.
     """
-    measured: dict[str, Sequence[float]] = {}
+    measured: dict[str, Sequence[float]] = dict(document.get("shown", {}))
     for statement in document["statements"]:
         measured |= statement["measured"]
     panels: dict[str, list[Row]] = {}
     for label, entry in claim.table.items():
         if entry["ours"] not in measured:
-            raise UsageError(f"{claim.id}: no statement measures {entry['ours']!r}")
-        row = Row(label, tuple(measured.pop(entry["ours"])), entry["published"])
+            raise UsageError(f"{claim.id}: {entry['ours']!r} was not measured; run the claim")
+        row = Row(label, tuple(measured.pop(entry["ours"])), entry.get("published"))
         panels.setdefault(_measure(entry["ours"]), []).append(row)
     for name, values in measured.items():
         place, _, _ = name.rpartition(" ")
@@ -94,7 +94,7 @@ def _panel(
             bar = [[mean - low], [high - mean]]
             axes.errorbar(mean, y, xerr=bar, fmt="|", color=colour, ms=11, capsize=3)
     every = [value for seeds in values for value in seeds]
-    if "perplexity" in measure and max(every) > 4 * min(every):
+    if "perplexity" in measure and "gain" not in measure and max(every) > 4 * min(every):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter("{x:g}")

@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
 def sha256_of(content: str | bytes) -> str:
     """Computes SHA-256 as 64 hexadecimal digits; text is hashed as UTF-8."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    """Computes SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of_json(

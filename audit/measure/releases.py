@@ -33,7 +33,8 @@ from audit.train.task import SHARE, Task, weights_path
 class Audited:
     """A release under audit: who made it, in which role, from which trainings.
 
-    keys: of its trainings; of a served model, its URL. public: the model it started from.
+    keys: of its trainings and, where noise is never the same, of their weights; of a served model,
+        its URL. public: the model it started from.
     shadows: loads the same release on other coins. bare: whether it is without its protection.
     written: the session in which it wrote its texts, where only these are released.
     code: the module of its defense.
@@ -88,7 +89,10 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
         reference=chosen.reference,
         role=role if chosen.reference else "audited",
         release=release,
-        keys=(*(task.key for task in tasks), *([release.origin.url] if release.origin else [])),
+        keys=(
+            *(task.weights_key for task in tasks),
+            *([release.origin.url] if release.origin else []),
+        ),
         train_tokens=prepared.train_tokens(chosen),
         public=public,
         shadows=partial(_shadows, prepared, chosen, public),

@@ -1,4 +1,4 @@
-"""Refuses models that do not read from left to right, one token at a time.
+"""Refuses models that do not read from left to right, one token at a time, or not always alike.
 
 Everything here rests on it: padding comes after a text, and a next token is scored before it is
 read. A model that looks ahead would have losses, gradients and clipping norms that depend on
@@ -42,14 +42,16 @@ def _experts(config: Mapping[str, Any]) -> Iterator[int]:
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from _experts(value)
-        elif isinstance(value, int) and key.endswith(("num_experts", "_experts")):
-            yield value
+        elif str(key).endswith(("num_experts", "_experts")):
+            numbers = value if isinstance(value, list | tuple) else [value]  # one for each layer
+            yield from (number for number in numbers if isinstance(number, int))
 
 
 def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
     """Raises UsageError unless the logits of a prefix stay when other tokens follow, or none.
 
-    max_length: tokens that the model may read.
+    They must also stay where positions are given, as DP-SGD gives them, and where a cache keeps the
+    beginning, as attacks read. max_length: tokens that the model may read.
     """
     length = min(max_length, _TOKENS)
     if length < 2:
@@ -58,7 +60,8 @@ def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
     text = (torch.arange(1, length + 1) * 7919 % vocabulary).to(model.device)
     other = text.clone()
     other[-1] = (text[-1] + vocabulary // 2) % vocabulary
-    whole, changed = _logits(model, torch.stack([text, other]), where)
+    rows = torch.stack([text, other])
+    whole, changed = _logits(model, rows, where)
     (alone,) = _logits(model, text[None, : length // 2], where)
     if not _same(changed[:-1], whole[:-1]):
         raise UsageError(
@@ -70,6 +73,65 @@ def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
             f"{where}: what this model predicts depends on how long the text will be, so on "
             "padding; give one that reads from left to right"
         )
+    _check_positions(model, text, whole, where)
+    if length >= 4:
+        _check_cache(model, rows, torch.stack([whole, changed]), where)
+
+
+def _check_positions(model: PreTrainedModel, text: Tensor, expected: Tensor, where: Path) -> None:
+    """Raises UsageError where a model numbers the tokens of a text otherwise than 0, 1, …"""
+    places = torch.arange(len(text), device=text.device)
+    try:
+        with torch.inference_mode():
+            answer = model(input_ids=text[None], position_ids=places[None], use_cache=False)
+    except Exception:  # it takes no positions, so none can be wrong
+        return
+    if not _same(answer.logits[0].double(), expected):
+        raise UsageError(
+            f"{where}: this {model.config.model_type} does not number a text's tokens 0, 1, … by "
+            "itself, so DP-SGD would train another model than is read; give one that does "
+            "(a BERT or a GPT-2, for example)"
+        )
+
+
+def _check_cache(model: PreTrainedModel, rows: Tensor, expected: Tensor, where: Path) -> None:
+    """Raises UsageError where rows cannot go on from one cached beginning, as attacks read them."""
+    kind = model.config.model_type
+    try:
+        with torch.inference_mode():
+            found = _read_on(model, rows)
+    except Exception as error:  # architectures raise errors of any class
+        raise UsageError(
+            f"{where}: this {kind} cannot go on from a cached beginning in several texts at once, "
+            f"as attacks read ({first_line(error)}); give another model"
+        ) from None
+    if found is not None and not _same(found.double(), expected[:, -found.shape[1] :]):
+        raise UsageError(
+            f"{where}: this {kind} predicts something else from a cached beginning than from the "
+            "whole text, and attacks read both; give another model"
+        )
+
+
+def _read_on(model: Any, rows: Tensor) -> Tensor | None:
+    """Computes the last logits, (rows, tokens, V), from a cache; None where the model has none.
+
+    The beginning is read once for all rows where its cache can be shared, then several tokens, and
+    then one.
+    """
+    begun = model(input_ids=rows[:1, : rows.shape[1] // 2], use_cache=True, logits_to_keep=1)
+    cache: Any = getattr(begun, "past_key_values", None)
+    rest = rows
+    if hasattr(cache, "batch_select_indices"):
+        cache.batch_select_indices(rows.new_zeros(len(rows)))
+        rest = rows[:, rows.shape[1] // 2 :]
+    else:
+        cache = None
+    some = model(input_ids=rest[:, :-1], past_key_values=cache, use_cache=True)
+    cache = getattr(some, "past_key_values", None)
+    if cache is None:
+        return None
+    last = model(input_ids=rest[:, -1:], past_key_values=cache, use_cache=True)
+    return torch.cat([some.logits, last.logits], dim=1)
 
 
 def _logits(model: PreTrainedModel, tokens: Tensor, where: Path) -> Tensor:

@@ -2,16 +2,21 @@
 
 The text of a conversation is one that the tokenizer reads as it reads any record: it begins after
 the start token and ends before the stop token, which every record has. Markers of the template are
-then special tokens. A turn that holds one itself is refused: it could pass itself off as another.
+then tokens that the tokenizer had added, special ones or not. A turn that holds one itself, in any
+form that is read as one, is refused: it could pass itself off as another.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from audit.core.chat import ASSISTANT, USER, conversation
 from audit.core.corpus import Frame, Message
@@ -43,15 +48,25 @@ class ChatTemplate:
 
     def text(self, messages: Sequence[Message], where: str) -> str:
         """Writes a conversation. Raises UsageError for one that the template refuses, and for a
-        turn with a special token in it."""
+        turn with a special token in it, or with another mark that the template writes."""
         for role, content in messages:
             marker = next((word for word in self._special if word in content), None)
             if marker is not None:
-                raise UsageError(
-                    f"{where}: a turn of the {role} holds {marker!r}, which this model reads as a "
-                    "mark of its own; remove it"
-                )
-        return self._trimmed(self._written(messages, where))
+                raise _marked(where, role, marker)
+        text = self._trimmed(self._written(messages, where))
+        self._check_marks(messages, text, where)
+        return text
+
+    def _check_marks(self, messages: Sequence[Message], text: str, where: str) -> None:
+        """Raises UsageError where the text has more marks than the template writes by itself."""
+        found = self._added_in(text)
+        if not found:
+            return
+        own = _marks(self, tuple((role, _harmless(content)) for role, content in messages))
+        for word, count in found.items():
+            if count > own[word] and (own[word] or word in self._special):
+                holders = (role for role, content in messages if word in self._added_in(content))
+                raise _marked(where, next(holders, None), word)
 
     def assistant(self, messages: Sequence[Message], text: str, where: str) -> tuple[Span, ...]:
         """Finds the turns of the assistant in the `text` of a conversation, each with the mark that
@@ -80,7 +95,7 @@ class ChatTemplate:
         """
         for lead in ((), ("system",)):
             messages = self._read(text, lead)
-            if messages and not any(word in messages[-1][1] for word in self._special):
+            if messages and not any(word in messages[-1][1] for word in self._words):
                 return messages
         return ()
 
@@ -133,6 +148,39 @@ class ChatTemplate:
         added = (token.content for token in inner.added_tokens_decoder.values() if token.special)
         return tuple(dict.fromkeys([*added, *inner.all_special_tokens]))
 
+    def _added_in(self, text: str) -> Counter[str]:
+        """Counts the added tokens that a text is read as, but for mere white space."""
+        inner: Any = self.tokenizer.inner
+        if self._finder is None:
+            words = inner.convert_ids_to_tokens(self.tokenizer.encode(text))
+        else:
+            words = self._finder.encode(text).tokens
+        return Counter(word for word in words if word.strip() and word in self._added)
+
+    @cached_property
+    def _added(self) -> frozenset[str]:
+        """The tokens that are read as one, whatever is around them."""
+        inner: Any = self.tokenizer.inner
+        return frozenset(token.content for token in inner.added_tokens_decoder.values())
+
+    @cached_property
+    def _finder(self) -> Tokenizer | None:
+        """Reads the added tokens as the tokenizer does and nothing else, in a tenth of the time."""
+        inner: Any = self.tokenizer.inner
+        if not inner.is_fast:
+            return None
+        finder = Tokenizer(WordLevel({"": 0}, unk_token=""))  # all else is this one word
+        if inner.backend_tokenizer.normalizer is not None:
+            finder.normalizer = inner.backend_tokenizer.normalizer
+        finder.add_tokens(list(inner.added_tokens_decoder.values()))
+        return finder
+
+    @cached_property
+    def _words(self) -> tuple[str, ...]:
+        """The special tokens, and the marks around every turn that is not the last."""
+        own = _marks(self, tuple((role, _harmless(role)) for role in (USER, ASSISTANT, USER)))
+        return (*self._special, *own)
+
     def _written(self, messages: Sequence[Message], where: str) -> str:
         turns = [{"role": role, "content": content} for role, content in messages]
         inner = self.tokenizer.inner
@@ -166,6 +214,25 @@ class ChatTemplate:
             pieces += [contents[turn], after]
             length = closed + len(after)
         return pieces, spans
+
+
+def _marked(where: str, role: str | None, marker: str) -> UsageError:
+    holder = "the conversation" if role is None else f"a turn of the {role}"
+    return UsageError(
+        f"{where}: {holder} holds {marker!r}, which this model reads as a mark of its own; "
+        "remove it"
+    )
+
+
+def _harmless(content: str) -> str:
+    """Replaces what was said; nothing stays nothing, which some templates leave out."""
+    return _HELD.format(0) if content.strip() else content
+
+
+@lru_cache(maxsize=1024)
+def _marks(template: ChatTemplate, messages: tuple[Message, ...]) -> Counter[str]:
+    """Counts the added tokens that a template writes around harmless messages."""
+    return template._added_in(template._trimmed(template._written(messages, template.folder)))
 
 
 @lru_cache(maxsize=1024)

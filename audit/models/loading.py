@@ -233,19 +233,29 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
 
 
 def _held(folder: Path) -> Any:
-    """Loads a base for adapters as it is stored, which takes half the memory of float32.
+    """Loads a base for adapters as it is stored, in bfloat16 with half the memory of float32.
 
     Constants that some models compute in the precision of their weights would be rounded, so such a
     model is loaded in float32 first.
     """
-    model = _read(folder, "auto")
+    model = _read(folder, torch.bfloat16 if _is_bfloat16(folder) else torch.float32)
     if any(buffer.dtype in HALF for buffer in model.buffers()):
         model = _read(folder)
     freeze(model)
     return model
 
 
-def _read(folder: Path, dtype: torch.dtype | str = torch.float32) -> Any:
+def _is_bfloat16(folder: Path) -> bool:
+    """Tells whether all weights are stored in bfloat16, whatever config.json says of them."""
+    kinds: set[str] = set()
+    for file in folder.glob("*.safetensors"):
+        with safe_open(regular(file), framework="np") as tensors:
+            names = tensors.keys()
+            kinds |= {tensors.get_slice(name).get_dtype() for name in names}
+    return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers
+
+
+def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     from transformers import AutoModelForCausalLM  # two seconds, which a dry run does not need
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -17,9 +17,11 @@ def prepare(threads: int) -> None:
 
     Batches differ in shape. glibc keeps freed tensors of up to 32 MiB for later ones and cannot
     join the gaps between them, so a training whose step needs 4 GiB grows beyond 18 GiB. Other
-    allocators are left as they are.
+    allocators are left as they are. Products of float32 are of float32 on a GPU, too.
     """
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("highest")  # an image's TF32 would round what others add to
+    torch.backends.cudnn.allow_tf32 = False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_MMAP, _LARGE)

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from audit.core.digest import sha256_of_file
 from audit.results.folder import RunFolder
 from audit.results.schema import ReleaseResult, Results
 
@@ -18,8 +19,7 @@ MODEL, ADAPTER, MEMBERS = "model.safetensors", "adapter_model.safetensors", "mem
 
 def of_file(path: Path) -> str:
     """Computes SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of_file(path)
 
 
 def note_path(folder: RunFolder) -> Path:
@@ -46,8 +46,8 @@ def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, st
         paths = {i: home.stage(Path(name).name) for i, name in enumerate(names) if name}
         if release.guarantee.release == "model":
             name = ADAPTER if note.get("model", {}).get("lora") else MODEL
-            return {name: of_file(paths[0])} if len(names) == 1 and paths else {}
-        return {f"{MEMBERS}/{member_name(i)}": of_file(path) for i, path in paths.items()}
+            return {name: sha256_of_file(paths[0])} if len(names) == 1 and paths else {}
+        return {f"{MEMBERS}/{member_name(i)}": sha256_of_file(path) for i, path in paths.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -70,9 +70,21 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
+    lines += _redrawn(prepared)
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
+
+
+def _redrawn(prepared: Prepared) -> list[str]:
+    """Warns of models whose noise was drawn several times: each that is released counts."""
+    return [
+        f"{chosen.label}: noise was drawn for {task.draws} models, because the weights of earlier "
+        "ones were removed; ε is of one: if another was released, too, their ε add up"
+        for chosen, tasks in prepared.tasks.items()
+        for task in tasks
+        if task.draws > 1
+    ]
 
 
 def _overfit(release: ReleaseResult) -> list[str]:

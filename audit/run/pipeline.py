@@ -45,7 +45,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
         for line in (*announced(prepared, expected), *_earlier(folder)):
             report(Remark(line), 0.0)
         if expected is not None:
-            report = Steps(report, expected.steps)
+            report = Steps(report, expected.steps, expected.attackers)
         with workers_for(prepared.trainings, execution.workers) as place:
             train_on(place, prepared.trainings, report)
             prepared = publish(prepared, folder, place, report)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import final
 
 from audit.core.progress import WHOLE, StepProgress
+
+SILENT = 0.9  # most of a step that is taken for done before it says so
 
 
 @final
 class Steps:
     """A StepProgress that reports `3 of 17: LABEL`, and after it the share of the whole run."""
 
-    def __init__(self, report: StepProgress, expected: Mapping[str, float]) -> None:
-        """expected: seconds that each step adds to the run; a step not in it goes unnumbered."""
-        self._report, self._expected = report, expected
+    def __init__(
+        self, report: StepProgress, expected: Mapping[str, float], together: int = 1
+    ) -> None:
+        """expected: seconds that each step adds to the run; a step not in it goes unnumbered.
+
+        together: steps that go on side by side, for as many times as long as each adds.
+        """
+        self._report, self._expected, self._together = report, expected, together
+        self._began: dict[str, float] = {}
         self._numbers: dict[str, int] = {}
         self._shares: dict[str, float] = {}
 
@@ -23,11 +32,19 @@ class Steps:
             self._report(label, share)
             return
         number = self._numbers.setdefault(label, len(self._numbers) + 1)
+        self._began.setdefault(label, time.monotonic())
         self._shares[label] = max(share, self._shares.get(label, 0.0))
         self._report(f"{number} of {len(self._expected)}: {label}", share)
         self._report(WHOLE, self._whole())
 
     def _whole(self) -> float:
         total = sum(self._expected.values())
-        done = sum(self._expected[label] * share for label, share in self._shares.items())
+        done = sum(self._expected[label] * self._share(label) for label in self._shares)
         return done / total if total else 1.0
+
+    def _share(self, label: str) -> float:
+        """The share of a step that is done; by the clock while it has not said any."""
+        if self._shares[label] or not self._expected[label]:
+            return self._shares[label]
+        seconds = time.monotonic() - self._began[label]
+        return min(SILENT, seconds / (self._together * self._expected[label]))

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from audit.core.code import code_digest
-from audit.core.digest import key_of
+from audit.core.digest import key_of, sha256_of_file
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 
@@ -46,6 +46,21 @@ class Task:
             (self.device, self.threads, *map(version, libraries)),
             code_digest(*sorted({"audit.train.train", *_modules(self.training)})),
         )
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether its key stands for one model: the operating system's noise is never the same."""
+        own = vars(self.training.method).values()
+        drawn = {getattr(part, "source", None) for part in (self.training.method, *own)}
+        return "system" not in drawn and all(task.repeatable for task in self.earlier)
+
+    @property
+    def weights_key(self) -> str:
+        """Names its weights: by the key, and by their own hash where the key stands for many."""
+        path = weights_path(self)
+        if self.repeatable or path is None or not path.exists():
+            return self.key
+        return f"{self.key} {sha256_of_file(path)}"
 
     @cached_property
     def before(self) -> Task | None:
@@ -82,6 +97,16 @@ class Task:
     def best_path(self) -> Path:
         """The file of its best step on held-out text; written where that is not the last."""
         return self.path.with_name(f"{self.path.stem}-best{self.path.suffix}")
+
+    @property
+    def draws_path(self) -> Path:
+        """The file that counts how often noise was drawn for it where that is never the same."""
+        return self.stages / f"draws-{self.key}.txt"
+
+    @property
+    def draws(self) -> int:
+        """How many finished models were made under its key."""
+        return len(self.draws_path.read_bytes()) if self.draws_path.exists() else 0
 
     @property
     def checkpoint_path(self) -> Path:

@@ -50,6 +50,8 @@ def workers_for(
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
     """Trains every task whose weights are not there yet on these workers, as `train_all` does."""
     for independent in _missing(tasks, place):
+        for task in independent:
+            _clear(task)
         place.train(_train, independent, report)
 
 
@@ -76,6 +78,9 @@ def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
         whole = partial.with_suffix(f".best{os.getpid()}")
         _write(model, whole, {SHARE: repr(best.share)})
         whole.replace(task.best_path)
+    if not task.repeatable:
+        with task.draws_path.open("ab") as counted:
+            counted.write(b".")
     partial.replace(task.path)
 
 
@@ -85,6 +90,13 @@ def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = No
         save_file(own_weights(model), path, about)
     else:
         save_model(model, str(path), about)
+
+
+def _clear(task: Task) -> None:
+    """Removes weights that an attempt had written when it was killed: they are never released."""
+    for path in task.stages.glob(f"{task.path.stem}.*"):
+        if path != task.path:
+            path.unlink(missing_ok=True)
 
 
 def _work(task: Task) -> float:

@@ -127,9 +127,64 @@ def test_the_same_means_within_a_stated_distance(a: Any, verdict: str) -> None:
     assert judged(statement, {"a": a, "b": (10.1, 10.0, 10.05)}).verdict == verdict
 
 
+def test_identical_pairs_are_the_same_from_six_seeds_on() -> None:
+    statement = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
+    for n, verdict in ((5, "inconclusive"), (6, "confirmed")):
+        assert judged(statement, {"a": (10,) * n, "b": (10,) * n}).verdict == verdict
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(2, "confirmed"), (0.5, "contradicted")])
+def test_an_order_may_be_of_a_multiple(times: float, verdict: str) -> None:
+    """10 is below twice 8, and not below half of it."""
+    of = {"a": (10, 10.5, 9.8), "b": (8, 8.1, 8.3)}
+    one = judged({**LESS, "times": times}, of)
+    assert one.verdict == verdict
+    mean = sum(math.log(times * b / a) for a, b in zip(of["a"], of["b"], strict=True)) / 3
+    assert one.difference == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(1.0, "confirmed"), (6.0, "contradicted")])
+def test_a_number_is_an_upper_bound_of_what_is_at_most(n: float, verdict: str) -> None:
+    statement = {"at_most": "a perplexity", "value": 5.0}
+    assert judged(statement, {"a": (n, n + 0.1, n + 0.2)}).verdict == verdict
+
+
 def test_the_gain_is_the_share_of_fine_tuning_s_logarithm() -> None:
     of = {"none": (2.0,), "public": (32.0,), "a": (8.0,)}
     assert values("a gain", {"main": results(of)}).values == (pytest.approx(0.5),)
+    in_perplexity = values("a gain_in_perplexity", {"main": results(of)})
+    assert in_perplexity.values == (pytest.approx(0.8),) and not in_perplexity.log
+
+
+def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
+    rows = [release("a", seed, 10 + seed) for seed in (2, 0, 1)]
+    rows += [release("b", seed, 20 + seed) for seed in (1, 2, 0)]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    assert values("a perplexity", of).values == (10, 11, 12)
+    assert judge([{"says": "s", **LESS}], of)[0].difference == pytest.approx(
+        sum(math.log(20 + s) - math.log(10 + s) for s in range(3)) / 3
+    )
+    others = [release("b", seed, 20.0) for seed in (1, 2, 3)]
+    of = {"main": document().model_copy(update={"releases": [*rows[:3], *others]})}
+    with pytest.raises(UsageError, match="cannot be compared"):
+        judge([{"says": "s", **LESS}], of)
+
+
+def test_what_was_not_measured_is_no_number() -> None:
+    """A missing count of teachers is not zero, and an infinite perplexity decides nothing."""
+    rows = [release("a", seed, math.inf) for seed in range(3)]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    for measure in ("perplexity", "teachers_per_user"):
+        with pytest.raises(UsageError, match="was not measured"):
+            values(f"a {measure}", of)
+
+
+def test_teachers_per_user_are_their_mean_and_answers_a_share() -> None:
+    rows = [release("a", 0, 9.0)]
+    guarantee = rows[0].guarantee.model_copy(update={"teachers_per_user": {1: 3, 2: 1}})
+    rows = [rows[0].model_copy(update={"guarantee": guarantee})]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    assert values("a teachers_per_user", of).values == (1.25,)
 
 
 def test_what_follows_from_settings_alone_needs_no_spread() -> None:
@@ -229,7 +284,7 @@ def test_an_unknown_key_of_a_claim_is_refused(tmp_path: Any, monkeypatch: Any) -
 
 
 def test_stored_verdicts_are_of_claims_as_they_stand() -> None:
-    """A verdict is of the statements of its claim; its figures follow from what was measured."""
+    """A verdict is of the claim's settings and statements; its figures follow from the measured."""
     for path in page.STORED.glob("*/*.json"):
         stored = json.loads(path.read_text())
         one = claims.read(stored["claim"])
@@ -237,6 +292,7 @@ def test_stored_verdicts_are_of_claims_as_they_stand() -> None:
         assert [s["says"] for s in stored["statements"]] == [s["says"] for s in one.statements]
         verdicts = [Judged(**s) for s in stored["statements"]]
         assert stored["verdict"] == overall(verdicts)
+        assert stored["digest"] == one.digest(stored["scale"]), f"{path} is of another claim"
         for s in stored["statements"]:
             sides = {"confirmed": s["low"] is not None and s["low"] > 0,
                      "contradicted": s["high"] is not None and s["high"] < 0}  # fmt: skip
@@ -245,3 +301,21 @@ def test_stored_verdicts_are_of_claims_as_they_stand() -> None:
 
 def test_the_page_shows_what_is_stored() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.text()
+
+
+def test_what_a_dry_run_expects_stands_beside_its_claim(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(page, "DRY_RUNS", tmp_path / "dry_runs.json")
+    page.keep_dry_run("M1", "paper", {"main": "about 9 h on 2 processes"})
+    page.keep_dry_run("M4", "paper", {"b64": "about 1 h", "b512": "about 2 h"})
+    one, many = ("\n".join(page.section(claims.read(name), {}, "x/")) for name in ("M1", "M4"))
+    assert "`paper` takes about 9 h on 2 processes." in one
+    assert "`paper` takes b64: about 1 h; b512: about 2 h." in many
+
+
+def test_what_is_shown_and_not_judged_says_so() -> None:
+    shown = {"gnmax perplexity": (20.0, 21.0)}
+    judged = {"scale": "small", "seeds": [0, 1], "seconds": 60, "verdict": "confirmed"}
+    lines = page.section(
+        claims.read("M1"), {"small": {**judged, "statements": [], "shown": shown}}, ""
+    )
+    assert "Beside them, not judged: gnmax perplexity: 20, 21." in "\n".join(lines)

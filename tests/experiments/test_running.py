@@ -27,3 +27,31 @@ def test_a_claim_gives_its_stored_verdict_again(claim: str, tmp_path: Path) -> N
     assert f"{claim} at small: {stored['verdict']}" in ran.stdout
     for statement in stored["statements"]:
         assert f"{statement['verdict']}: {statement['says']}" in ran.stdout
+
+
+def test_results_of_other_code_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "small" / "P12" / "main"
+    folder.mkdir(parents=True)
+    (folder / "code").write_text("0" * 64)
+    words = [sys.executable, "-m", "experiments", "P12", "--output", str(tmp_path)]
+    ran = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.endswith("begun by other code; give another --output\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("M1", "M99"), "claim M99: unknown"),
+        (("M1", "--scale", "medium"), "give the folder of corpora with --data DIR"),
+        (("M1", "--output", "README.md"), "README.md"),
+    ],
+)
+def test_bad_input_is_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    """A name that is wrong stops all claims before the first is run."""
+    output = () if "--output" in words else ("--output", str(tmp_path / "out"))
+    command = [sys.executable, "-m", "experiments", *words, *output]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2, ran.stderr[-2000:]
+    assert message in ran.stderr and ran.stderr.count("\n") == 1
+    assert not (tmp_path / "out" / "small").exists()

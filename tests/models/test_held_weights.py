@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -190,6 +192,47 @@ def test_a_base_for_adapters_is_held_as_stored_and_answers_as_in_float32(
     assert sizes[torch.bfloat16] > 10 * sizes[torch.float32] > 0
     assert not any(p.requires_grad for p in held.parameters())
     assert {b.dtype for b in held.buffers()} <= {torch.float32, torch.int64, torch.bool}
+
+
+@pytest.mark.parametrize("named", ["bfloat16", "float16"])
+def test_a_base_in_float32_is_not_rounded_whatever_its_configuration_says(
+    named: str, tmp_path: Path
+) -> None:
+    Folder.of(BY_NAME["Llama"], tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": named}))
+    folder = describe(str(tmp_path), EMBEDDED_FOLDER)
+    plain, held = load_weights(folder, "cpu"), load_weights(replace(folder, lora=Lora()), "cpu")
+    tokens = torch.arange(1, 50)[None]
+    with torch.no_grad():
+        assert torch.equal(plain(input_ids=tokens).logits, held(input_ids=tokens).logits)
+
+
+def test_a_base_in_bfloat16_is_read_in_it_whatever_its_configuration_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so never takes the memory of float32."""
+    folder, file, read = folder_of("Llama", tmp_path), tmp_path / "config.json", loading._read
+    file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": "float32"}))
+    kinds: list[set[torch.dtype]] = []
+
+    def seen(path: Path, dtype: Any = torch.float32) -> Any:
+        model = read(path, dtype)
+        kinds.append({weight.dtype for weight in model.parameters()})
+        return model
+
+    monkeypatch.setattr(loading, "_read", seen)
+    load_weights(replace(folder, lora=Lora()), "cpu")
+    assert kinds == [{torch.bfloat16}]
+
+
+def test_one_weight_in_float32_among_others_in_bfloat16_is_not_rounded(tmp_path: Path) -> None:
+    folder, file = folder_of("Llama", tmp_path), tmp_path / "model.safetensors"
+    third = torch.full((16,), 1 / 3)
+    save_file({**load_file(file), "model.norm.weight": third}, file, {"format": "pt"})
+    held: Any = load_weights(replace(folder, lora=Lora()), "cpu")
+    assert torch.equal(held.model.norm.weight, third)
+    assert held.lm_head.weight.dtype == torch.bfloat16
 
 
 def test_constants_that_would_be_rounded_are_computed_in_float32(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from audit.core.errors import UsageError
-from audit.models.causality import check_causal
+from audit.models.causality import check_causal, check_kind
 from audit.models.training import gradient_factors, layer_rules, per_example_gradients
 from audit.models.training.dp_sgd import NoisySum, adapted
 from audit.models.training.gradient_factors import Outer, Use, Whole
@@ -21,6 +21,7 @@ from audit.models.training.per_example_gradients import Batch
 from tests.models import shapes
 from tests.models.shapes import (
     CLOSE,
+    CONTEXT,
     PAGE,
     SHAPES,
     Folder,
@@ -172,6 +173,53 @@ def test_an_encoder_that_decodes_is_causal(tmp_path: Path) -> None:
             part.is_causal = False
     with pytest.raises(UsageError, match="not causal"):
         check_causal(model.inner, 8, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "camembert"])
+def test_positions_that_do_not_begin_at_0_are_refused(kind: str, tmp_path: Path) -> None:
+    """DP-SGD counts from 0; these count from the token of padding, and were trained wrongly."""
+    changes = {"is_decoder": True, "pad_token_id": 1}
+    told = refusal(Shape(kind, kind, "", changes), tmp_path)
+    assert f"this {kind} does not number a text's tokens 0, 1, …" in told
+
+
+HYBRID = {"num_hidden_layers": 2, "block_ff_dim": 24, "layer_types": ["conv", "full_attention"]}
+FALCON = {"mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"), [("lfm2", HYBRID), ("falcon_h1", {**FALCON, "head_dim": 4})]
+)
+def test_a_cache_that_several_texts_cannot_share_is_refused_before_training(
+    kind: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    told = refusal(Shape(kind, kind, "", changes), tmp_path)
+    assert f"this {kind} cannot go on from a cached beginning" in told
+
+
+@pytest.mark.parametrize("width", [1, 7])
+def test_a_cache_that_is_read_wrongly_is_refused(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner: Any = Folder.of(BY_NAME["Llama"], tmp_path).load().inner
+    real = inner.forward
+
+    def lost(input_ids: torch.Tensor, **named: Any) -> Any:
+        """Begins to count anew after what is cached, where it reads `width` tokens."""
+        if named.get("past_key_values") is not None and input_ids.shape[1] == width:
+            named["position_ids"] = torch.arange(width).expand(input_ids.shape)
+        return real(input_ids=input_ids, **named)
+
+    check_causal(inner, CONTEXT, tmp_path)
+    monkeypatch.setattr(inner, "forward", lost)
+    with pytest.raises(UsageError, match="something else from a cached beginning"):
+        check_causal(inner, CONTEXT, tmp_path)
+
+
+def test_experts_of_each_layer_are_counted(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a mixture of 4 experts"):
+        check_kind({"model_type": "one", "inner": {"num_experts": [1, 4, 1]}}, tmp_path)
+    check_kind({"num_experts": [1, 1], "n_routed_experts": None, "num_local_experts": 0}, tmp_path)
 
 
 def test_positions_that_are_scaled_anew_are_not_reached(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from audit.plan.execution import execution
 from audit.plan.resolve import resolve
 from audit.results.folder import RunFolder
 from audit.results.words import duration, storage
-from audit.run import dry_run, pipeline
+from audit.run import dry_run, pipeline, steps
 from audit.run import estimate as module
 from audit.run.estimate import Estimate, estimate, largest_user, weak_control
 from audit.run.steps import Steps
@@ -228,7 +228,33 @@ def test_steps_are_numbered_in_the_order_they_begin() -> None:
     assert labels == ["1 of 2: b", "2 of 2: a", "1 of 2: b"]
 
 
-def test_the_whole_is_weighed_by_time_and_reaches_its_end() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(steps.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_steps_that_say_nothing_are_done_by_the_clock(clock: list[float]) -> None:
+    """Two attacks go on side by side and take 20 s each, 10 s of the whole."""
+    seen: list[float] = []
+    report = Steps(
+        lambda label, share: seen.append(share) if label == WHOLE else None,
+        {"attacking a": 10.0, "attacking b": 10.0},
+        together=2,
+    )
+    for clock[0], label, share in [
+        (0.0, "attacking a", 0.0),
+        (0.0, "attacking b", 0.0),
+        (10.0, "attacking b", 0.0),
+        (90.0, "attacking b", 1.0),
+        (99.0, "attacking a", 1.0),
+    ]:
+        report(label, share)
+    assert seen == pytest.approx([0.0, 0.0, 0.5, 0.95, 1.0])
+
+
+def test_the_whole_is_weighed_by_time_and_reaches_its_end(clock: list[float]) -> None:
     calls = [("a", 0.5), ("a", 1.0), ("attacking", 0.0), ("attacking", 1.0), ("c", 1.0)]
     seen = reported(*calls, expected={"a": 6.0, "attacking": 3.0, "c": 1.0})
     assert [share for label, share in seen if label == WHOLE] == pytest.approx(

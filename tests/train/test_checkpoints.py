@@ -32,6 +32,7 @@ from audit.models.training.fine_tuning import Recipe
 from audit.models.training.resume import Resume
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
+from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.task import EVERY, Task
 from audit.train.train import train_all
@@ -239,6 +240,7 @@ SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from audit.core.lora import Lora
+from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.train import train_all
 from tests.train.test_checkpoints import describe, silent, task, EMBEDDED_FOLDER
@@ -420,6 +422,51 @@ def test_with_noise_of_the_system_a_killed_training_starts_anew(
     monkeypatch.setattr(FileCheckpoint, "load", lambda self: pytest.fail("read"))
     assert counted(monkeypatch, one) == list(range(1, PRIVATE.steps + 1)) and not saved
     assert one.before.path.read_bytes() == finished  # a finished stage stands
+
+
+def test_weights_that_were_written_and_not_finished_are_never_released(
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With noise of the system they are another draw on the same data."""
+    one = task(base, "dp_sgd", tmp_path)
+    system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"))
+    one = replace(one, training=replace(one.training, method=system))
+    write = train._write
+
+    def dying(*given: Any) -> None:
+        write(*given)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "_write", dying)
+        with pytest.raises(Killed):
+            train_all([one], 1, silent)
+    (left,) = tmp_path.iterdir()
+    left.rename(left.with_suffix(".1"))  # of a process of another number
+    assert left.suffix != ".safetensors"
+    train_all([one], 1, silent)
+    assert {path.name for path in tmp_path.iterdir()} == {one.path.name, one.draws_path.name}
+    assert one.draws == 1
+
+
+def test_a_key_that_stands_for_many_models_is_not_the_name_of_one(
+    base: ModelFolder, tmp_path: Path
+) -> None:
+    """So findings of weights that were removed are never taken for those of others."""
+    seeded = task(base, "dp_sgd", tmp_path)
+    system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"))
+    one = replace(seeded, training=replace(seeded.training, method=system))
+    after = replace(one, training=training(PRIVATE, after=one.training))
+    names = []
+    for _ in range(2):
+        train_all([one], 1, silent)
+        names.append(one.weights_key)
+        one.path.unlink()
+    assert names[0] != names[1] and all(name.startswith(one.key) for name in names)
+    assert one.draws == 2
+    assert not one.repeatable and not after.repeatable and seeded.repeatable
+    train_all([seeded], 1, silent)
+    assert seeded.weights_key == seeded.key and not seeded.draws
 
 
 # --- files that are not what was written

@@ -41,7 +41,9 @@ from audit.models.training.resume import Draws, Moments, Resume, Weights
 
 CHECKED = 16  # examples of the first batch, at most, whose gradients a plain loop computes as well
 CHECKED_ROWS = 32  # their rows: the loop reads each alone, which a large model does slowly
+LONELY = 3  # batches of one example, at most, that are checked before one of several
 TOLERANCE = 1e-3  # of that comparison, relative, in float32
+SPREAD, _B = 0.02, ".lora_B."  # adapters are moved by so much while they are compared
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,9 @@ class PrivateRecipe(Method):
 class NoisySum:
     """Releases Σ_i clip(g_i) + N(0, σ²C²): examples reach the model in no other way.
 
-    The gradients of the first batch are compared with a plain loop, which reads every example alone
-    and without padding; a difference stops the training.
+    The gradients of the first batch of several examples, and of some before it, are compared with a
+    plain loop, which reads every example alone and without padding; a difference stops the
+    training.
     """
 
     def __init__(self, model: nn.Module, noise: Noise, stream: NoiseStream) -> None:
@@ -186,7 +189,9 @@ class NoisySum:
         self._noise = noise
         self._parameters = trainable(model)
         self._stream = stream
-        self._checked = False
+        self._to_check = LONELY
+        # fresh adapters are zero on one side, and so are all gradients of the other
+        self._zero = [p for name, p in model.named_parameters() if p.requires_grad and _B in name]
 
     def into_gradients(self, batches: Iterable[Batch], divisor: float) -> None:
         """Sets every trainable parameter's gradient to the noisy sum divided by `divisor`.
@@ -201,8 +206,9 @@ class NoisySum:
     def _clipped(self, batches: Iterable[Batch]) -> list[Tensor]:
         totals = [torch.zeros_like(parameter) for parameter in self._parameters]
         for batch in batches:
-            if not self._checked:
+            if self._to_check:
                 self._check(batch.blocks[0] if batch.chunked else batch.part(0, checked(batch)))
+                self._to_check = 0 if batch.examples > 1 else self._to_check - 1
             clipped = clipped_gradients(self._model, batch, self._noise.max_norm)
             if not bool(clipped.losses.isfinite().all() and clipped.norms.isfinite().all()):
                 raise NotFiniteError("a loss is not finite; lower learning_rate or clip")
@@ -211,7 +217,19 @@ class NoisySum:
         return totals
 
     def _check(self, batch: Batch) -> None:
-        self._checked = True
+        kept = [parameter.detach().clone() for parameter in self._zero]
+        draw = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in self._zero:
+                parameter.add_(SPREAD * torch.randn(parameter.shape, generator=draw).to(parameter))
+        try:
+            self._compare(batch)
+        finally:
+            with torch.no_grad():
+                for parameter, before in zip(self._zero, kept, strict=True):
+                    parameter.copy_(before)
+
+    def _compare(self, batch: Batch) -> None:
         mine = clipped_gradients(self._model, batch, self._noise.max_norm)
         if not bool(mine.losses.isfinite().all() and mine.norms.isfinite().all()):
             return  # NotFiniteError follows in `_clipped`

@@ -202,4 +202,5 @@ def _block(examples: Sequence[Example], device: torch.device) -> Batch:
             whole = torch.tensor(tokens)
             inputs[place, :length], targets[place, :length] = whole[:-1], whole[1:]
             weights[place, :length] = torch.tensor(counts)
-    return Batch(inputs.to(device), targets.to(device), weights.to(device), rows)
+    own = tuple(sum(len(tokens) - 1 for tokens, _ in example.rows) for example in examples)
+    return Batch(inputs.to(device), targets.to(device), weights.to(device), rows, own=own)

@@ -54,38 +54,65 @@ def merged(uses: Sequence[Use]) -> list[Use]:
     return [*rest, Outer(left, torch.cat([u.right for u in outers], dim=1))]
 
 
-def squared_norm(uses: Sequence[Use]) -> tuple[Tensor, Tensor]:
+def squared_norm(uses: Sequence[Use], own: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
     """Computes ‖Σ_u G^u_i‖² of one parameter, and the sum of its terms' absolute values.
 
     Shape (examples,) each. Where the first is much smaller than the second, terms cancel, and what
     is left of them is mostly rounding error.
+    own: tokens of each example without padding; (): none is padded.
     """
     totals, sizes = [], []
     for i, one in enumerate(uses):
         for other in uses[: i + 1]:
-            total, size = _product(one, other)
+            total, size = _product(one, other, own)
             times = 1.0 if one is other else 2.0
             totals.append(times * total)
             sizes.append(times * size)
     return torch.stack(totals).sum(dim=0), torch.stack(sizes).sum(dim=0)
 
 
-def _product(one: Use, other: Use) -> tuple[Tensor, Tensor]:
+def _product(one: Use, other: Use, own: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Computes ⟨G^u_i, G^v_i⟩ of two uses of one parameter, and its terms' absolute sum."""
     if isinstance(one, Whole) and isinstance(other, Whole):
         terms = one.gradient * other.gradient
         return terms.sum(dim=1), terms.abs().sum(dim=1)
     assert isinstance(one, Outer) and isinstance(other, Outer)
-    if one is other and not isinstance(one.left, OneHot) and _cheaper_whole(one.left, one.right):
-        whole = torch.bmm(one.left.mT, one.right).square_().sum(dim=(1, 2))
-        return whole, whole
+    if one is other and not isinstance(one.left, OneHot):
+        return _square(one.left, one.right, own)
+    return _gram(one, other)
+
+
+def _gram(one: Outer, other: Outer) -> tuple[Tensor, Tensor]:
     terms = _inner(one.left, other.left) * torch.bmm(one.right, other.right.mT)
     return terms.sum(dim=(1, 2)), terms.abs_().sum(dim=(1, 2))
 
 
-def _cheaper_whole(left: Tensor, right: Tensor) -> bool:
+def _square(left: Tensor, right: Tensor, own: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Computes ‖Σ_t l_t ⊗ r_t‖² of each example in the way that is cheaper for its own tokens.
+
+    Both ways round differently, and only one has terms that cancel. Were the way chosen by the
+    padded length, a longer example beside it would move an example's clipped gradient.
+    """
+    examples, padded = left.shape[:2]
+    lengths = own or [padded] * examples
+    whole = [i for i, n in enumerate(lengths) if _cheaper_whole(n, left, right)]
+    if len(whole) == examples:
+        squares = torch.bmm(left.mT, right).square_().sum(dim=(1, 2))
+        return squares, squares
+    if not whole:
+        use = Outer(left, right)
+        return _gram(use, use)
+    total, size = left.new_empty(2, examples)
+    for group in (whole, [i for i in range(examples) if i not in set(whole)]):
+        place = torch.tensor(group, device=left.device)
+        parts = _square(left[place], right[place], [lengths[i] for i in group])
+        total[place], size[place] = parts
+    return total, size
+
+
+def _cheaper_whole(tokens: int, left: Tensor, right: Tensor) -> bool:
     """Tells whether G_i itself costs less than the two Gram matrices of its factors."""
-    tokens, p, q = left.shape[1], left.shape[2], right.shape[2]
+    p, q = left.shape[2], right.shape[2]
     return p * q < tokens * (p + q)
 
 

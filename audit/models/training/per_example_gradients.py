@@ -39,6 +39,7 @@ class Batch:
     state: the state in which a recurrent model starts each row; None: the zero state.
     more: further rows of the same examples, of another width, to save padding.
     chunked: one example that is too large to be read at once; its blocks are read one by one.
+    own: tokens of each example in these rows, without padding; (): none is padded.
     """
 
     inputs: Tensor
@@ -48,6 +49,7 @@ class Batch:
     state: State | None = None
     more: tuple[Batch, ...] = ()
     chunked: bool = False
+    own: tuple[int, ...] = ()
 
     @property
     def examples(self) -> int:
@@ -80,12 +82,18 @@ class Batch:
         state = None if self.state is None else self.state.rows(rows)
         more = tuple(batch.part(first, last) for batch in self.more)
         own = (self.inputs[rows], self.targets[rows], self.weights[rows])
-        return Batch(*own, self.rows, state, more, self.chunked)
+        return Batch(*own, self.rows, state, more, self.chunked, self.own[first:last])
 
     @property
     def blocks(self) -> tuple[Batch, ...]:
         """All rows, as batches of one width each."""
         return (replace(self, more=(), chunked=False), *self.more)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each example in all blocks, without padding; []: not known of a block."""
+        every = [block.own for block in self.blocks]
+        return [sum(own) for own in zip(*every, strict=True)] if all(every) else []
 
 
 @dataclass(frozen=True)
@@ -229,8 +237,8 @@ def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clippe
     uses: dict[int, list[Use]] = {id(parameter): [] for parameter in parameters}
     losses = torch.stack([_record(model, parameters, b, uses) for b in batch.blocks]).sum(dim=0)
     with torch.no_grad():
-        used = [merged(uses[id(parameter)]) for parameter in parameters]
-        squares = [squared_norm(of_one) for of_one in used if of_one]
+        used, own = [merged(uses[id(parameter)]) for parameter in parameters], batch.lengths
+        squares = [squared_norm(of_one, own) for of_one in used if of_one]
         total, size = (torch.stack(x).sum(dim=0) for x in zip(*squares, strict=True))
         norms = total.clamp(min=0).sqrt()
         # an upper bound on the norm despite rounding, so that no example exceeds the clipping norm

@@ -86,7 +86,8 @@ def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
     """
     free, _ = torch.cuda.mem_get_info()
     largest = max(tasks, key=lambda task: task.base.parameters).base
-    batch = max(getattr(task.training.method, "batch_tokens", 0) for task in tasks)
+    sizes = ("batch_tokens", "physical_tokens")
+    batch = max(getattr(task.training.method, size, 0) for task in tasks for size in sizes)
     values = 5 * largest.parameters + 6 * max(batch, largest.max_length) * largest.vocabulary
     return max(1, int(0.9 * free) // (_CONTEXT + 4 * values))
 

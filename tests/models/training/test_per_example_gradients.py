@@ -428,16 +428,33 @@ def test_any_shape_of_batch_is_exact(examples: list[Rows], form: str, max_norm: 
 def test_both_ways_to_a_norm_are_taken_and_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     model, natural, taken = gpt2(), gradient_factors._cheaper_whole, set()
 
-    def noted(left: torch.Tensor, right: torch.Tensor) -> bool:
-        taken.add(natural(left, right))
-        return natural(left, right)
+    def noted(tokens: int, left: torch.Tensor, right: torch.Tensor) -> bool:
+        taken.add(natural(tokens, left, right))
+        return natural(tokens, left, right)
 
     for examples in (EXAMPLES, [[row(2, 1)], [row(7, 2)]]):
         batch, expected = batch_of(examples), literal(model, examples)(0.5)
-        for rule in (noted, lambda left, right: True, lambda left, right: False):
+        for rule in (noted, lambda *_: True, lambda *_: False):
             monkeypatch.setattr(gradient_factors, "_cheaper_whole", rule)
             assert distance(clipped_gradients(model, batch, 0.5), expected) < EXACT
     assert taken == {True, False}
+
+
+def test_the_padding_of_a_longer_example_chooses_no_way_to_a_norm() -> None:
+    """One way has terms that cancel, and a margin for them: it would move an example's factor."""
+    draw = torch.Generator().manual_seed(0)
+    one = torch.randn(1, 31, 128, generator=draw)
+    left = torch.cat([one, -0.95 * one], dim=1)  # 62 tokens whose terms nearly cancel
+    right = torch.cat([torch.ones(1, 31, 128), torch.ones(1, 31, 128)], dim=1)
+    padded = [torch.nn.functional.pad(x, (0, 0, 0, 4)) for x in (left, right)]
+    longer = [torch.randn(1, 66, 128, generator=draw) for _ in range(2)]
+    beside = [torch.cat(pair) for pair in zip(padded, longer, strict=True)]
+    (total,), (size,) = gradient_factors.squared_norm([gradient_factors.Outer(left, right)])
+    totals, sizes = gradient_factors.squared_norm([gradient_factors.Outer(*beside)], (62, 66))
+    assert float(size / total) > 100
+    assert float(totals[0] / total) == pytest.approx(1.0, abs=1e-4)
+    assert float(sizes[0] / size) == pytest.approx(1.0, abs=1e-5)
+    assert sizes[1] == totals[1]  # the longer one is squared whole, where nothing cancels
 
 
 @pytest.mark.parametrize("form", ["GPT-2, tied", "LoRA in Conv1D", "LSTM"])
@@ -470,8 +487,8 @@ def test_opacus_finds_the_same_norms() -> None:
 def test_without_the_cross_term_of_the_tied_matrix_norms_are_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def within(one: Any, other: Any) -> Any:
-        total, size = product(one, other)
+    def within(one: Any, other: Any, own: Any) -> Any:
+        total, size = product(one, other, own)
         return (total, size) if one is other else (total * 0, size)
 
     batch, product = batch_of(EXAMPLES), gradient_factors._product
