@@ -22,6 +22,7 @@ _FIXED: Any = {
     "svg.fonttype": "none",
 }  # the same bytes again, and real text
 _OURS, _THEIRS = "C0", "0.35"
+_FAR = 1e4  # times the least perplexity: what is beyond helps nobody
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,28 @@ def _label(place: str, name: str) -> str:
 def _panel(
     axes: Axes, measure: str, title: str, rows: Sequence[Row], values: Any, colour: str
 ) -> None:
-    """Draws one value a seed, and the mean with its interval at 95 % where seeds differ."""
+    """Draws one value a seed, and the mean with its interval at 95 % where seeds differ.
+
+    Perplexities that are far apart are drawn by their logarithms, and those beyond all use at the
+    edge, as a number.
+    """
+    every = [value for seeds in values for value in seeds]
+    apart = "perplexity" in measure and "gain" not in measure and max(every) > 4 * min(every)
+    edge = _FAR * min(every) if apart else math.inf
     for y, seeds in enumerate(values):
+        if any(value > edge for value in seeds):
+            axes.plot(edge, y, ">", color=colour)
+            axes.text(edge / 1.5, y, f"{min(seeds):.0e}", fontsize=8, ha="right", va="center")
+            continue
         axes.plot(seeds, [y] * len(seeds), "o", color=colour, ms=4, alpha=0.55)
         if len(set(seeds)) > 1:
-            mean, (low, high) = math.fsum(seeds) / len(seeds), _ends(seeds)
+            low, mean, high = _mean(seeds, apart)
             bar = [[mean - low], [high - mean]]
             axes.errorbar(mean, y, xerr=bar, fmt="|", color=colour, ms=11, capsize=3)
-    every = [value for seeds in values for value in seeds]
-    if "perplexity" in measure and "gain" not in measure and max(every) > 4 * min(every):
+    if apart:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        wide = min(edge, max(every)) > 100 * min(every)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5), numticks=8))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [row.label for row in rows], fontsize=8)
@@ -107,7 +119,9 @@ def _panel(
     axes.grid(axis="x", color="0.9")
 
 
-def _ends(seeds: Sequence[float]) -> tuple[float, float]:
-    interval = t_interval(seeds, 0.95)
+def _mean(seeds: Sequence[float], of_logarithms: bool) -> tuple[float, float, float]:
+    """Gives the mean between the ends of its interval."""
+    interval = t_interval([math.log(value) for value in seeds] if of_logarithms else seeds, 0.95)
     assert interval.low is not None and interval.high is not None
-    return interval.low, interval.high
+    three = (interval.low, interval.value, interval.high)
+    return tuple(map(math.exp, three)) if of_logarithms else three  # type: ignore[return-value]

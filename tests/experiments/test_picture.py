@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -78,3 +79,9 @@ def test_published_figures_of_tables_are_those_of_the_claim(name: str) -> None:
 def test_every_stored_verdict_has_its_picture(name: str) -> None:
     for scale in page.stored(name):
         assert (page.PICTURES / f"{name}-{scale}.svg").is_file()
+
+
+def test_a_perplexity_beyond_all_use_is_a_number_at_the_edge() -> None:
+    """Else the axis is of it alone, and its ticks are none."""
+    text = drawn(M1, document(none=(2, 3), submix=(1e28, 2e28), public=(16, 16))).decode()
+    assert "1e+28" in text and "10" in re.findall(r">([\d.]+)</text>", text)
