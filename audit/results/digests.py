@@ -46,8 +46,8 @@ def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, st
         paths = {i: home.stage(Path(name).name) for i, name in enumerate(names) if name}
         if release.guarantee.release == "model":
             name = ADAPTER if note.get("model", {}).get("lora") else MODEL
-            return {name: sha256_of_file(paths[0])} if len(names) == 1 and paths else {}
-        return {f"{MEMBERS}/{member_name(i)}": sha256_of_file(path) for i, path in paths.items()}
+            return {name: of_file(paths[0])} if len(names) == 1 and paths else {}
+        return {f"{MEMBERS}/{member_name(i)}": of_file(path) for i, path in paths.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

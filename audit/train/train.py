@@ -50,8 +50,7 @@ def workers_for(
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
     """Trains every task whose weights are not there yet on these workers, as `train_all` does."""
     for independent in _missing(tasks, place):
-        for task in independent:
-            _clear(task)
+        _clear(independent)
         place.train(_train, independent, report)
 
 
@@ -92,11 +91,13 @@ def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = No
         save_model(model, str(path), about)
 
 
-def _clear(task: Task) -> None:
+def _clear(tasks: Sequence[Task]) -> None:
     """Removes weights that an attempt had written when it was killed: they are never released."""
-    for path in task.stages.glob(f"{task.path.stem}.*"):
-        if path != task.path:
-            path.unlink(missing_ok=True)
+    begun = {task.path.stem for task in tasks}
+    for stages in {task.stages for task in tasks}:
+        for path in stages.glob("trained-*"):
+            if path.suffix != ".safetensors" and path.name.partition(".")[0] in begun:
+                path.unlink(missing_ok=True)
 
 
 def _work(task: Task) -> float:

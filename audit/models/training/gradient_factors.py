@@ -103,7 +103,7 @@ def _square(left: Tensor, right: Tensor, own: Sequence[int]) -> tuple[Tensor, Te
         use = Outer(left, right)
         return _gram(use, use)
     total, size = left.new_empty(2, examples)
-    for group in (whole, [i for i in range(examples) if i not in set(whole)]):
+    for group in (whole, sorted({*range(examples)} - {*whole})):
         place = torch.tensor(group, device=left.device)
         parts = _square(left[place], right[place], [lengths[i] for i in group])
         total[place], size[place] = parts
