@@ -88,6 +88,7 @@ SHAPES = (
     Shape("GPT-J", "gptj", "parallel blocks", {**GPT2, "rotary_dim": 4}),
     Shape("GPT-NeoX, Pythia", "gpt_neox", "parallel blocks"),
     Shape("OPT", "opt", "tied head, learned positions", {"ffn_dim": 24, "word_embed_proj_dim": 16}),
+    Shape("CTRL", "ctrl", "tied head, fixed positions", {"dff": 24}),
     Shape("BLOOM", "bloom", "tied head, ALiBi", {"n_layer": 1, "n_head": 2}),
     Shape("Falcon", "falcon", "parallel blocks, one key for all queries"),
     Shape("Phi", "phi", "parallel blocks"),

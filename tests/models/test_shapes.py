@@ -56,7 +56,7 @@ def test_the_page_is_what_is_measured_and_no_row_is_wrong() -> None:
     assert all(isinstance(cell, float) and cell < CLOSE for row in whole for cell in row.cells)
 
 
-@pytest.mark.parametrize("name", ["Llama", "Gemma 2", "OPT"])
+@pytest.mark.parametrize("name", ["Llama", "Gemma 2", "OPT", "CTRL"])
 def test_a_row_of_the_page_is_what_is_measured(name: str, tmp_path: Path) -> None:
     row = measured(BY_NAME[name], tmp_path)
     assert row.shown() in PAGE.read_text(encoding="utf-8").splitlines()

@@ -298,7 +298,7 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
 
     def record(
         module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
-    ) -> None:
+    ) -> Tensor:
         a = rule.reads(module, args, named).detach()
         rows, width = batch.inputs.shape
         if a.shape[0] != rows and (a.dim() != 2 or a.shape[0] != rows * width):
@@ -306,9 +306,9 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
                 f"a {type(module).__name__} reads {tuple(a.shape)} where the batch has "
                 f"{rows} rows: its gradient belongs to no example"
             )
-        if not output.requires_grad:
-            output.requires_grad_(True)  # the first trainable layer: nothing below requires one
-
+        first = not output.requires_grad  # of the trainable layers: nothing below requires one
+        if first:
+            output.requires_grad_(True)
         kept = _kept(a)
 
         def arrived(g: Tensor) -> None:
@@ -319,6 +319,7 @@ def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
                     uses[id(parameter)].append(use)
 
         output.register_hook(arrived)  # type: ignore[no-untyped-call]
+        return output.clone() if first else output  # a leaf may not be changed in place, as CTRL's
 
     return record
 
