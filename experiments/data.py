@@ -1,11 +1,12 @@
-"""Makes the corpora of scale medium from public ones: fewer users, chosen by a hash.
+"""Makes the corpora of scales medium and paper from public ones, by a hash of their users.
 
-    python -m experiments.data DATA OUT
+    python -m experiments.data DATA OUT [--scale paper]
 
-DATA holds wikitext2_raw, customersim and wmt_europarl_mix as their authors give them. OUT gets
-wikitext.jsonl, customersim.jsonl and europarl.jsonl, each with user, text and split, and names.txt
-with the names of CustomerSim's private users. Public records are sentences of other speakers, whose
-beginnings SeqPATE completes. The public model of this scale lies in OUT/public_model and comes from
+DATA holds what a scale reads, as its authors give it: wikitext2_raw, customersim and
+wmt_europarl_mix for medium, airdialogue and wmt_europarl_mix for paper. OUT gets a file NAME.jsonl
+for each, with user, text and split, and names.txt with the names of private users, where they have
+some. Public records are sentences of other speakers, whose beginnings SeqPATE completes. The public
+model of scale medium lies in OUT/public_model and comes from
 
     python fixtures/train_public_model.py --text NOVELS --strangers 0 --layers 4 --width 256
         --vocabulary 4096 --output OUT/public_model
@@ -15,6 +16,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from audit.core.corpus import Corpus
@@ -22,47 +26,72 @@ from audit.core.digest import sha256_of
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.loading import load
 
-# folder, private users, held-out users, public users
+ALL = None  # all users that are not public, all words of a user
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a corpus is taken: users of each kind, and words of each user.
+
+    A user's records are taken until they have so many words.
+    """
+
+    folder: str
+    private: int | None
+    heldout: int | None
+    public: int
+    words: int | None = ALL
+
+
 SIZES = {
-    "wikitext": ("wikitext2_raw", 64, 20, 0),
-    "customersim": ("customersim", 900, 150, 150),
-    "europarl": ("wmt_europarl_mix", 400, 60, 100),
+    "medium": {  # a user of WikiText is about as long as SubMix's, a block of 512 tokens
+        "wikitext": Size("wikitext2_raw", 128, 40, 0, words=300),
+        "customersim": Size("customersim", 400, 80, 100),
+        "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
+    },
+    "paper": {  # about 4 % are public, as 40,000 of a million utterances of SeqPATE's
+        "airdialogue": Size("airdialogue", ALL, ALL, 380),
+        "europarl": Size("wmt_europarl_mix", ALL, ALL, 800),
+    },
 }
 
 
-def split_of(corpus: Corpus, private: int, heldout: int, public: int) -> dict[str, str]:
-    """Chooses the first users of the private split and of the held-out one by a hash of their id.
+def split_of(corpus: Corpus, size: Size) -> dict[str, str]:
+    """Chooses users by a hash of their id: private and held-out ones of their splits.
 
-    The next of the private split are public.
+    Those who are public are taken from the private split, and are private no more.
     """
     ranked, others = (sorted(corpus.users(s), key=sha256_of) for s in ("private", "heldout"))
+    border = len(ranked) - size.public if size.private is ALL else size.private
     return {
-        **dict.fromkeys(ranked[private : private + public], "public"),
-        **dict.fromkeys(ranked[:private], "private"),
-        **dict.fromkeys(others[:heldout], "heldout"),
+        **dict.fromkeys(ranked[border : border + size.public], "public"),
+        **dict.fromkeys(ranked[:border], "private"),
+        **dict.fromkeys(others[: size.heldout], "heldout"),
     }
 
 
-def rows(corpus: Corpus, private: int, heldout: int, public: int) -> list[dict[str, str]]:
+def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
     """Gives the records of the chosen users."""
-    split = split_of(corpus, private, heldout, public)
-    return [
-        {"user": r.user, "split": split[r.user], "text": r.text}
-        | ({"name": r.name} if r.name else {})
-        for r in corpus.records
-        if r.user in split
-    ]
+    split, taken = split_of(corpus, size), Counter[str]()
+    for record in corpus.records:
+        if record.user in split and (size.words is ALL or taken[record.user] < size.words):
+            taken[record.user] += len(record.text.split())
+            row = {"user": record.user, "split": split[record.user], "text": record.text}
+            yield row | ({"name": record.name} if record.name else {})
 
 
 def main() -> None:
     """Writes the corpora."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--scale", choices=SIZES, default="medium")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, (folder, *users) in SIZES.items():
-        some = rows(load(str(options.data / folder), EMBEDDED_FOLDER), *users)
+    for name, size in SIZES[options.scale].items():
+        some = list(rows(load(str(options.data / size.folder), EMBEDDED_FOLDER), size))
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in some]
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         print(f"{name}: {len(some):,} records")
