@@ -1,9 +1,10 @@
 """Name leak: counts generated texts that name people of the training data.
 
 R_name of SeqPATE (Tian et al., NeurIPS 2022, appendix) is the share of generated texts that contain
-the full name of a user of the training data. Prompts are the first tokens of held-out texts, and
-names in the prompt do not count. If probabilities can be read, each name is also reconstructed from
-the text before it, against decoys.
+the full name of a user of the training data. Counted are the users for whom a coin decided about
+the training (`planting.users` of them; all, where the figure is held against the paper's). Prompts
+are the first tokens of held-out texts, and names in the prompt do not count. If probabilities can
+be read, each name is also reconstructed from the text before it, against decoys.
 """
 
 from __future__ import annotations

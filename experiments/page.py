@@ -41,10 +41,11 @@ size, for whoever has a GPU. For these two `--data DIR` is a folder with the cor
 | scale | DIR holds |
 |---|---|
 | `medium` | what `python -m experiments.data` writes, and `public_model` (its help says how) |
-| `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim`, `airdialogue`, `names.txt` |
+| `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim` as their authors give them, and what `python -m experiments.data --scale paper` writes |
 
-There `gpt2` is the hub's, the corpora are as their authors give them, and `names.txt` has a name of
-AirDialogue's users on each line. `--dry-run` says what would be run, and how long it takes.
+`--dry-run` says what would be run, and how long it takes. What stands below about `paper` is of
+stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by the clock, on two cores
+that other claims often shared.
 """
 
 
