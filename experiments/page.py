@@ -41,11 +41,12 @@ size, for whoever has a GPU. For these two `--data DIR` is a folder with the cor
 | scale | DIR holds |
 |---|---|
 | `medium` | what `python -m experiments.data` writes, and `public_model` (its help says how) |
-| `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim` as their authors give them, and what `python -m experiments.data --scale paper` writes |
+| `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim`, and what the same script writes |
 
-`--dry-run` says what would be run, and how long it takes. What stands below about `paper` is of
-stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by the clock, on two cores
-that other claims often shared.
+For `paper` the script takes `--scale paper` and AirDialogue and Europarl; the others are as their
+authors give them. `--dry-run` says what would be run, and how long it takes. What stands below
+about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by the
+clock, on two cores that other claims often shared.
 """
 
 
