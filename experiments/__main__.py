@@ -198,9 +198,7 @@ def _store(document: Mapping[str, Any], folder: Path, keep: bool) -> None:
     claim = claims.read(document["claim"])
     page.write_one(claim, document, folder)
     if keep:
-        kept = page.stored_path(document["claim"], document["scale"])
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, text)
+        page.keep(claim.id, document["scale"], text)
     click.echo(f"{document['claim']} at {document['scale']}: {document['verdict']}")
     for one in document["statements"]:
         click.echo(f"  {one['verdict']}: {one['says']} ({page.figures(one)})")

@@ -65,10 +65,22 @@ class Claim:
         """Gives the settings of each run at a scale. Raises UsageError where it is out of reach."""
         if scale in self.unreachable:
             raise UsageError(f"{self.id}: out of reach at {scale}: {self.unreachable[scale]}")
-        of_paper = tomllib.loads((ids()[self.id].parent / SCALES_FILE).read_text(encoding="utf-8"))
-        common = merged(merged(self.plan, of_paper.get(scale, {})), self.scales.get(scale, {}))
+        common = merged(merged(self.plan, self._shared(scale)), self.scales.get(scale, {}))
         runs = self.runs or {"main": {}}
         return {name: merged(common, settings) for name, settings in runs.items()}
+
+    def _shared(self, scale: str) -> dict[str, Any]:
+        """Reads what the claims of the paper share, but for grids of defenses not swept here."""
+        of_paper = tomllib.loads((ids()[self.id].parent / SCALES_FILE).read_text(encoding="utf-8"))
+        shared: dict[str, Any] = of_paper.get(scale, {})
+        swept = merged(self.plan, self.scales.get(scale, {}))["sweep"]["defense"]
+        names = {one.partition(":")[0] for one in swept}
+        sweep = {
+            key: value
+            for key, value in shared.get("sweep", {}).items()
+            if key in names or not isinstance(value, Mapping)
+        }
+        return {**shared, "sweep": sweep}
 
     def digest(self, scale: str) -> str:
         """Hashes what a verdict rests on: the settings of all runs, and what they must show."""

@@ -35,8 +35,9 @@ or two that are false may be confirmed by chance. A verdict is of the claim as i
 section says how the runs differ from the paper's, and what it says besides.
 
 `small` is the embedded model of half a million parameters and simulated text, so orders count there
-and numbers do not. `medium` is a model of a few million on public text. `paper` is the paper's own
-size, for whoever has a GPU. For these two `--data DIR` is a folder with the corpora and models:
+and numbers do not. `medium` is a model of a few million on public text, where DP-SGD takes 5
+epochs, not its 15. `paper` is the paper's own size, for whoever has a GPU. For these two `--data
+DIR` is a folder with the corpora and models:
 
 | scale | DIR holds |
 |---|---|
@@ -63,6 +64,13 @@ def stored(claim: str) -> dict[str, dict[str, Any]]:
         for scale, path in paths.items()
         if path.exists()
     }
+
+
+def keep(claim: str, scale: str, verdict: str) -> None:
+    """Stores a verdict, as JSON, among the project's own results."""
+    path = stored_path(claim, scale)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, verdict)
 
 
 def dry_runs() -> dict[str, dict[str, dict[str, str]]]:

@@ -312,6 +312,19 @@ def test_what_a_dry_run_expects_stands_beside_its_claim(tmp_path: Any, monkeypat
     assert "`paper` takes b64: about 1 h; b512: about 2 h." in many
 
 
+def test_the_first_verdict_of_a_scale_is_kept(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(page, "STORED", tmp_path / "results")
+    page.keep("M1", "medium", '{"verdict": "inconclusive"}')
+    assert page.stored("M1") == {"medium": {"verdict": "inconclusive"}}
+
+
+def test_grids_that_a_paper_s_claims_share_are_of_defenses_that_a_claim_sweeps() -> None:
+    both, one, none = (claims.read(n).plans("medium")["main"]["sweep"] for n in ("P1", "P6", "P12"))
+    assert (both["dp_sgd"], both["seqpate"]) == ({"epochs": [5]}, {"teachers": [200]})
+    assert one["seqpate"] == {"teachers": [200]} and "dp_sgd" not in one
+    assert not {"dp_sgd", "seqpate"} & set(none)
+
+
 def test_what_is_shown_and_not_judged_says_so() -> None:
     shown = {"gnmax perplexity": (20.0, 21.0)}
     judged = {"scale": "small", "seeds": [0, 1], "seconds": 60, "verdict": "confirmed"}

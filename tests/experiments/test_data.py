@@ -1,0 +1,36 @@
+"""The corpora of larger scales: who is taken, as what, and how much of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from audit.core.corpus import Corpus, Record
+from experiments.data import ALL, Size, rows, split_of
+
+PEOPLE = [f"u{i}" for i in range(10)]
+CORPUS = Corpus(
+    "some",
+    tuple(
+        Record(user, f"{user} says this", split=split)  # three words
+        for split, users in (("private", PEOPLE[:7]), ("heldout", PEOPLE[7:]))
+        for user in users
+        for _ in range(4)
+    ),
+)
+
+
+def test_users_are_private_public_or_held_out_and_no_two_of_them() -> None:
+    assert Counter(split_of(CORPUS, Size("", 4, 2, 2)).values()) == {
+        "private": 4,
+        "heldout": 2,
+        "public": 2,
+    }
+    every = split_of(CORPUS, Size("", ALL, ALL, 2))
+    assert Counter(every.values()) == {"private": 5, "heldout": 3, "public": 2}
+    assert all((split == "heldout") == (user in PEOPLE[7:]) for user, split in every.items())
+
+
+def test_records_of_a_user_are_taken_until_they_have_so_many_words() -> None:
+    for words, records in ((1, 1), (3, 1), (4, 2), (12, 4), (ALL, 4)):
+        taken = Counter(row["user"] for row in rows(CORPUS, Size("", ALL, ALL, 0, words)))
+        assert taken == dict.fromkeys(PEOPLE, records)
