@@ -20,7 +20,7 @@ from typing import Any
 from audit.core.errors import UsageError
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.t_interval import t_interval
-from experiments.measures import Runs, Values, values
+from experiments.measures import LARGEST, Runs, Values, values
 
 LEVEL = 0.05
 _Interval = Callable[[float], tuple[float, float]]  # both ends, by the chance of missing the truth
@@ -140,8 +140,12 @@ def _differences(one: Values, other: Values, times: float = 1.0) -> list[float]:
     """Subtracts `other` from `times` times `one`, seed by seed. Raises UsageError."""
     if one.log != other.log or one.seeds != other.seeds:
         raise UsageError(f"{one.name!r} and {other.name!r} cannot be compared")
-    scale = math.log if one.log else float
-    return [scale(times * a) - scale(b) for a, b in zip(one.values, other.values, strict=True)]
+    if any(a == b == LARGEST for a, b in zip(one.values, other.values, strict=True)):
+        raise UsageError(f"{one.name!r} and {other.name!r} are both infinite: not comparable")
+    pairs = zip(one.values, other.values, strict=True)
+    if one.log:
+        return [math.log(times) + math.log(a) - math.log(b) for a, b in pairs]
+    return [times * a - b for a, b in pairs]
 
 
 def _from_differences(

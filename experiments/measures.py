@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from audit.core.errors import UsageError
 from audit.results.schema import FindingResult, ReleaseResult, Results
 
+LARGEST = sys.float_info.max  # a perplexity that no float holds is at least this, and reads so
 Runs = Mapping[str, Results]  # the results of a claim's runs by name
 
 
@@ -121,7 +123,8 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
         return session.answered / session.queries
     if measure not in release.utility:
         raise UsageError(f"{name!r}: the run measured {', '.join(release.utility)}")
-    return _number(release.utility[measure].value, name)
+    value = release.utility[measure].value
+    return LARGEST if measure == "perplexity" and value == math.inf else _number(value, name)
 
 
 def _of_seed(defense: str, seed: int, results: Results) -> ReleaseResult:

@@ -171,12 +171,26 @@ def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
 
 
 def test_what_was_not_measured_is_no_number() -> None:
-    """A missing count of teachers is not zero, and an infinite perplexity decides nothing."""
-    rows = [release("a", seed, math.inf) for seed in range(3)]
+    """A missing count of teachers is not zero, and of an infinite perplexity no gain is left."""
+    rows = [release(name, seed, math.inf) for name in ("a", "none", "public") for seed in range(3)]
     of = {"main": document().model_copy(update={"releases": rows})}
-    for measure in ("perplexity", "teachers_per_user"):
+    for measure in ("gain", "gain_in_perplexity", "teachers_per_user"):
         with pytest.raises(UsageError, match="was not measured"):
             values(f"a {measure}", of)
+
+
+@pytest.mark.parametrize("times", [0.5, 1, 2])
+def test_a_perplexity_that_no_float_holds_is_above_all_others(times: float) -> None:
+    of = {"a": (10, 11, 12), "b": (math.inf, 1e308, math.inf)}
+    assert judged({**LESS, "times": times}, of).verdict == "confirmed"
+    assert judged({"less": LESS["than"], "than": LESS["less"]}, of).verdict == "contradicted"
+    assert math.isfinite(judged({**LESS, "times": times}, of).difference)
+
+
+@pytest.mark.parametrize("statement", [LESS, {"same": LESS["less"], "as": LESS["than"]}])
+def test_two_infinite_perplexities_are_neither_the_same_nor_in_order(statement: Any) -> None:
+    with pytest.raises(UsageError, match="both infinite"):
+        judged({**statement, "within": 0.1}, {"a": [math.inf] * 6, "b": [math.inf] * 6})
 
 
 def test_teachers_per_user_are_their_mean_and_answers_a_share() -> None:
