@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 else:  # importing it takes two seconds, and a dry run loads no model
     PreTrainedModel = object
 
-_REMEMBERED = 32_768  # texts whose tokens are kept
+_REMEMBERED = 1 << 24  # tokens that are kept, at 8 bytes each
+_TOGETHER = 1024  # texts that are read together
 
 
 @dataclass(frozen=True)
@@ -69,24 +71,45 @@ def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
 
 
 Reading = tuple["array[int]", "array[int]"]  # token ids, and the ends of the tokens
-_known: dict[tuple[PreTrainedTokenizerBase, str], Reading] = {}
+
+
+class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
+    """Keeps how texts are read; once it has too many tokens it begins anew.
+
+    tokens: those that it has, where a text counts as 32 more.
+    """
+
+    tokens = 0
+
+    def add(self, inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
+        """Reads texts together, on all cores."""
+        batch = inner.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
+        size = sum(len(read.ids) + 32 for read in batch)
+        if self.tokens + size > _REMEMBERED:
+            self.clear()
+            self.tokens = 0
+        self.tokens += size
+        for text, read in zip(texts, batch, strict=True):
+            ends = accumulate([end for _, end in read.offsets], max)
+            self[inner, text] = array("i", read.ids), array("i", ends)
+
+
+_known = _Readings()
 
 
 def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
     """Reads a text once, however often it is asked for."""
     if (inner, text) not in _known:
-        _read_all(inner, [text])
+        _known.add(inner, [text])
     return _known[inner, text]
 
 
-def _read_all(inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
-    """Reads texts together, on all cores."""
-    if len(_known) + len(texts) > _REMEMBERED:
-        _known.clear()
-    batch = inner.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
-    for text, read in zip(texts, batch, strict=True):
-        ends = accumulate([end for _, end in read.offsets], max)
-        _known[inner, text] = array("i", read.ids), array("i", ends)
+@lru_cache(maxsize=1 << 20)  # far more texts than readings are kept of: each seed asks anew
+def _length(inner: PreTrainedTokenizerBase, text: str) -> int:
+    """Counts the tokens of a text."""
+    if _is_plain(inner):
+        return len(_read(inner, text)[0])
+    return len(inner.encode(text, add_special_tokens=False))
 
 
 @dataclass(frozen=True)
@@ -103,8 +126,12 @@ class TextTokenizer:
 
     def read(self, texts: Sequence[str]) -> None:
         """Reads texts together where that is faster; `encode` and `ends` then look them up."""
-        if _is_plain(self.inner):
-            _read_all(self.inner, texts[:_REMEMBERED])
+        if not _is_plain(self.inner):
+            return
+        new = [text for text in dict.fromkeys(texts) if (self.inner, text) not in _known]
+        for start in range(0, len(new), _TOGETHER):
+            if _known.tokens < _REMEMBERED // 2:
+                _known.add(self.inner, new[start : start + _TOGETHER])
 
     def encode(self, text: str) -> list[int]:
         if _is_plain(self.inner):
@@ -113,7 +140,7 @@ class TextTokenizer:
 
     def predicted(self, text: str) -> int:
         """Counts the tokens of a record that a model predicts: those of the text, and stop."""
-        return 1 + len(_read(self.inner, text)[0] if _is_plain(self.inner) else self.encode(text))
+        return 1 + _length(self.inner, text)
 
     def ends(self, text: str) -> list[int]:
         """Gives the number of characters up to the end of each token of `encode(text)`."""

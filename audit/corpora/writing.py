@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,11 @@ def check_free(path: Path) -> None:
 
 
 def _lines(records: Sequence[Record]) -> str:
-    return "".join(json.dumps(_entry(record), ensure_ascii=False) + "\n" for record in records)
+    return _json(map(_entry, records))
+
+
+def _json(entries: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
 
 
 def _entry(record: Record) -> dict[str, Any]:
@@ -89,12 +94,14 @@ def _text(records: Sequence[Record], path: Path) -> None:
 
 
 def _folder(records: Sequence[Record], path: Path) -> None:
+    """Writes a file for each split. All have the same columns: `load_dataset` asks for that."""
+    empty = {"name": None} if any(record.name is not None for record in records) else {}
     with _partial(path) as partial:
         partial.mkdir()
         for file in dict.fromkeys(FILES.values()):
-            of_file = [record for record in records if FILES[record.split] == file]
+            of_file = [replace(r, split="") for r in records if FILES[r.split] == file]
             if of_file:
-                write_atomically(partial / file, _lines(of_file))
+                write_atomically(partial / file, _json(empty | _entry(r) for r in of_file))
         partial.rename(path)
 
 

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,7 @@ def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
         raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
 
 
+@lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Loads the tokenizer beside the weights. Raises UsageError where there is none."""
     try:

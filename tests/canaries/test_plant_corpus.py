@@ -86,9 +86,11 @@ def test_a_folder_comes_back_split_by_split(
 
 def test_load_dataset_finds_train_and_test_in_the_folder(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    writing.write([Record("u", "one"), Record("v", "two", split="heldout")], tmp_path / "t")
+    records = [Record("u", "one", name="Ann Lee"), Record("v", "two", split="heldout")]
+    writing.write([*records, Record("w", "three", split="public")], tmp_path / "t")
     loaded = datasets.load_dataset(str(tmp_path / "t"), cache_dir=str(tmp_path / "cache"))
     assert loaded["train"]["text"] == ["one"] and loaded["test"]["text"] == ["two"]
+    assert loaded["train"]["name"] == ["Ann Lee"] and loaded["test"]["name"] == [None]
 
 
 @given(st.lists(texts, min_size=1, max_size=4))

@@ -1,0 +1,71 @@
+"""How texts are read is remembered: by all seeds of a sweep, and up to a number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from audit.core import model
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.models.loading import EMBEDDED, describe, load_tokenizer
+
+FOLDER = describe(EMBEDDED, EMBEDDED_FOLDER)
+TEXTS = [f"Order {number} has left the house." for number in range(200)]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is read anew, from an empty memory on."""
+    texts: list[str] = []
+    add = model._Readings.add
+
+    def adds(self: Any, inner: Any, batch: Sequence[str]) -> None:
+        texts.extend(batch)
+        add(self, inner, batch)
+
+    monkeypatch.setattr(model._Readings, "add", adds)
+    monkeypatch.setattr(model, "_known", model._Readings())
+    model._length.cache_clear()
+    return texts
+
+
+def test_seeds_of_a_sweep_read_each_text_once(read: list[str]) -> None:
+    for _ in range(3):
+        tokenizer = load_tokenizer(describe(EMBEDDED, EMBEDDED_FOLDER))
+        tokenizer.read([*TEXTS, *TEXTS])
+        for text in TEXTS:
+            assert tokenizer.predicted(text) == len(tokenizer.encode(text)) + 1
+            assert tokenizer.ends(text)[-1] == len(text)
+    assert read == TEXTS
+
+
+def test_a_full_memory_begins_anew_and_reads_the_same(
+    read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = load_tokenizer(FOLDER)
+    whole = [tokenizer.encode(text) for text in TEXTS]
+    monkeypatch.setattr(model, "_REMEMBERED", 1000)
+    monkeypatch.setattr(model, "_known", model._Readings())
+    assert [tokenizer.encode(text) for text in TEXTS] == whole
+    kept = model._known
+    assert 0 < len(kept) < len(TEXTS)
+    assert kept.tokens == sum(len(ids) + 32 for ids, _ in kept.values()) <= 1000
+
+
+def test_counts_outlive_a_full_memory(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "_REMEMBERED", 1000)
+    tokenizer = load_tokenizer(FOLDER)
+    first = [tokenizer.predicted(text) for text in TEXTS]
+    assert [tokenizer.predicted(text) for text in TEXTS] == first
+    assert read == TEXTS
+
+
+def test_reading_ahead_leaves_half_of_the_memory(
+    read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "_REMEMBERED", 1000)
+    monkeypatch.setattr(model, "_TOGETHER", 5)
+    load_tokenizer(FOLDER).read(TEXTS)
+    assert read == TEXTS[: len(read)] and 5 <= len(read) < 20
