@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from audit.accounting import distribution
-from audit.core.corpus import Corpus
+from audit.core.corpus import Corpus, Record
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee, no_guarantee
@@ -216,16 +216,19 @@ class SeqPATE(Defense):
         placed = _partition.partition(
             records, count, self.spread, derived_seed(seed, "seqpate", "partition")
         )
+        heard: list[list[Record]] = [[] for _ in range(count)]
+        for record, teacher in zip(records, placed, strict=True):
+            heard[teacher].append(record)
         method = replace(recipe, layers=self.train)
         return tuple(
             Training(
                 f"seqpate teacher {m + 1}/{count}",
-                tuple(record.text for record, t in zip(records, placed, strict=True) if t == m),
+                tuple(record.text for record in own),
                 method,
                 derived_seed(seed, "seqpate", "teacher", m),
-                tuple(record.user for record, t in zip(records, placed, strict=True) if t == m),
+                tuple(record.user for record in own),
             )
-            for m in range(count)
+            for m, own in enumerate(heard)
         )
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:

@@ -207,6 +207,9 @@ def _names(
     Invented users then have no name: theirs would not be like those of the corpus.
     """
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
+    of_user: dict[str, list[Record]] = {}
+    for record in corpus.of("private"):
+        of_user.setdefault(record.user, []).append(record)
     if all(owner in name_of for owner in owners):
         if planting.name_prefix is not None:
             raise UsageError(
@@ -215,8 +218,7 @@ def _names(
             )
         for owner in owners:
             name = name_of[owner]
-            own = [r for r in corpus.of("private") if r.user == owner]
-            places = [(r.text, place) for r in own for place in _places(name, r)]
+            places = [(r.text, place) for r in of_user[owner] for place in _places(name, r)]
             text, at = places[0] if places else (name, 0)
             before, _, after = _split(text, at, at + len(name))
             copies = len(places)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 SPLITS = ("private", "heldout", "public")
 Message = tuple[str, str]  # role and content
+_NUMBER = re.compile(r"[\w-]{7,}")  # shorter ones occur in public texts by accident
+_HEAD = 24  # leading characters by which private records are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,60 @@ class Corpus:
             digest.update(json.dumps([r.user, r.name, r.split, r.text]).encode())
         return digest.hexdigest()
 
+    @cached_property
+    def private_in_public(self) -> tuple[str, str] | None:
+        """The place of the first public text that contains private text, and whose that is.
+
+        Private text is a whole private record (spaces aside), or a word of at least seven
+        characters with a digit that the policy marks.
+        """
+        private = self.of("private")
+        texts, numbers = _texts(private), _numbers_of(private)
+        for record in self.of("public"):
+            owner = _owner(_spaced(record.text), texts)
+            owner = owner or next((numbers[n] for n in _numbers(record.text) if n in numbers), None)
+            if owner is not None:
+                return record.where, owner
+        return None
+
     @property
     def near_duplicates(self) -> int:
         """Number of records that repeat an earlier one except for case, digits and punctuation."""
         texts = (re.sub(r"[\W\d_]+", " ", record.text.casefold()) for record in self.records)
         return len(self.records) - len({text.strip() for text in texts})
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _texts(records: Sequence[Record]) -> dict[str, list[tuple[str, str]]]:
+    """Indexes (text, user) of private records by the first characters of the text."""
+    by_head: dict[str, list[tuple[str, str]]] = {}
+    for record in records:
+        text = _spaced(record.text)
+        by_head.setdefault(text[:_HEAD], []).append((text, record.user))
+    return by_head
+
+
+def _owner(public: str, texts: dict[str, list[tuple[str, str]]]) -> str | None:
+    """Finds whose record is in a public text; a record shorter than a head must equal it."""
+    for start in range(max(1, len(public) - _HEAD + 1)):
+        for text, user in texts.get(public[start : start + _HEAD], ()):
+            if public == text or (len(text) >= _HEAD and public.startswith(text, start)):
+                return user
+    return None
+
+
+def _numbers_of(records: Sequence[Record]) -> dict[str, str]:
+    """Maps each marked number to its user."""
+    return {
+        number: record.user
+        for record in records
+        for low, high in record.private
+        for number in _numbers(record.text[low:high])
+    }
+
+
+def _numbers(text: str) -> list[str]:
+    return [word for word in _NUMBER.findall(text) if any(c.isdigit() for c in word)]
