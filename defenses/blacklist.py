@@ -78,7 +78,7 @@ class BlacklistRelease(Release):
         return no_guarantee(
             f"no formal guarantee: {len(self.listed.literals)} values are masked if they appear as "
             "a whole; parts of them, values that the policy misses, and probabilities are not "
-            "covered",
+            "covered; perplexity is that of the model behind the list",
             release="predictions",
         )
 

@@ -46,6 +46,7 @@ class Size:
 SIZES = {
     "medium": {  # a user of WikiText is about as long as SubMix's, a block of 512 tokens
         "wikitext": Size("wikitext2_raw", 128, 40, 0, words=300),
+        "few": Size("wikitext2_raw", 24, 10, 0, words=60),  # among whom planted codes are much
         "customersim": Size("customersim", 400, 80, 100),
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },

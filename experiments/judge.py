@@ -6,7 +6,9 @@ one of k, so that is judged at 1 − 5 %/k. A statement is `seedless` where its 
 the settings alone, as an ε does: then equal values are no accident. Other equal values, such as
 those at a measure's ceiling, are judged by the interval of the median from the least value to the
 largest, which holds with 1 − 2^(1−n): six seeds suffice for 95 %. Shares of trials are pooled over
-seeds: they speak of these models alone.
+seeds: they speak of these models alone. Where a session stopped, the number of trials depends on
+how they came out; then each seed must bear the statement alone, at 1 − 5 %/seeds, whichever way the
+trial that was cut would have gone.
 """
 
 from __future__ import annotations
@@ -89,7 +91,10 @@ def _less(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
     They are of logarithms for perplexities.
     """
     low, high = values(statement["less"], runs), values(statement["than"], runs)
-    differences = _differences(high, low, float(statement.get("times", 1)))
+    times = float(statement.get("times", 1))
+    if times != 1 and min((low if times > 1 else high).values) <= 0:
+        raise UsageError(f"{statement['says']!r}: multiples of what is not positive say nothing")
+    differences = _differences(high, low, times)
     return _from_differences(statement, differences, (low, high), count)
 
 
@@ -109,15 +114,27 @@ def _threshold(
     if seen.counts is None:
         differences = [side * (value - bound) for value in seen.values]
         return _from_differences(statement, differences, (seen,), count)
-    k, n = (sum(column) for column in zip(*seen.counts, strict=True))
+    stopped = any(seen.cut)
+    counts = list(zip(seen.counts, seen.cut, strict=True))
+    if not stopped:
+        k, n = (sum(column) for column in zip(*seen.counts, strict=True))
+        counts = [((k, n), False)]
 
     def interval(level: float) -> tuple[float, float]:
-        low, high = _ends(clopper_pearson(k, n, 1 - level))
-        ends = (side * (low - bound), side * (high - bound))
-        return min(ends), max(ends)
+        """Gives the worst seed's margin; at either end the cut trial is the other way."""
+        lows, highs = [], []
+        for (k, n), cut in counts:
+            fewest = _ends(clopper_pearson(k, n + cut, 1 - level / len(counts)))
+            most = _ends(clopper_pearson(k + cut, n + cut, 1 - level / len(counts)))
+            ends = (fewest[0], most[1])
+            lows.append(min(side * (end - bound) for end in ends))
+            highs.append(max(side * (end - bound) for end in ends))
+        return min(lows), min(highs)
 
-    test = f"{k} of {n} trials of {len(seen.counts)} seeds, Clopper-Pearson"
-    return _from_interval(statement, side * (k / n - bound), interval, test, (seen,), count)
+    test = f"{sum(k for (k, _), _ in counts)} of {sum(n for (_, n), _ in counts)} trials of "
+    test += f"{len(seen.counts)} seeds, Clopper-Pearson{', of each seed alone' if stopped else ''}"
+    worst = min(side * (k / n - bound) for (k, n), _ in counts)
+    return _from_interval(statement, worst, interval, test, (seen,), count)
 
 
 def _same(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:

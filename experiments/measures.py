@@ -7,7 +7,8 @@ finding (`extraction/hit_rate`), or one of these:
 - `gain`: the share that is kept of what fine-tuning gains in log perplexity;
   `gain_in_perplexity`: of what it gains in perplexity itself;
 - `answered`: the share of utility's queries that were answered before the session stopped;
-- `epsilon`; `teachers_per_user` (their mean); a field of the guarantee's phrases (`phrases.mean`).
+- `epsilon`; `teachers_per_user` (their mean); a field of the guarantee's phrases under a relation
+  (`phrases.replace.mean`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Values:
 
     name: as it was asked for. seeds: in ascending order. values: one a seed. log: whether ratios
     count (perplexity) rather than differences. counts: (k, n) of each seed, where it is a share of
-    n independent trials.
+    n independent trials. cut: whether each seed's session stopped within a trial, which is in
+    neither k nor n.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Values:
     values: tuple[float, ...]
     log: bool = False
     counts: tuple[tuple[int, int], ...] | None = None
+    cut: tuple[bool, ...] = ()
 
 
 def values(name: str, runs: Runs) -> Values:
@@ -54,7 +57,8 @@ def values(name: str, runs: Runs) -> Values:
         found = [_finding(release, measure, name) for release in releases]
         whole = [(f.k, f.n) for f in found if f.k is not None and f.n]
         counts = tuple(whole) if len(whole) == len(found) else None
-        return Values(name, seeds, tuple(_number(f.value, name) for f in found), counts=counts)
+        read = tuple(_number(f.value, name) for f in found)
+        return Values(name, seeds, read, counts=counts, cut=tuple(map(_cut, releases, found)))
     read = tuple(_utility(release, measure, results, name) for release in releases)
     return Values(name, seeds, read, log="perplexity" in measure and "gain" not in measure)
 
@@ -95,6 +99,12 @@ def _finding(release: ReleaseResult, measure: str, name: str) -> FindingResult:
     return found[0]
 
 
+def _cut(release: ReleaseResult, finding: FindingResult) -> bool:
+    """Tells whether the session of an attack stopped before the attack had all its answers."""
+    own = (one for one in release.sessions if one.purpose == finding.attack)
+    return any(one.stopped_at is not None for one in own)
+
+
 def _is(label: str, attack: str) -> bool:
     """Tells whether an attack's label has the name and parameters that are meant."""
     have, wanted = ((one.partition(":")[0], set(filter(None, one.partition(":")[2].split(","))))
@@ -111,10 +121,16 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
             raise _unmeasured(name)
         return sum(n * users for n, users in heard.items()) / sum(heard.values())
     if measure.startswith("phrases."):
-        return _number(release.guarantee.phrases[0][measure.partition(".")[2]], name)
+        _, relation, field = measure.split(".")
+        tables = {one["relation"]: one for one in release.guarantee.phrases}
+        if relation not in tables:
+            raise UsageError(f"{name!r}: has no phrases under {relation!r}")
+        return _number(tables[relation][field], name)
     if measure in ("gain", "gain_in_perplexity"):
         every = (release, *(_of_seed(one, release.seed, results) for one in ("none", "public")))
         own, low, high = (_number(one.utility["perplexity"].value, name) for one in every)
+        if low >= high:
+            raise UsageError(f"{name!r}: fine-tuning gained nothing with seed {release.seed}")
         if measure == "gain":
             own, low, high = math.log(own), math.log(low), math.log(high)
         return (high - own) / (high - low)

@@ -27,12 +27,19 @@ _HEAD = """# What the papers claim, and what we measured
 Each row is one command in a checkout: `python -m experiments M1 --scale small`. It runs sweeps,
 resumes them, and judges the claim by code from their results. *Confirmed*: each of its statements
 holds over the seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their
-number. *Inconclusive* is neither, and counts as no confirmation.
+number; so one whose interval lies just on the wrong side contradicts nothing. *Inconclusive* is
+neither, and counts as no confirmation.
 
-Shares of generations are pooled, and speak of these models alone. Thresholds are ours where the
-paper has none; where three seeds left much open, eight were run. Among some eighty statements, one
-or two that are false may be confirmed by chance. A verdict is of the claim as it stands here: each
-section says how the runs differ from the paper's, and what it says besides.
+- **What an interval covers**: the chance in training and sampling. All seeds are measured on the
+  same held-out text: up to 16,384 tokens of a model, the first 1,024 tokens of a service, which at
+  `medium` are six texts. Shares of generations are pooled, and speak of these models alone.
+- **Chance**: about one in forty statements that are false is confirmed by it, and STATEMENTS are
+  judged below. Claims that three seeds left open were run with six or eight, which makes that a
+  little likelier.
+- **The undefended model** (`none`) is measured at its best step on the held-out text, all others at
+  the end of their training.
+- **What is judged** is the claim as it stands here. Thresholds are ours where the paper has none.
+  Each section says how the runs differ from the paper's, and what it says besides.
 
 `small` is the embedded model of half a million parameters and simulated text, so orders count there
 and numbers do not. `medium` is a model of a few million on public text, where DP-SGD takes 5
@@ -47,7 +54,8 @@ DIR` is a folder with the corpora and models:
 For `paper` the script takes `--scale paper` and AirDialogue and Europarl; the others are as their
 authors give them. `--dry-run` says what would be run, and how long it takes. What stands below
 about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by the
-clock, on two cores that other claims often shared.
+clock, on two cores that other claims often shared, and without models that other claims had trained
+already.
 """
 
 
@@ -115,7 +123,8 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     every = {name: claims.read(name) for name in claims.ids()}
-    yield _HEAD
+    of_claims = (document["statements"] for name in every for document in stored(name).values())
+    yield _HEAD.replace("STATEMENTS", str(sum(map(len, of_claims))))
     for paper, title in _TITLES.items():
         of_paper = [one for name, one in every.items() if claims.ids()[name].parent.name == paper]
         if of_paper:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.plugins import registry
-from audit.results.schema import Measure, ReleaseResult, Results
+from audit.results.schema import Measure, ReleaseResult, Results, SessionResult
 from audit.run.sweep.grid import grid_of
 from experiments import claim as claims
 from experiments import page
@@ -49,6 +49,8 @@ def judged(statement: Mapping[str, Any], of: Perplexities) -> Judged:
     return one
 
 
+SESSION: Any = {"queries": 9, "answered": 9, "budget": 9, "remaining": 0, "epsilon_spent": [],
+                "spent_curve": []}  # fmt: skip
 LESS = {"less": "a perplexity", "than": "b perplexity"}
 
 
@@ -115,6 +117,34 @@ def test_a_share_of_trials_is_pooled_over_seeds(kind: str, k: int, verdict: str)
 
 
 @pytest.mark.parametrize(
+    ("kind", "counts", "verdict"),
+    [
+        ("at_most", [(1, 1), (0, 100), (0, 100)], "inconclusive"),  # a code at once, then the stop
+        ("at_most", [(0, 400), (0, 400), (0, 400)], "confirmed"),
+        ("at_most", [(40, 200), (0, 400), (0, 400)], "contradicted"),  # by one model
+        ("at_most", [(0, 200), (0, 400), (0, 400)], "inconclusive"),  # the cut trial is a hit
+        ("at_least", [(1, 1), (0, 100), (0, 100)], "contradicted"),
+        ("at_least", [(400, 400), (400, 400), (300, 400)], "confirmed"),
+    ],
+)
+def test_where_a_session_stopped_each_seed_is_judged_alone(
+    kind: str, counts: Any, verdict: str
+) -> None:
+    def stopped(seed: int, k: int, n: int) -> ReleaseResult:
+        own = SessionResult(purpose="extraction", stopped_at=n if n < 400 else None, **SESSION)
+        found = finding(attack="extraction", k=k, n=n, value=k / n)
+        return release("a", seed, 9.0, findings=[found], sessions=[own])
+
+    rows = [stopped(seed, k, n) for seed, (k, n) in enumerate(counts)]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    bound = 0.03 if kind == "at_most" else 0.7
+    statement = {"says": "s", kind: "a extraction/hit_rate", "value": bound}
+    (one,) = judge([statement], of)
+    assert one.verdict == verdict
+    assert ("alone" in one.test) == (min(n for _, n in counts) < 400)
+
+
+@pytest.mark.parametrize(
     ("a", "verdict"),
     [
         ((10.0, 10.2, 9.9), "confirmed"),
@@ -154,6 +184,37 @@ def test_the_gain_is_the_share_of_fine_tuning_s_logarithm() -> None:
     assert values("a gain", {"main": results(of)}).values == (pytest.approx(0.5),)
     in_perplexity = values("a gain_in_perplexity", {"main": results(of)})
     assert in_perplexity.values == (pytest.approx(0.8),) and not in_perplexity.log
+
+
+def test_where_fine_tuning_gained_nothing_no_share_of_the_gain_is_given() -> None:
+    of = {"none": (20.0, 20.5), "public": (16.0, 16.0), "a": (30.0, 31.0)}
+    for measure in ("gain", "gain_in_perplexity"):
+        with pytest.raises(UsageError, match="gained nothing with seed 0"):
+            values(f"a {measure}", {"main": results(of)})
+
+
+@pytest.mark.parametrize(("times", "refused"), [(2, True), (0.5, False), (1, False)])
+def test_multiples_of_losses_are_refused(times: float, refused: bool) -> None:
+    """`a` has lost, so half of its gain says nothing; that `b` keeps half of what it has does."""
+    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (20.0, 21, 20), "b": (8.0, 8.5, 8.1)}
+    statement = {"less": "a gain", "than": "b gain", "times": times}
+    if refused:
+        with pytest.raises(UsageError, match="not positive"):
+            judged(statement, of)
+    else:
+        assert judged(statement, of).verdict == "confirmed"
+
+
+def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
+    rows = [release("a", 0, 9.0)]
+    tables = [{"relation": "add_or_remove", "mean": 1.4}, {"relation": "replace", "mean": 3.0}]
+    guarantee = rows[0].guarantee.model_copy(update={"phrases": tables})
+    rows = [rows[0].model_copy(update={"guarantee": guarantee})]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    assert values("a phrases.replace.mean", of).values == (3.0,)
+    assert values("a phrases.add_or_remove.mean", of).values == (1.4,)
+    with pytest.raises(UsageError, match="no phrases under 'removed'"):
+        values("a phrases.removed.mean", of)
 
 
 def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
