@@ -130,21 +130,22 @@ def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _texts(records: Sequence[Record]) -> dict[str, list[tuple[str, str]]]:
-    """Indexes (text, user) of private records by the first characters of the text."""
-    by_head: dict[str, list[tuple[str, str]]] = {}
+def _texts(records: Sequence[Record]) -> dict[str, dict[int, dict[str, str]]]:
+    """Indexes the users of private texts by a text's first characters, its length, and itself."""
+    by_head: dict[str, dict[int, dict[str, str]]] = {}
     for record in records:
         text = _spaced(record.text)
-        by_head.setdefault(text[:_HEAD], []).append((text, record.user))
+        by_head.setdefault(text[:_HEAD], {}).setdefault(len(text), {})[text] = record.user
     return by_head
 
 
-def _owner(public: str, texts: dict[str, list[tuple[str, str]]]) -> str | None:
+def _owner(public: str, texts: dict[str, dict[int, dict[str, str]]]) -> str | None:
     """Finds whose record is in a public text; a record shorter than a head must equal it."""
     for start in range(max(1, len(public) - _HEAD + 1)):
-        for text, user in texts.get(public[start : start + _HEAD], ()):
-            if public == text or (len(text) >= _HEAD and public.startswith(text, start)):
-                return user
+        for length, users in texts.get(public[start : start + _HEAD], {}).items():
+            owner = users.get(public[start : start + length])
+            if owner is not None and (length >= _HEAD or length == len(public)):
+                return owner
     return None
 
 

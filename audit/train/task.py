@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import version
+from functools import cache, cached_property
+from importlib import metadata
 from pathlib import Path
 
 from audit.core.code import code_digest
@@ -18,6 +18,7 @@ from audit.core.model import ModelFolder
 from audit.core.training import Training
 
 EVERY = 300.0  # seconds between checkpoints: a shorter training writes none
+version = cache(metadata.version)  # takes milliseconds, and a run may have thousands of tasks
 SHARE = "share"  # of the training done at the best step, in the metadata of its weights
 
 
