@@ -283,9 +283,10 @@ def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str
     mine = Record("u7", secret, split="private", private=tuple(Digits()(secret)))
     mine = replace(mine, private=((13, 23),))
     long = Record("u1", "I have lost my key, please send me another.", split="private")
+    alike = Record("u2", "I have lost my key, please call.", split="private")  # begins the same
     told = Record("p9", text, split="public", where="c.jsonl line 9")
     with pytest.raises(UsageError, match=r"c\.jsonl line 9 contains private text of user 'u[17]'"):
-        student(SeqPATE(), corpus(8, mine, long, told))
+        student(SeqPATE(), corpus(8, mine, alike, long, told))
 
 
 def test_a_short_number_may_be_public() -> None:
