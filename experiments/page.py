@@ -11,6 +11,7 @@ from typing import Any
 from audit.core.files import write_atomically
 from experiments import claim as claims
 from experiments.claim import HERE, SCALES, Claim
+from experiments.measures import LARGEST
 from experiments.picture import drawn
 
 PAGE = HERE.parent / "docs" / "claims.md"
@@ -190,7 +191,8 @@ def _seeds(statement: Mapping[str, Any]) -> str:
 
 
 def _values(name: str, seeds: Sequence[float]) -> str:
-    return f"{name}: {', '.join(f'{value:.3g}' for value in seeds)}"
+    each = ("over 1e+308" if value == LARGEST else f"{value:.3g}" for value in seeds)
+    return f"{name}: {', '.join(each)}"
 
 
 def _interval(statement: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from audit.core.errors import UsageError
 from audit.statistics.t_interval import t_interval
 from experiments.claim import Claim
+from experiments.measures import LARGEST
 
 _FIXED: Any = {
     "svg.hashsalt": "claims",
@@ -76,6 +77,9 @@ def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
 
 def _measure(name: str) -> str:
     """Gives the measure's own name: attacks are left out, with their settings."""
+    if " phrases." in name:
+        _, relation, field = name.rpartition(" ")[2].split(".")
+        return f"ε of phrases ({relation}), {field}".replace("_", " ")
     return name.rpartition(" ")[2].rpartition("/")[2].replace("_", " ")
 
 
@@ -98,7 +102,8 @@ def _panel(
     for y, seeds in enumerate(values):
         if any(value > edge for value in seeds):
             axes.plot(edge, y, ">", color=colour)
-            axes.text(edge / 1.5, y, f"{min(seeds):.0e}", fontsize=8, ha="right", va="center")
+            least = "over 1e+308" if min(seeds) == LARGEST else f"{min(seeds):.0e}"
+            axes.text(edge / 1.5, y, least, fontsize=8, ha="right", va="center")
             continue
         axes.plot(seeds, [y] * len(seeds), "o", color=colour, ms=4, alpha=0.55)
         if len(set(seeds)) > 1:

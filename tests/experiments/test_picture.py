@@ -12,6 +12,7 @@ import pytest
 from audit.core.errors import UsageError
 from experiments import claim as claims
 from experiments import page
+from experiments.measures import LARGEST
 from experiments.picture import drawn, rows_of
 
 M1 = claims.read("M1")
@@ -85,3 +86,10 @@ def test_a_perplexity_beyond_all_use_is_a_number_at_the_edge() -> None:
     """Else the axis is of it alone, and its ticks are none."""
     text = drawn(M1, document(none=(2, 3), submix=(1e28, 2e28), public=(16, 16))).decode()
     assert "1e+28" in text and "10" in re.findall(r">([\d.]+)</text>", text)
+
+
+def test_a_perplexity_that_no_float_holds_is_not_given_as_a_number() -> None:
+    text = drawn(M1, document(none=(2, 3), submix=(LARGEST, LARGEST), public=(16, 16))).decode()
+    assert ">over 1e+308<" in text
+    assert page.figures({"measured": {"a perplexity": (LARGEST,)}, "low": None, "high": None,
+                         "difference": 1.0}) == "a perplexity: over 1e+308; +1"  # fmt: skip
