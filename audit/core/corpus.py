@@ -135,7 +135,7 @@ def _texts(records: Sequence[Record]) -> dict[str, dict[int, dict[str, str]]]:
     by_head: dict[str, dict[int, dict[str, str]]] = {}
     for record in records:
         text = _spaced(record.text)
-        by_head.setdefault(text[:_HEAD], {}).setdefault(len(text), {})[text] = record.user
+        by_head.setdefault(text[:_HEAD], {}).setdefault(len(text), {}).setdefault(text, record.user)
     return by_head
 
 
@@ -144,7 +144,7 @@ def _owner(public: str, texts: dict[str, dict[int, dict[str, str]]]) -> str | No
     for start in range(max(1, len(public) - _HEAD + 1)):
         for length, users in texts.get(public[start : start + _HEAD], {}).items():
             owner = users.get(public[start : start + length])
-            if owner is not None and (length >= _HEAD or length == len(public)):
+            if owner is not None:
                 return owner
     return None
 

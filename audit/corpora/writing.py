@@ -99,7 +99,9 @@ def _folder(records: Sequence[Record], path: Path) -> None:
     with _partial(path) as partial:
         partial.mkdir()
         for file in dict.fromkeys(FILES.values()):
-            of_file = [replace(r, split="") for r in records if FILES[r.split] == file]
+            of_file = [
+                replace(r, split=r.split or "private") for r in records if FILES[r.split] == file
+            ]
             if of_file:
                 write_atomically(partial / file, _json(empty | _entry(r) for r in of_file))
         partial.rename(path)

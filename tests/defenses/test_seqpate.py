@@ -276,6 +276,8 @@ def test_the_embedded_public_text_serves_where_there_is_none() -> None:
         "call AB-1234567 now",
         " 1  wrote 2\n",
         "Fwd: I have lost my key, please send me another.\nBye",
+        "so: twenty-four characters!!",  # a record as long as what records are looked up by
+        "twenty-four characters!! yes",
     ],
 )
 def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str) -> None:
@@ -286,7 +288,8 @@ def test_public_text_that_holds_private_text_is_refused_with_its_place(text: str
     alike = Record("u2", "I have lost my key, please call.", split="private")  # begins the same
     told = Record("p9", text, split="public", where="c.jsonl line 9")
     with pytest.raises(UsageError, match=r"c\.jsonl line 9 contains private text of user 'u[17]'"):
-        student(SeqPATE(), corpus(8, mine, alike, long, told))
+        same = [Record(user, "twenty-four characters!!", split="private") for user in ("u1", "u2")]
+        student(SeqPATE(), corpus(8, mine, alike, long, *same, told))
 
 
 def test_a_short_number_may_be_public() -> None:
