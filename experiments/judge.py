@@ -5,10 +5,11 @@ it lies on the other. Confirming a claim takes all statements, each at 95 %. Con
 one of k, so that is judged at 1 − 5 %/k. A statement is `seedless` where its measures follow from
 the settings alone, as an ε does: then equal values are no accident. Other equal values, such as
 those at a measure's ceiling, are judged by the interval of the median from the least value to the
-largest, which holds with 1 − 2^(1−n): six seeds suffice for 95 %. Shares of trials are pooled over
-seeds: they speak of these models alone. Where a session stopped, the number of trials depends on
-how they came out; then each seed must bear the statement alone, at 1 − 5 %/seeds, whichever way the
-trial that was cut would have gone.
+largest, which holds with 1 − 2^(1−n): six seeds suffice for 95 %. So are values of which only the
+ends are known, as where no float holds a perplexity. Shares of trials are pooled over seeds: they
+speak of these models alone. Where a session stopped, their number depends on how they came out, and
+the interval is one that holds whenever a session stops, whichever way the trial that was cut would
+have gone.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from statistics import median_low
 from typing import Any
 
 from audit.core.errors import UsageError
 from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.stopped_rate import stopped_rate
 from audit.statistics.t_interval import t_interval
-from experiments.measures import LARGEST, Runs, Values, values
+from experiments.measures import Runs, Values, values
 
 LEVEL = 0.05
 _Interval = Callable[[float], tuple[float, float]]  # both ends, by the chance of missing the truth
@@ -41,17 +44,17 @@ class Judged:
     """A statement with its verdict.
 
     says: the statement in words. difference: of the seeds' values to what they are held against, on
-    the stated side where positive. low, high: its interval at 95 %; None for none. test: how it was
-    judged. measured: every value that was read, by name.
+    the stated side where positive. low, high: its interval at 95 %. Each is None where it has no
+    bound. test: how it was judged. measured: every value that was read, by name.
     """
 
     says: str
     verdict: Verdict
-    difference: float
+    difference: float | None
     low: float | None
     high: float | None
     test: str
-    measured: Mapping[str, Sequence[float]]
+    measured: Mapping[str, Sequence[float | None]]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -92,10 +95,12 @@ def _less(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
     """
     low, high = values(statement["less"], runs), values(statement["than"], runs)
     times = float(statement.get("times", 1))
-    if times != 1 and min((low if times > 1 else high).values) <= 0:
+    scaled = low if times > 1 else high
+    if times != 1 and min(least for least, _ in scaled.ends) <= 0:
         raise UsageError(f"{statement['says']!r}: multiples of what is not positive say nothing")
     differences = _differences(high, low, times)
-    return _from_differences(statement, differences, (low, high), count)
+    interval, middle, test = _interval_of(differences, statement)
+    return _from_interval(statement, middle, interval, test, (low, high), count)
 
 
 def _at_least(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
@@ -112,77 +117,104 @@ def _threshold(
     """Compares a measure with a number: shares of trials pooled, else a t-interval over seeds."""
     bound = float(statement["value"])
     if seen.counts is None:
-        differences = [side * (value - bound) for value in seen.values]
-        return _from_differences(statement, differences, (seen,), count)
+        fixed = Values("value", seen.seeds, (bound,) * len(seen.seeds), log=seen.log)
+        differences = _differences(*((seen, fixed) if side > 0 else (fixed, seen)))
+        interval_, middle, test = _interval_of(differences, statement)
+        return _from_interval(statement, middle, interval_, test, (seen,), count)
     stopped = any(seen.cut)
-    counts = list(zip(seen.counts, seen.cut, strict=True))
-    if not stopped:
-        k, n = (sum(column) for column in zip(*seen.counts, strict=True))
-        counts = [((k, n), False)]
+    of_rate = (_mean_rate if stopped else _pooled_rate)(seen)
 
     def interval(level: float) -> tuple[float, float]:
-        """Gives the worst seed's margin; at either end the cut trial is the other way."""
-        lows, highs = [], []
-        for (k, n), cut in counts:
-            fewest = _ends(clopper_pearson(k, n + cut, 1 - level / len(counts)))
-            most = _ends(clopper_pearson(k + cut, n + cut, 1 - level / len(counts)))
-            ends = (fewest[0], most[1])
-            lows.append(min(side * (end - bound) for end in ends))
-            highs.append(max(side * (end - bound) for end in ends))
-        return min(lows), min(highs)
+        one, other = (side * (end - bound) for end in of_rate(level))
+        return min(one, other), max(one, other)
 
-    test = f"{sum(k for (k, _), _ in counts)} of {sum(n for (_, n), _ in counts)} trials of "
-    test += f"{len(seen.counts)} seeds, Clopper-Pearson{', of each seed alone' if stopped else ''}"
-    worst = min(side * (k / n - bound) for (k, n), _ in counts)
-    return _from_interval(statement, worst, interval, test, (seen,), count)
+    k, n = (sum(column) for column in zip(*seen.counts, strict=True))
+    test = f"{k} of {n} trials of {len(seen.counts)} seeds, "
+    test += "whose sessions stopped, mixture likelihood ratio" if stopped else "Clopper-Pearson"
+    middle = side * (k / n - bound) if n else 0.0
+    return _from_interval(statement, middle, interval, test, (seen,), count)
+
+
+def _pooled_rate(seen: Values) -> _Interval:
+    """Gives the interval of the rate of all seeds' trials."""
+    assert seen.counts is not None
+    k, n = (sum(column) for column in zip(*seen.counts, strict=True))
+    return lambda level: _ends(clopper_pearson(k, n, 1 - level))
+
+
+def _mean_rate(seen: Values) -> _Interval:
+    """Gives the interval of the mean of the seeds' rates, where the number of trials is by chance.
+
+    Its ends are the means of the seeds' ends, which hold together.
+    """
+    assert seen.counts is not None
+    counts = list(zip(seen.counts, seen.cut, strict=True))
+
+    def interval(level: float) -> tuple[float, float]:
+        each = 1 - level / len(counts)
+        lows = [_ends(stopped_rate(k, n + cut, each))[0] for (k, n), cut in counts]
+        highs = [_ends(stopped_rate(k + cut, n + cut, each))[1] for (k, n), cut in counts]
+        return math.fsum(lows) / len(counts), math.fsum(highs) / len(counts)
+
+    return interval
 
 
 def _same(statement: Mapping[str, Any], runs: Runs, count: int) -> Judged:
     """`same` differs from `as` by at most `within` (of logarithms for perplexities)."""
     one, other = values(statement["same"], runs), values(statement["as"], runs)
-    differences, within = _differences(one, other), float(statement["within"])
-    mean = math.fsum(differences) / len(differences)
-    of_mean, test = _interval_of(differences, statement)
+    within = float(statement["within"])
+    of_middle, middle, test = _interval_of(_differences(one, other), statement)
 
     def interval(level: float) -> tuple[float, float]:
-        low, high = of_mean(level)
+        low, high = of_middle(level)
         nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
         return within - max(abs(low), abs(high)), within - nearest
 
     test = f"within {within:g}; paired {test}"
-    return _from_interval(statement, within - abs(mean), interval, test, (one, other), count)
+    return _from_interval(statement, within - abs(middle), interval, test, (one, other), count)
 
 
-def _differences(one: Values, other: Values, times: float = 1.0) -> list[float]:
-    """Subtracts `other` from `times` times `one`, seed by seed. Raises UsageError."""
+def _differences(one: Values, other: Values, times: float = 1.0) -> list[tuple[float, float]]:
+    """Subtracts `other` from `times` times `one`, seed by seed: the least and the most it may be.
+
+    Raises UsageError.
+    """
     if one.log != other.log or one.seeds != other.seeds:
         raise UsageError(f"{one.name!r} and {other.name!r} cannot be compared")
-    if any(a == b == LARGEST for a, b in zip(one.values, other.values, strict=True)):
-        raise UsageError(f"{one.name!r} and {other.name!r} are both infinite: not comparable")
-    pairs = zip(one.values, other.values, strict=True)
-    if one.log:
-        return [math.log(times) + math.log(a) - math.log(b) for a, b in pairs]
-    return [times * a - b for a, b in pairs]
+
+    def difference(a: float, b: float) -> float:
+        return math.log(times) + math.log(a) - math.log(b) if one.log else times * a - b
+
+    return [
+        (difference(a[0], b[1]), difference(a[1], b[0]))
+        for a, b in zip(one.ends, other.ends, strict=True)
+    ]
 
 
-def _from_differences(
-    statement: Mapping[str, Any], differences: list[float], seen: Sequence[Values], count: int
-) -> Judged:
-    interval, test = _interval_of(differences, statement)
-    mean = math.fsum(differences) / len(differences)
-    return _from_interval(statement, mean, interval, test, seen, count)
+def _interval_of(
+    differences: Sequence[tuple[float, float]], statement: Mapping[str, Any]
+) -> tuple[_Interval, float, str]:
+    """Gives an interval as a function of its level, its middle, and how it is made.
 
-
-def _interval_of(differences: list[float], statement: Mapping[str, Any]) -> tuple[_Interval, str]:
-    """Gives the interval of the mean as a function of its level, and says how it is made."""
-    n, equal = len(differences), min(differences) == max(differences)
+    It is the t-interval of the mean, or that of the median where values are equal or only their
+    ends are known.
+    """
+    n, lows, highs = len(differences), *zip(*differences, strict=True)
+    exact, equal = lows == highs, min(lows) == max(highs)
+    if exact and not equal:
+        test = f"differences of {n} seeds, t-interval"
+        return (
+            lambda level: _ends(t_interval(lows, 1 - level)),
+            math.fsum(low / n for low in lows),
+            test,
+        )
 
     def interval(level: float) -> tuple[float, float]:
-        if equal and (statement.get("seedless", False) or 2.0 ** (1 - n) <= level):
-            return differences[0], differences[0]
-        return _ends(t_interval(differences, 1 - level))
+        if (equal and statement.get("seedless", False)) or 2.0 ** (1 - n) <= level:
+            return min(lows), max(highs)
+        return -math.inf, math.inf
 
-    return interval, f"differences of {n} seeds, {'least and largest' if equal else 't-interval'}"
+    return interval, median_low(lows), f"differences of {n} seeds, least and largest"
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
@@ -193,7 +225,7 @@ def _ends(interval: Interval) -> tuple[float, float]:
 
 def _from_interval(
     statement: Mapping[str, Any],
-    difference: float,
+    middle: float,
     interval: _Interval,
     test: str,
     seen: Sequence[Values],
@@ -205,13 +237,13 @@ def _from_interval(
         verdict = Verdict.CONFIRMED
     elif interval(LEVEL / count)[1] < 0:
         verdict = Verdict.CONTRADICTED
-    known = (math.isfinite(low), math.isfinite(high))
+    difference, low_end, high_end = (x if math.isfinite(x) else None for x in (middle, low, high))
     return Judged(
         says=statement["says"],
         verdict=verdict,
         difference=difference,
-        low=low if known[0] else None,
-        high=high if known[1] else None,
+        low=low_end,
+        high=high_end,
         test=test,
         measured={one.name: one.values for one in seen},
     )

@@ -26,22 +26,47 @@ LARGEST = sys.float_info.max  # a perplexity that no float holds is at least thi
 Runs = Mapping[str, Results]  # the results of a claim's runs by name
 
 
+def is_perplexity(measure: str) -> bool:
+    """Tells whether a measure is a perplexity, of which ratios count; a share of a gain is not."""
+    return "perplexity" in measure and "gain" not in measure
+
+
+def in_words(value: float | None) -> str:
+    """Writes a measured value: three digits, or what is known of it."""
+    if value is None:
+        return "no trial"
+    return "over 1e+308" if value == LARGEST else f"{value:.3g}"
+
+
 @dataclass(frozen=True)
 class Values:
     """A measure over seeds.
 
-    name: as it was asked for. seeds: in ascending order. values: one a seed. log: whether ratios
-    count (perplexity) rather than differences. counts: (k, n) of each seed, where it is a share of
-    n independent trials. cut: whether each seed's session stopped within a trial, which is in
-    neither k nor n.
+    name: as it was asked for. seeds: in ascending order. values: one a seed, None where it is the
+    share of no trial. log: whether ratios count (perplexity) rather than differences. counts:
+    (k, n) of each seed, where it is a share of n independent trials. cut: whether each seed's
+    session stopped within a trial, which is in neither k nor n.
     """
 
     name: str
     seeds: tuple[int, ...]
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
     log: bool = False
     counts: tuple[tuple[int, int], ...] | None = None
     cut: tuple[bool, ...] = ()
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...]:
+        """Gives the least and the largest that each value may be.
+
+        They differ where a trial was cut, which may have hit or not, and where no float holds a
+        perplexity.
+        """
+        if self.counts is not None and any(self.cut):
+            cuts = zip(self.counts, self.cut, strict=True)
+            return tuple((k / (n + cut), (k + cut) / (n + cut)) for (k, n), cut in cuts)
+        known = [_number(value, self.name) for value in self.values]
+        return tuple((value, math.inf if value == LARGEST else value) for value in known)
 
 
 def values(name: str, runs: Runs) -> Values:
@@ -55,12 +80,16 @@ def values(name: str, runs: Runs) -> Values:
     seeds = tuple(release.seed for release in releases)
     if "/" in measure:
         found = [_finding(release, measure, name) for release in releases]
-        whole = [(f.k, f.n) for f in found if f.k is not None and f.n]
+        whole = [(f.k, f.n) for f in found if f.k is not None]
         counts = tuple(whole) if len(whole) == len(found) else None
-        read = tuple(_number(f.value, name) for f in found)
-        return Values(name, seeds, read, counts=counts, cut=tuple(map(_cut, releases, found)))
+        cut = tuple(_cut(release, measure, results, name) for release in releases)
+        if counts is None and any(cut):
+            raise UsageError(f"{name!r}: a session stopped before it was measured")
+        read = tuple(None if c and not f.n else _number(f.value, name)
+                     for f, c in zip(found, cut, strict=True))  # fmt: skip
+        return Values(name, seeds, read, counts=counts, cut=cut)
     read = tuple(_utility(release, measure, results, name) for release in releases)
-    return Values(name, seeds, read, log="perplexity" in measure and "gain" not in measure)
+    return Values(name, seeds, read, log=is_perplexity(measure))
 
 
 def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
@@ -99,10 +128,16 @@ def _finding(release: ReleaseResult, measure: str, name: str) -> FindingResult:
     return found[0]
 
 
-def _cut(release: ReleaseResult, finding: FindingResult) -> bool:
-    """Tells whether the session of an attack stopped before the attack had all its answers."""
+def _cut(release: ReleaseResult, measure: str, results: Results, name: str) -> bool:
+    """Tells whether a session stopped within a trial of a finding.
+
+    It then has fewer trials than the finding of the undefended model, which answers all.
+    """
+    finding = _finding(release, measure, name)
     own = (one for one in release.sessions if one.purpose == finding.attack)
-    return any(one.stopped_at is not None for one in own)
+    stopped = any(one.stopped_at is not None for one in own)
+    undefended = _of_seed("none", release.seed, results, name) if stopped else release
+    return finding.n < _finding(undefended, measure, name).n
 
 
 def _is(label: str, attack: str) -> bool:
@@ -121,13 +156,10 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
             raise _unmeasured(name)
         return sum(n * users for n, users in heard.items()) / sum(heard.values())
     if measure.startswith("phrases."):
-        _, relation, field = measure.split(".")
-        tables = {one["relation"]: one for one in release.guarantee.phrases}
-        if relation not in tables:
-            raise UsageError(f"{name!r}: has no phrases under {relation!r}")
-        return _number(tables[relation][field], name)
+        return _number(_of_phrases(release, measure, name), name)
     if measure in ("gain", "gain_in_perplexity"):
-        every = (release, *(_of_seed(one, release.seed, results) for one in ("none", "public")))
+        others = (_of_seed(one, release.seed, results, name) for one in ("none", "public"))
+        every = (release, *others)
         own, low, high = (_number(one.utility["perplexity"].value, name) for one in every)
         if low >= high:
             raise UsageError(f"{name!r}: fine-tuning gained nothing with seed {release.seed}")
@@ -140,11 +172,24 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
     if measure not in release.utility:
         raise UsageError(f"{name!r}: the run measured {', '.join(release.utility)}")
     value = release.utility[measure].value
-    return LARGEST if measure == "perplexity" and value == math.inf else _number(value, name)
+    return LARGEST if is_perplexity(measure) and value == math.inf else _number(value, name)
 
 
-def _of_seed(defense: str, seed: int, results: Results) -> ReleaseResult:
-    return next(r for r in results.releases if r.defense == defense and r.seed == seed)
+def _of_phrases(release: ReleaseResult, measure: str, name: str) -> object:
+    """Reads `phrases.RELATION.FIELD`. Raises UsageError unless there is one such table."""
+    relation, _, field = measure.removeprefix("phrases.").partition(".")
+    tables = [one for one in release.guarantee.phrases if one["relation"] == relation]
+    if len(tables) != 1 or field not in tables[0]:
+        raise UsageError(f"{name!r}: has no phrases under {relation!r} with a field {field!r}")
+    return tables[0][field]
+
+
+def _of_seed(defense: str, seed: int, results: Results, name: str) -> ReleaseResult:
+    """Finds the one release of a defense with a seed. Raises UsageError."""
+    found = [r for r in results.releases if r.defense == defense and r.seed == seed]
+    if len(found) != 1:
+        raise UsageError(f"{name!r}: needs {defense!r} once with seed {seed}, not {len(found)}")
+    return found[0]
 
 
 def _number(value: object, name: str) -> float:

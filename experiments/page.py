@@ -11,7 +11,7 @@ from typing import Any
 from audit.core.files import write_atomically
 from experiments import claim as claims
 from experiments.claim import HERE, SCALES, Claim
-from experiments.measures import LARGEST
+from experiments.measures import in_words
 from experiments.picture import drawn
 
 PAGE = HERE.parent / "docs" / "claims.md"
@@ -190,12 +190,14 @@ def _seeds(statement: Mapping[str, Any]) -> str:
     return "; ".join(starmap(_values, statement["measured"].items()))
 
 
-def _values(name: str, seeds: Sequence[float]) -> str:
-    each = ("over 1e+308" if value == LARGEST else f"{value:.3g}" for value in seeds)
-    return f"{name}: {', '.join(each)}"
+def _values(name: str, seeds: Sequence[float | None]) -> str:
+    return f"{name}: {', '.join(map(in_words, seeds))}"
 
 
 def _interval(statement: Mapping[str, Any]) -> str:
-    low, high = statement["low"], statement["high"]
-    known = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
-    return f"{statement['difference']:+.3g}{known}"
+    low, high, difference = statement["low"], statement["high"], statement["difference"]
+    middle = "not known" if difference is None else f"{difference:+.3g}"
+    if low is None and high is None:
+        return middle
+    ends = ("−∞" if low is None else f"{low:.3g}", "∞" if high is None else f"{high:.3g}")
+    return f"{middle} [{ends[0]}, {ends[1]}]"

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from audit.core.errors import UsageError
 from audit.statistics.t_interval import t_interval
 from experiments.claim import Claim
-from experiments.measures import LARGEST
+from experiments.measures import in_words, is_perplexity
 
 _FIXED: Any = {
     "svg.hashsalt": "claims",
@@ -60,19 +60,23 @@ def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
 
     Raises UsageError where the table names what was not measured.
     """
-    measured: dict[str, Sequence[float]] = dict(document.get("shown", {}))
+    measured: dict[str, Sequence[float | None]] = dict(document.get("shown", {}))
     for statement in document["statements"]:
         measured |= statement["measured"]
     panels: dict[str, list[Row]] = {}
     for label, entry in claim.table.items():
         if entry["ours"] not in measured:
             raise UsageError(f"{claim.id}: {entry['ours']!r} was not measured; run the claim")
-        row = Row(label, tuple(measured.pop(entry["ours"])), entry.get("published"))
+        row = Row(label, _known(measured.pop(entry["ours"])), entry.get("published"))
         panels.setdefault(_measure(entry["ours"]), []).append(row)
     for name, values in measured.items():
         place, _, _ = name.rpartition(" ")
-        panels.setdefault(_measure(name), []).append(Row(_label(place, name), tuple(values)))
+        panels.setdefault(_measure(name), []).append(Row(_label(place, name), _known(values)))
     return panels
+
+
+def _known(values: Sequence[float | None]) -> tuple[float, ...]:
+    return tuple(value for value in values if value is not None)
 
 
 def _measure(name: str) -> str:
@@ -97,13 +101,12 @@ def _panel(
     edge, as a number.
     """
     every = [value for seeds in values for value in seeds]
-    apart = "perplexity" in measure and "gain" not in measure and max(every) > 4 * min(every)
+    apart = is_perplexity(measure) and max(every) > 4 * min(every)
     edge = _FAR * min(every) if apart else math.inf
     for y, seeds in enumerate(values):
         if any(value > edge for value in seeds):
             axes.plot(edge, y, ">", color=colour)
-            least = "over 1e+308" if min(seeds) == LARGEST else f"{min(seeds):.0e}"
-            axes.text(edge / 1.5, y, least, fontsize=8, ha="right", va="center")
+            axes.text(edge / 1.5, y, in_words(min(seeds)), fontsize=8, ha="right", va="center")
             continue
         axes.plot(seeds, [y] * len(seeds), "o", color=colour, ms=4, alpha=0.55)
         if len(set(seeds)) > 1:

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from audit.core.errors import UsageError
 from audit.plugins import registry
 from audit.results.schema import Measure, ReleaseResult, Results, SessionResult
 from audit.run.sweep.grid import grid_of
+from audit.statistics.stopped_rate import stopped_rate
 from experiments import claim as claims
 from experiments import page
 from experiments.claim import merged
@@ -116,32 +118,89 @@ def test_a_share_of_trials_is_pooled_over_seeds(kind: str, k: int, verdict: str)
     assert judge([statement], {"main": of})[0].verdict == verdict
 
 
+def in_sessions(*counts: tuple[int, int, bool], setting: str = "a") -> list[ReleaseResult]:
+    """One release a seed, with k of n generations and whether its session stopped, out of 400."""
+
+    def one(seed: int, k: int, n: int, stopped: bool) -> ReleaseResult:
+        own = SessionResult(purpose="extraction", stopped_at=n if stopped else None, **SESSION)
+        found = finding(attack="extraction", k=k, n=n, value=k / n if n else None)
+        return release(setting, seed, 9.0, findings=[found], sessions=[own])
+
+    return list(starmap(one, ((seed, *one) for seed, one in enumerate(counts))))
+
+
+def judged_in_sessions(statement: Mapping[str, Any], rows: list[ReleaseResult]) -> Judged:
+    undefended = in_sessions(*[(400, 400, False)] * 6, setting="none")
+    of = {"main": document().model_copy(update={"releases": [*rows, *undefended]})}
+    return judge([{"says": "s", **statement}], of)[0]
+
+
 @pytest.mark.parametrize(
     ("kind", "counts", "verdict"),
     [
-        ("at_most", [(1, 1), (0, 100), (0, 100)], "inconclusive"),  # a code at once, then the stop
-        ("at_most", [(0, 400), (0, 400), (0, 400)], "confirmed"),
-        ("at_most", [(40, 200), (0, 400), (0, 400)], "contradicted"),  # by one model
-        ("at_most", [(0, 200), (0, 400), (0, 400)], "inconclusive"),  # the cut trial is a hit
-        ("at_least", [(1, 1), (0, 100), (0, 100)], "contradicted"),
-        ("at_least", [(400, 400), (400, 400), (300, 400)], "confirmed"),
+        ("at_most", [(1, 1, True), (0, 400, False), (0, 400, False)], "inconclusive"),
+        ("at_most", [(0, 400, True), (0, 400, False), (0, 400, False)], "confirmed"),  # not cut
+        ("at_most", [(0, 390, True), (0, 400, False), (0, 400, False)], "confirmed"),
+        ("at_most", [(0, 60, True), (0, 400, False), (0, 400, False)], "inconclusive"),
+        ("at_most", [(200, 390, True), (100, 400, False), (90, 400, False)], "contradicted"),
+        ("at_most", [(40, 400, False), (0, 399, True), (0, 400, False)], "inconclusive"),
+        ("at_most", [(0, 0, True), (0, 400, False), (0, 400, False)], "inconclusive"),
+        ("at_least", [(399, 399, True), (400, 400, False), (360, 400, False)], "confirmed"),
+        ("at_least", [(0, 60, True), (200, 400, False), (200, 400, False)], "contradicted"),
+        ("at_least", [(1, 1, True), (400, 400, False), (400, 400, False)], "inconclusive"),
     ],
 )
-def test_where_a_session_stopped_each_seed_is_judged_alone(
+def test_where_a_session_stopped_the_mean_rate_is_judged_at_any_stopping_time(
     kind: str, counts: Any, verdict: str
 ) -> None:
-    def stopped(seed: int, k: int, n: int) -> ReleaseResult:
-        own = SessionResult(purpose="extraction", stopped_at=n if n < 400 else None, **SESSION)
-        found = finding(attack="extraction", k=k, n=n, value=k / n)
-        return release("a", seed, 9.0, findings=[found], sessions=[own])
-
-    rows = [stopped(seed, k, n) for seed, (k, n) in enumerate(counts)]
-    of = {"main": document().model_copy(update={"releases": rows})}
     bound = 0.03 if kind == "at_most" else 0.7
-    statement = {"says": "s", kind: "a extraction/hit_rate", "value": bound}
-    (one,) = judge([statement], of)
+    one = judged_in_sessions({kind: "a extraction/hit_rate", "value": bound}, in_sessions(*counts))
     assert one.verdict == verdict
-    assert ("alone" in one.test) == (min(n for _, n in counts) < 400)
+    cut = any(stopped and n < 400 for _, n, stopped in counts)
+    assert ("whose sessions stopped" in one.test) == cut
+
+
+@pytest.mark.parametrize("kind", ["at_most", "at_least"])
+def test_the_trial_that_was_cut_is_held_against_the_statement(kind: str) -> None:
+    """One seed: `at_most` takes it for a hit, `at_least` for a miss; the other end the reverse."""
+    one = judged_in_sessions(
+        {kind: "a extraction/hit_rate", "value": 0.5}, in_sessions((3, 9, True))
+    )
+    least, most = stopped_rate(3, 10).low, stopped_rate(4, 10).high
+    assert least is not None and most is not None
+    both = (0.5 - most, 0.5 - least) if kind == "at_most" else (least - 0.5, most - 0.5)
+    assert (one.low, one.high) == pytest.approx(both)
+
+
+def test_rates_of_stopped_sessions_are_compared_whichever_way_the_cut_trial_went() -> None:
+    """Six seeds, 0 of 9 and then the stop: each rate is from 0 to 1/10."""
+    rows = [
+        *in_sessions(*[(0, 9, True)] * 6),
+        *in_sessions(*[(0, 400, False)] * 6, setting="b"),
+    ]
+    names = {"same": "a extraction/hit_rate", "as": "b extraction/hit_rate"}
+    for within, verdict in ((0.09, "inconclusive"), (0.11, "confirmed")):
+        one = judged_in_sessions({**names, "within": within}, rows)
+        assert one.verdict == verdict
+        assert (one.low, one.high) == pytest.approx((within - 0.1, within))
+    assert judged_in_sessions({**names, "within": 0.11}, rows[:5] + rows[6:11]).low is None
+
+
+def test_a_session_that_stopped_at_once_has_no_rate_and_any() -> None:
+    rows = in_sessions((0, 0, True), (0, 400, False), (0, 400, False))
+    one = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
+    assert one.measured == {"a extraction/hit_rate": (None, 0.0, 0.0)}
+    assert page.figures(one.document).startswith("a extraction/hit_rate: no trial, 0, 0; ")
+    of_none = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows[:1])
+    assert (of_none.verdict, of_none.low) == ("inconclusive", -0.5)
+
+
+def test_what_is_no_share_of_trials_is_refused_of_a_stopped_session() -> None:
+    rows = in_sessions((1, 9, True))
+    found = rows[0].findings[0].model_copy(update={"k": None})
+    rows = [rows[0].model_copy(update={"findings": [found]})]
+    with pytest.raises(UsageError, match="stopped before it was measured"):
+        judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
 
 
 @pytest.mark.parametrize(
@@ -187,10 +246,26 @@ def test_the_gain_is_the_share_of_fine_tuning_s_logarithm() -> None:
 
 
 def test_where_fine_tuning_gained_nothing_no_share_of_the_gain_is_given() -> None:
-    of = {"none": (20.0, 20.5), "public": (16.0, 16.0), "a": (30.0, 31.0)}
+    of: Perplexities = {"none": (20.0, 20.5), "public": (16.0, 16.0), "a": (30.0, 31.0)}
+    equal = {**of, "none": of["public"]}
+    with pytest.raises(UsageError, match="gained nothing"):
+        values("a gain", {"main": results(equal)})
     for measure in ("gain", "gain_in_perplexity"):
         with pytest.raises(UsageError, match="gained nothing with seed 0"):
             values(f"a {measure}", {"main": results(of)})
+
+
+def test_a_gain_is_of_one_public_model() -> None:
+    of: Perplexities = {"none": (2.0,), "public:x=1": (32.0,), "public:x=2": (30.0,), "a": (8.0,)}
+    for rows, count in ((of, 2), ({"none": (2.0,), "a": (8.0,)}, 0)):
+        with pytest.raises(UsageError, match=f"needs 'public' once with seed 0, not {count}"):
+            values("a gain", {"main": results(rows)})
+
+
+def test_multiples_of_nothing_are_refused() -> None:
+    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (16.0, 8, 8), "b": (8.0, 8.5, 8.1)}
+    with pytest.raises(UsageError, match="not positive"):
+        judged({"less": "a gain", "than": "b gain", "times": 2}, of)
 
 
 @pytest.mark.parametrize(("times", "refused"), [(2, True), (0.5, False), (1, False)])
@@ -213,8 +288,14 @@ def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
     of = {"main": document().model_copy(update={"releases": rows})}
     assert values("a phrases.replace.mean", of).values == (3.0,)
     assert values("a phrases.add_or_remove.mean", of).values == (1.4,)
-    with pytest.raises(UsageError, match="no phrases under 'removed'"):
-        values("a phrases.removed.mean", of)
+    for name in ("removed.mean", "replace.most", "replace", "replace.mean.of"):
+        with pytest.raises(UsageError, match="no phrases under"):
+            values(f"a phrases.{name}", of)
+    twice = guarantee.model_copy(update={"phrases": [*tables, tables[1]]})
+    of = {"main": of["main"].model_copy(
+        update={"releases": [rows[0].model_copy(update={"guarantee": twice})]})}  # fmt: skip
+    with pytest.raises(UsageError, match="no phrases under 'replace'"):
+        values("a phrases.replace.mean", of)
 
 
 def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
@@ -241,17 +322,43 @@ def test_what_was_not_measured_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("times", [0.5, 1, 2])
-def test_a_perplexity_that_no_float_holds_is_above_all_others(times: float) -> None:
-    of = {"a": (10, 11, 12), "b": (math.inf, 1e308, math.inf)}
-    assert judged({**LESS, "times": times}, of).verdict == "confirmed"
-    assert judged({"less": LESS["than"], "than": LESS["less"]}, of).verdict == "contradicted"
-    assert math.isfinite(judged({**LESS, "times": times}, of).difference)
+@pytest.mark.parametrize("measure", ["perplexity", "perplexity_full", "private_token_perplexity"])
+def test_a_perplexity_that_no_float_holds_is_above_all_others(times: float, measure: str) -> None:
+    """With six seeds: of such values there is no t-interval, since their spread is not known."""
+    of = {"a": (10, 11, 12) * 2, "b": (math.inf, 1e308, math.inf) * 2}
+    runs = {"main": measured_as(results(of), measure)}
+    names = {"less": f"a {measure}", "than": f"b {measure}", "times": times, "says": "s"}
+    (one,) = judge([names], runs)
+    assert one.verdict == "confirmed" and one.high is None
+    assert one.low == pytest.approx(math.log(times) + math.log(1e308 / 11))
+    assert "over 1e+308" in page.figures(one.document) and "∞]" in page.figures(one.document)
+    (back,) = judge([{**names, "less": names["than"], "than": names["less"]}], runs)
+    assert back.verdict == "contradicted" and back.low is None
+    few = {"main": measured_as(results({name: seeds[:3] for name, seeds in of.items()}), measure)}
+    assert judge([names], few)[0].verdict == "inconclusive"
+
+
+def measured_as(of: Results, measure: str) -> Results:
+    rows = [
+        row.model_copy(update={"utility": {measure: row.utility["perplexity"]}})
+        for row in of.releases
+    ]
+    return of.model_copy(update={"releases": rows})
 
 
 @pytest.mark.parametrize("statement", [LESS, {"same": LESS["less"], "as": LESS["than"]}])
 def test_two_infinite_perplexities_are_neither_the_same_nor_in_order(statement: Any) -> None:
-    with pytest.raises(UsageError, match="both infinite"):
-        judged({**statement, "within": 0.1}, {"a": [math.inf] * 6, "b": [math.inf] * 6})
+    of = {"a": [math.inf] * 6, "b": [math.inf] * 6}
+    one = judged({**statement, "within": 0.1}, of)
+    assert (one.verdict, one.low, one.difference) == ("inconclusive", None, None)
+    assert "; not known" in page.figures(one.document)
+
+
+def test_a_perplexity_is_held_against_a_number_by_its_logarithm() -> None:
+    one = judged({"at_most": "a perplexity", "value": 100.0}, {"a": (math.inf,) * 6})
+    assert (one.verdict, one.low) == ("contradicted", None)
+    one = judged({"at_least": "a perplexity", "value": 5.0}, {"a": (10.0, 20.0, 10.0)})
+    assert one.difference == pytest.approx(math.log(4) / 3 + math.log(2) * 2 / 3)
 
 
 def test_teachers_per_user_are_their_mean_and_answers_a_share() -> None:
