@@ -27,9 +27,8 @@ CHECKED = (
 def of(name: str, corpus: Corpus) -> tuple[str, ...]:
     """Gives the public texts, or the embedded ones if the corpus has none.
 
-    Raises UsageError if there are none at all, or if one contains private text: a whole private
-    record (spaces aside), or a word of at least seven characters with a digit that the policy
-    marks.
+    Raises UsageError if there are none at all, or if one contains private text
+    (Corpus.private_in_public).
     """
     records = corpus.of("public")
     if not records and corpus.spare:

@@ -44,6 +44,7 @@ class Blacklist(Defense):
     ) -> Sequence[Training]:
         check_marks("blacklist", corpus)
         records = corpus.of("private")
+        heldout = tuple(record.text for record in corpus.of("heldout"))
         # the same training as `none`, so a run with references trains it once
         return [
             Training(
@@ -52,6 +53,7 @@ class Blacklist(Defense):
                 recipe,
                 derived_seed(seed, "none", "training"),
                 private=tuple(record.private for record in records),
+                heldout=heldout,
             )
         ]
 
@@ -62,16 +64,21 @@ class Blacklist(Defense):
             for text, spans in zip(training.texts, training.private, strict=True)
             for low, high in merged(spans)
         }
-        return BlacklistRelease(trained[0].model, Listed("blacklist", frozenset(values)), self.mask)
+        listed = Listed("blacklist", frozenset(values))
+        return BlacklistRelease(trained[0].model, listed, self.mask, trained[0].best)
 
 
 @dataclass(frozen=True)
 class BlacklistRelease(Release):
-    """A service that masks listed values in what it generates."""
+    """A service that masks listed values in what it generates.
+
+    best: as of a ModelRelease: its utility is that of the best step, as of the model without it.
+    """
 
     model: LanguageModel
     listed: Listed
     mask: str
+    best: tuple[LanguageModel, float] | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -84,6 +91,12 @@ class BlacklistRelease(Release):
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
         return FilteredSession(OpenSession(self.model, stream), self.listed, self.mask)
+
+    def at_best_step(self) -> tuple[Release, float] | None:
+        if self.best is None:
+            return None
+        model, share = self.best
+        return replace(self, model=model, best=None), share
 
     def unprotected(self) -> Release | None:
         return None  # `none` is the same model

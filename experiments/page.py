@@ -124,21 +124,21 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     every = {name: claims.read(name) for name in claims.ids()}
-    of_claims = (document["statements"] for name in every for document in stored(name).values())
-    yield _HEAD.replace("STATEMENTS", str(sum(map(len, of_claims))))
+    have = {name: stored(name) for name in every}
+    judged = sum(len(one["statements"]) for scales in have.values() for one in scales.values())
+    yield _HEAD.replace("STATEMENTS", str(judged))
     for paper, title in _TITLES.items():
         of_paper = [one for name, one in every.items() if claims.ids()[name].parent.name == paper]
         if of_paper:
             yield f"## {title}"
             yield "| | claim | published | small | medium |\n|---|---|---|---|---|"
-            yield from map(_row, of_paper)
+            yield from (_row(one, have[one.id]) for one in of_paper)
             yield ""
     for one in every.values():
-        yield from section(one, stored(one.id), f"{PICTURES.parent.name}/{PICTURES.name}/")
+        yield from section(one, have[one.id], f"{PICTURES.parent.name}/{PICTURES.name}/")
 
 
-def _row(claim: Claim) -> str:
-    have = stored(claim.id)
+def _row(claim: Claim, have: Mapping[str, Mapping[str, Any]]) -> str:
     cells = [
         have[scale]["verdict"] if scale in have
         else "out of reach" if scale in claim.unreachable

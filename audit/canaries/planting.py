@@ -207,15 +207,15 @@ def _names(
     Invented users then have no name: theirs would not be like those of the corpus.
     """
     name_of = {r.user: r.name for r in corpus.of("private") if r.name}
-    of_user: dict[str, list[Record]] = {}
-    for record in corpus.of("private"):
-        of_user.setdefault(record.user, []).append(record)
     if all(owner in name_of for owner in owners):
         if planting.name_prefix is not None:
             raise UsageError(
                 f"planting: name_template is for drawn names, but corpus {corpus.name} has a name "
                 "for each user; leave it out"
             )
+        of_user: dict[str, list[Record]] = {}
+        for record in corpus.of("private"):
+            of_user.setdefault(record.user, []).append(record)
         for owner in owners:
             name = name_of[owner]
             places = [(r.text, place) for r in of_user[owner] for place in _places(name, r)]

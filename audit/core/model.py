@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ else:  # importing it takes two seconds, and a dry run loads no model
 
 _REMEMBERED = 1 << 24  # tokens that are kept, at 8 bytes each
 _TOGETHER = 1024  # texts that are read together
+_MOST_LENGTHS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
 
 
 _known = _Readings()
+_lengths: dict[tuple[PreTrainedTokenizerBase, bytes], int] = {}  # in tokens, by a text's hash
 
 
 def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
@@ -102,14 +104,6 @@ def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
     if (inner, text) not in _known:
         _known.add(inner, [text])
     return _known[inner, text]
-
-
-@lru_cache(maxsize=1 << 20)  # far more texts than readings are kept of: each seed asks anew
-def _length(inner: PreTrainedTokenizerBase, text: str) -> int:
-    """Counts the tokens of a text."""
-    if _is_plain(inner):
-        return len(_read(inner, text)[0])
-    return len(inner.encode(text, add_special_tokens=False))
 
 
 @dataclass(frozen=True)
@@ -139,8 +133,16 @@ class TextTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def predicted(self, text: str) -> int:
-        """Counts the tokens of a record that a model predicts: those of the text, and stop."""
-        return 1 + _length(self.inner, text)
+        """Counts the tokens of a record that a model predicts: those of the text, and stop.
+
+        It is remembered of far more texts than how they are read: each seed asks anew.
+        """
+        key = self.inner, blake2b(text.encode(), digest_size=16).digest()
+        if key not in _lengths:
+            if len(_lengths) == _MOST_LENGTHS:
+                _lengths.clear()
+            _lengths[key] = len(self.encode(text))
+        return 1 + _lengths[key]
 
     def ends(self, text: str) -> list[int]:
         """Gives the number of characters up to the end of each token of `encode(text)`."""

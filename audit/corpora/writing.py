@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
@@ -53,11 +53,9 @@ def check_free(path: Path) -> None:
         raise UsageError(f"{path.parent}: no such folder; make it first")
 
 
-def _lines(records: Sequence[Record]) -> str:
-    return _json(map(_entry, records))
-
-
-def _json(entries: Iterable[Mapping[str, Any]]) -> str:
+def _lines(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
+    """Writes one line a record. columns: those that each has, empty where a record has none."""
+    entries = (dict.fromkeys(columns) | _entry(record) for record in records)
     return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
 
 
@@ -95,7 +93,7 @@ def _text(records: Sequence[Record], path: Path) -> None:
 
 def _folder(records: Sequence[Record], path: Path) -> None:
     """Writes a file for each split. All have the same columns: `load_dataset` asks for that."""
-    empty = {"name": None} if any(record.name is not None for record in records) else {}
+    columns = ("name",) if any(record.name is not None for record in records) else ()
     with _partial(path) as partial:
         partial.mkdir()
         for file in dict.fromkeys(FILES.values()):
@@ -103,7 +101,7 @@ def _folder(records: Sequence[Record], path: Path) -> None:
                 replace(r, split=r.split or "private") for r in records if FILES[r.split] == file
             ]
             if of_file:
-                write_atomically(partial / file, _json(empty | _entry(r) for r in of_file))
+                write_atomically(partial / file, _lines(of_file, columns))
         partial.rename(path)
 
 

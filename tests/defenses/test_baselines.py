@@ -46,10 +46,19 @@ def test_redaction_promises_nothing() -> None:
     assert "no formal guarantee" in guarantee.theorem
 
 
-def test_blacklist_trains_what_none_trains() -> None:
-    (mine,) = Blacklist().trainings(CORPUS, MODEL, RECIPE, 4)
-    (theirs,) = Undefended().trainings(CORPUS, MODEL, RECIPE, 4)
-    assert (mine.texts, mine.method, mine.seed) == (theirs.texts, theirs.method, theirs.seed)
+def test_blacklist_trains_what_none_trains_and_is_as_useful_behind_its_list(bigram: Any) -> None:
+    corpus = Corpus("toy", (*CORPUS.records, Record("h", "held out", split="heldout")))
+    (mine,) = Blacklist().trainings(corpus, MODEL, RECIPE, 4)
+    (theirs,) = Undefended().trainings(corpus, MODEL, RECIPE, 4)
+    assert mine.digest == theirs.digest  # so it is trained once
+    last, best = bigram(0), bigram(1)
+    for defense, training in ((Blacklist(), mine), (Undefended(), theirs)):
+        release = defense.release(last, [Trained(training, last, best=(best, 0.25))])
+        at_best = release.at_best_step()
+        assert at_best is not None and at_best[1] == 0.25
+        assert (release.model, at_best[0].model) == (last, best)  # type: ignore[attr-defined]
+        assert at_best[0].at_best_step() is None and at_best[0].guarantee == release.guarantee
+        assert defense.release(last, [Trained(training, last)]).at_best_step() is None
 
 
 class Letters:
