@@ -5,7 +5,8 @@
 DATA holds what a scale reads, as its authors give it: wikitext2_raw, customersim and
 wmt_europarl_mix for medium, airdialogue and wmt_europarl_mix for paper. OUT gets a file NAME.jsonl
 for each, with user, text and split, and names.txt with the names of private users, where they have
-some. Public records are sentences of other speakers, whose beginnings SeqPATE completes. The public
+some. Public records are sentences of other speakers, whose beginnings SeqPATE completes; those of
+named.jsonl name no private user. The public
 model of scale medium lies in OUT/public_model and comes from
 
     python fixtures/train_public_model.py --text NOVELS --strangers 0 --layers 4 --width 256
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,8 @@ ALL = None  # all users that are not public, all words of a user
 class Size:
     """How much of a corpus is taken: users of each kind, and words of each user.
 
-    A user's records are taken until they have so many words.
+    A user's records are taken until they have so many words. unnamed: whether public records are
+    left out that name a private user.
     """
 
     folder: str
@@ -41,6 +43,7 @@ class Size:
     heldout: int | None
     public: int
     words: int | None = ALL
+    unnamed: bool = False
 
 
 SIZES = {
@@ -48,6 +51,7 @@ SIZES = {
         "wikitext": Size("wikitext2_raw", 128, 40, 0, words=300),
         "few": Size("wikitext2_raw", 24, 10, 0, words=60),  # among whom planted codes are much
         "customersim": Size("customersim", 400, 80, 100),
+        "named": Size("customersim", 400, 80, 100, unnamed=True),  # whose names are sought
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },
     "paper": {  # about 4 % are public, as 40,000 of a million utterances of SeqPATE's
@@ -74,11 +78,18 @@ def split_of(corpus: Corpus, size: Size) -> dict[str, str]:
 def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
     """Gives the records of the chosen users."""
     split, taken = split_of(corpus, size), Counter[str]()
+    names = {r.name for r in corpus.records if r.name and split.get(r.user) == "private"}
     for record in corpus.records:
+        if size.unnamed and split.get(record.user) == "public" and _names(record.text, names):
+            continue
         if record.user in split and (size.words is ALL or taken[record.user] < size.words):
             taken[record.user] += len(record.text.split())
             row = {"user": record.user, "split": split[record.user], "text": record.text}
             yield row | ({"name": record.name} if record.name else {})
+
+
+def _names(text: str, names: Collection[str]) -> bool:
+    return any(name in text for name in names)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from audit.core.errors import UsageError
-from audit.results.schema import FindingResult, ReleaseResult, Results
+from audit.results.schema import FindingResult, ReleaseResult, Results, SessionResult
 
 LARGEST = sys.float_info.max  # a perplexity that no float holds is at least this, and reads so
 Runs = Mapping[str, Results]  # the results of a claim's runs by name
@@ -45,7 +45,8 @@ class Values:
     name: as it was asked for. seeds: in ascending order. values: one a seed, None where it is the
     share of no trial. log: whether ratios count (perplexity) rather than differences. counts:
     (k, n) of each seed, where it is a share of n independent trials. cut: whether each seed's
-    session stopped within a trial, which is in neither k nor n.
+    session stopped within a trial, which is in neither k nor n. may_stop: whether the sessions
+    have a budget, and so their number of trials depends on how they come out.
     """
 
     name: str
@@ -54,17 +55,14 @@ class Values:
     log: bool = False
     counts: tuple[tuple[int, int], ...] | None = None
     cut: tuple[bool, ...] = ()
+    may_stop: bool = False
 
     @property
     def ends(self) -> tuple[tuple[float, float], ...]:
         """Gives the least and the largest that each value may be.
 
-        They differ where a trial was cut, which may have hit or not, and where no float holds a
-        perplexity.
+        They differ where no float holds a perplexity. Raises UsageError for the share of no trial.
         """
-        if self.counts is not None and any(self.cut):
-            cuts = zip(self.counts, self.cut, strict=True)
-            return tuple((k / (n + cut), (k + cut) / (n + cut)) for (k, n), cut in cuts)
         known = [_number(value, self.name) for value in self.values]
         return tuple((value, math.inf if value == LARGEST else value) for value in known)
 
@@ -87,7 +85,8 @@ def values(name: str, runs: Runs) -> Values:
             raise UsageError(f"{name!r}: a session stopped before it was measured")
         read = tuple(None if c and not f.n else _number(f.value, name)
                      for f, c in zip(found, cut, strict=True))  # fmt: skip
-        return Values(name, seeds, read, counts=counts, cut=cut)
+        may_stop = any(one.budget is not None for r in releases for one in _own(r, measure, name))
+        return Values(name, seeds, read, counts=counts, cut=cut, may_stop=may_stop)
     read = tuple(_utility(release, measure, results, name) for release in releases)
     return Values(name, seeds, read, log=is_perplexity(measure))
 
@@ -95,7 +94,10 @@ def values(name: str, runs: Runs) -> Values:
 def of_setting(setting: str, results: Results) -> list[ReleaseResult]:
     """Gives the releases of a setting, one a seed. Raises UsageError."""
     defense, _, rest = setting.partition(":")
-    wanted = dict(pair.split("=", 1) for pair in rest.split(",") if pair)
+    pairs = [pair.partition("=") for pair in rest.split(",") if pair]
+    if not all(equals for _, equals, _ in pairs):
+        raise UsageError(f"{setting!r}: write DEFENSE:NAME=VALUE,…")
+    wanted = {key: value for key, _, value in pairs}
     fits = [
         release
         for release in results.releases
@@ -133,11 +135,15 @@ def _cut(release: ReleaseResult, measure: str, results: Results, name: str) -> b
 
     It then has fewer trials than the finding of the undefended model, which answers all.
     """
-    finding = _finding(release, measure, name)
-    own = (one for one in release.sessions if one.purpose == finding.attack)
-    stopped = any(one.stopped_at is not None for one in own)
+    stopped = any(one.stopped_at is not None for one in _own(release, measure, name))
     undefended = _of_seed("none", release.seed, results, name) if stopped else release
-    return finding.n < _finding(undefended, measure, name).n
+    return _finding(release, measure, name).n < _finding(undefended, measure, name).n
+
+
+def _own(release: ReleaseResult, measure: str, name: str) -> list[SessionResult]:
+    """Gives the sessions in which a finding was measured."""
+    attack = _finding(release, measure, name).attack
+    return [one for one in release.sessions if one.purpose == attack]
 
 
 def _is(label: str, attack: str) -> bool:
@@ -167,7 +173,9 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
             own, low, high = math.log(own), math.log(low), math.log(high)
         return (high - own) / (high - low)
     if measure == "answered":
-        session = next(s for s in release.sessions if s.purpose == "utility")
+        session = next((s for s in release.sessions if s.purpose == "utility"), None)
+        if session is None or not session.queries:
+            raise _unmeasured(name)
         return session.answered / session.queries
     if measure not in release.utility:
         raise UsageError(f"{name!r}: the run measured {', '.join(release.utility)}")
@@ -178,7 +186,7 @@ def _utility(release: ReleaseResult, measure: str, results: Results, name: str) 
 def _of_phrases(release: ReleaseResult, measure: str, name: str) -> object:
     """Reads `phrases.RELATION.FIELD`. Raises UsageError unless there is one such table."""
     relation, _, field = measure.removeprefix("phrases.").partition(".")
-    tables = [one for one in release.guarantee.phrases if one["relation"] == relation]
+    tables = [one for one in release.guarantee.phrases if one.get("relation") == relation]
     if len(tables) != 1 or field not in tables[0]:
         raise UsageError(f"{name!r}: has no phrases under {relation!r} with a field {field!r}")
     return tables[0][field]

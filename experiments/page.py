@@ -25,20 +25,28 @@ _TITLES = {
     "attacks": "The attacks' own papers",
 }
 _HEAD = """# What the papers claim, and what we measured
-Each row is one command in a checkout: `python -m experiments M1 --scale small`. It runs sweeps,
-resumes them, and judges the claim by code from their results. *Confirmed*: each of its statements
-holds over the seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for their
-number; so one whose interval lies just on the wrong side contradicts nothing. *Inconclusive* is
-neither, and counts as no confirmation.
+Each row is one command in a checkout, once `python3 -m venv .venv && .venv/bin/pip install -q -c
+constraints.txt -e .` has installed it: `.venv/bin/python -m experiments M1 --scale small`. It runs
+sweeps, resumes them, and judges the claim by code from their results. *Confirmed*: each of its
+statements holds over the seeds at 95 %. *Contradicted*: one of them fails, at a level adjusted for
+their number; so one whose interval lies just on the wrong side contradicts nothing. *Inconclusive*
+is neither, and counts as no confirmation.
 
 - **What an interval covers**: the chance in training and sampling. All seeds are measured on the
   same held-out text: up to 16,384 tokens of a model, the first 1,024 tokens of a service, which at
-  `medium` are six texts. Shares of generations are pooled, and speak of these models alone.
+  `medium` are six texts.
+- **Seeds**: where their values differ, they give a t-interval. It covers 95 % of normal values, and
+  some 90 % of skewed ones, as where one session of several stops. Equal values, and those of which
+  only one end is known, are judged by the interval of the median, which takes six seeds. Values
+  that follow from the settings alone, as an ε may, need no spread.
+- **Shares of generations** that are held against a number are pooled, and speak of these models
+  alone. Where sessions may stop, how many generations there are depends on what they say: the
+  interval is then of the mean of the seeds' rates, and holds whenever they stop.
 - **Chance**: about one in forty statements that are false is confirmed by it, and STATEMENTS are
   judged below. Claims that three seeds left open were run with six or eight, which makes that a
   little likelier.
-- **The undefended model** (`none`) is measured at its best step on the held-out text, all others at
-  the end of their training.
+- **The undefended model** (`none`), also behind a `blacklist`, is measured at its best step on the
+  held-out text, all others at the end of their training.
 - **What is judged** is the claim as it stands here. Thresholds are ours where the paper has none.
   Each section says how the runs differ from the paper's, and what it says besides.
 
@@ -195,9 +203,11 @@ def _values(name: str, seeds: Sequence[float | None]) -> str:
 
 
 def _interval(statement: Mapping[str, Any]) -> str:
+    """Says the difference with its interval, and of how many trials."""
     low, high, difference = statement["low"], statement["high"], statement["difference"]
     middle = "not known" if difference is None else f"{difference:+.3g}"
+    trials = f"; {statement['test']}" if " trials" in statement.get("test", "") else ""
     if low is None and high is None:
-        return middle
+        return middle + trials
     ends = ("−∞" if low is None else f"{low:.3g}", "∞" if high is None else f"{high:.3g}")
-    return f"{middle} [{ends[0]}, {ends[1]}]"
+    return f"{middle} [{ends[0]}, {ends[1]}]{trials}"

@@ -24,6 +24,7 @@ _FIXED: Any = {
 }  # the same bytes again, and real text
 _OURS, _THEIRS = "C0", "0.35"
 _FAR = 1e4  # times the least perplexity: what is beyond helps nobody
+_FARTHEST = 1e300  # no axis reaches so far
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,16 @@ def drawn(claim: Claim, document: Mapping[str, Any]) -> bytes:
     """Draws a stored verdict as SVG: a panel for each measure, and one for the paper's figures."""
     panels = rows_of(claim, document)
     most = max(map(len, panels.values()))
-    published = [name for name, rows in panels.items() if any(r.published for r in rows)]
+    published = [
+        name for name, rows in panels.items() if any(r.published is not None for r in rows)
+    ]
     with mpl.rc_context(_FIXED):
         count = len(panels) + len(published)
         figure = Figure(figsize=(3.1 + 3.1 * count, 0.7 + 0.36 * most), layout="constrained")
         every = iter(figure.subplots(1, count, squeeze=False)[0])
         for name, rows in panels.items():
             if name in published:
-                theirs = [(r.published,) if r.published else () for r in rows]
+                theirs = [() if r.published is None else (r.published,) for r in rows]
                 _panel(next(every), name, "published", rows, theirs, _THEIRS)
             ours = [row.ours for row in rows]
             _panel(next(every), name, f"here, at {document['scale']}", rows, ours, _OURS)
@@ -67,9 +70,12 @@ def rows_of(claim: Claim, document: Mapping[str, Any]) -> dict[str, list[Row]]:
     for label, entry in claim.table.items():
         if entry["ours"] not in measured:
             raise UsageError(f"{claim.id}: {entry['ours']!r} was not measured; run the claim")
-        row = Row(label, _known(measured.pop(entry["ours"])), entry.get("published"))
+        row = Row(label, _known(measured[entry["ours"]]), entry.get("published"))
         panels.setdefault(_measure(entry["ours"]), []).append(row)
+    in_table = {entry["ours"] for entry in claim.table.values()}
     for name, values in measured.items():
+        if name in in_table:
+            continue
         place, _, _ = name.rpartition(" ")
         panels.setdefault(_measure(name), []).append(Row(_label(place, name), _known(values)))
     return panels
@@ -100,19 +106,22 @@ def _panel(
     Perplexities that are far apart are drawn by their logarithms, and those beyond all use at the
     edge, as a number.
     """
-    every = [value for seeds in values for value in seeds]
-    apart = is_perplexity(measure) and max(every) > 4 * min(every)
-    edge = _FAR * min(every) if apart else math.inf
+    every = [value for seeds in values for value in seeds] or [1.0]
+    edge = min(_FAR * min(every), _FARTHEST) if is_perplexity(measure) else math.inf
+    apart = is_perplexity(measure) and (max(every) > 4 * min(every) or max(every) > edge)
     for y, seeds in enumerate(values):
-        if any(value > edge for value in seeds):
+        near, far = ([v for v in seeds if (v > edge) == beyond] for beyond in (False, True))
+        axes.plot(near, [y] * len(near), "o", color=colour, ms=4, alpha=0.55)
+        if far:
             axes.plot(edge, y, ">", color=colour)
-            axes.text(edge / 1.5, y, in_words(min(seeds)), fontsize=8, ha="right", va="center")
-            continue
-        axes.plot(seeds, [y] * len(seeds), "o", color=colour, ms=4, alpha=0.55)
-        if len(set(seeds)) > 1:
-            low, mean, high = _mean(seeds, apart)
+            axes.text(edge / 1.5, y, in_words(min(far)), fontsize=8, ha="right", va="center")
+        elif len(set(near)) > 1:
+            low, mean, high = _mean(near, apart)
             bar = [[mean - low], [high - mean]]
             axes.errorbar(mean, y, xerr=bar, fmt="|", color=colour, ms=11, capsize=3)
+        elif not near and colour == _OURS:
+            axes.text(0.5, y, in_words(None), fontsize=8, ha="center", va="center",
+                      transform=axes.get_yaxis_transform())  # fmt: skip
     if apart:
         axes.set_xscale("log")
         wide = min(edge, max(every)) > 100 * min(every)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from audit.models.sizes import weights_of, width_of
 from audit.models.token_cost import TokenCost
 from audit.plan.plan import Chosen, Plan
 from audit.results.words import count, duration, percent, storage
+from audit.run.steps import label_of, numbered
 from audit.train.prepare import Prepared
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
@@ -40,7 +42,7 @@ WEAK = 32  # passes over a planted code, below which the undefended model hardly
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes. trainings, attacks: seconds on one process, by the label of their progress.
+    """What a run takes. trainings, attacks: seconds on one process, by the name of the step.
 
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
     memory. disk: bytes.
@@ -75,7 +77,9 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """Says all of it in one line."""
-        steps = self.steps
+        steps = dict.fromkeys(map(label_of, self.steps), 0.0)
+        for name, time in self.steps.items():
+            steps[label_of(name)] += time
         most = max(steps, key=lambda label: steps[label], default="")
         share = steps[most] / sum(steps.values()) if most else 0.0
         whose = f", {percent(round(share, 2))} of it for {most}" if share > 0.25 else ""
@@ -114,7 +118,11 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     cost = _cost_of_token(plan)
     missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
     wanted = [task.training for task in missing.values()]
-    trainings = {t.label: cost.training * _effort(t, prepared) for t in wanted}
+    trainings, labels = {}, Counter[str]()
+    for training in wanted:
+        labels[training.label] += 1
+        name = numbered(training.label, labels[training.label])
+        trainings[name] = cost.training * _effort(training, prepared)
     trainings |= {label: tokens * cost.training for label, tokens in _readers(prepared)}
     attackers = processes if possible(prepared) else 1
     models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
@@ -122,13 +130,13 @@ def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
     kept = sorted(_activations(t.method, plan.model, cost, _rows(t, prepared)) for t in wanted)
     together = [COPIES * own + most for most in kept[-processes:]]
     apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
-    training = shared + models * own + sum(together) + apart
+    held = shared + models * own + sum(together) + apart
     return Estimate(
         trainings=trainings,
         attacks=dict(_attacks(prepared, cost)),
         processes=processes,
         attackers=attackers,
-        to_train=MAIN + training,
+        to_train=MAIN + held,
         to_attack=MAIN + attackers * _attacking(prepared),
         disk=len(missing) * own,
     )

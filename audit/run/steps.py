@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import final
@@ -11,9 +12,22 @@ from audit.core.progress import WHOLE, StepProgress
 SILENT = 0.9  # most of a step that is taken for done before it says so
 
 
+def numbered(label: str, n: int) -> str:
+    """Names the nth step of a label: settings of one defense train under the same one."""
+    return label if n == 1 else f"{label} ({n})"
+
+
+def label_of(step: str) -> str:
+    """Gives the label of a step's name."""
+    return re.sub(r" \(\d+\)$", "", step)
+
+
 @final
 class Steps:
-    """A StepProgress that reports `3 of 17: LABEL`, and after it the share of the whole run."""
+    """A StepProgress that reports `3 of 17: LABEL`, and after it the share of the whole run.
+
+    Of steps with one label that go on at once, one is shown: the next begins when it is done.
+    """
 
     def __init__(
         self, report: StepProgress, expected: Mapping[str, float], together: int = 1
@@ -31,11 +45,21 @@ class Steps:
         if label not in self._expected:
             self._report(label, share)
             return
+        label = self._open(label)
         number = self._numbers.setdefault(label, len(self._numbers) + 1)
         self._began.setdefault(label, time.monotonic())
         self._shares[label] = max(share, self._shares.get(label, 0.0))
         self._report(f"{number} of {len(self._expected)}: {label}", share)
         self._report(WHOLE, self._whole())
+
+    def _open(self, label: str) -> str:
+        """Finds the first step of a label that is not done, or its last."""
+        n = 1
+        while self._shares.get(numbered(label, n)) == 1.0:
+            if numbered(label, n + 1) not in self._expected:
+                break
+            n += 1
+        return numbered(label, n)
 
     def _whole(self) -> float:
         total = sum(self._expected.values())

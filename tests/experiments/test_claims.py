@@ -19,6 +19,7 @@ from audit.core.errors import UsageError
 from audit.plugins import registry
 from audit.results.schema import Measure, ReleaseResult, Results, SessionResult
 from audit.run.sweep.grid import grid_of
+from audit.statistics.interval import clopper_pearson
 from audit.statistics.stopped_rate import stopped_rate
 from experiments import claim as claims
 from experiments import page
@@ -118,11 +119,14 @@ def test_a_share_of_trials_is_pooled_over_seeds(kind: str, k: int, verdict: str)
     assert judge([statement], {"main": of})[0].verdict == verdict
 
 
-def in_sessions(*counts: tuple[int, int, bool], setting: str = "a") -> list[ReleaseResult]:
+def in_sessions(
+    *counts: tuple[int, int, bool], setting: str = "a", may_stop: bool = True
+) -> list[ReleaseResult]:
     """One release a seed, with k of n generations and whether its session stopped, out of 400."""
 
     def one(seed: int, k: int, n: int, stopped: bool) -> ReleaseResult:
-        own = SessionResult(purpose="extraction", stopped_at=n if stopped else None, **SESSION)
+        fields = {**SESSION, "budget": 9 if may_stop else None}
+        own = SessionResult(purpose="extraction", stopped_at=n if stopped else None, **fields)
         found = finding(attack="extraction", k=k, n=n, value=k / n if n else None)
         return release(setting, seed, 9.0, findings=[found], sessions=[own])
 
@@ -130,7 +134,7 @@ def in_sessions(*counts: tuple[int, int, bool], setting: str = "a") -> list[Rele
 
 
 def judged_in_sessions(statement: Mapping[str, Any], rows: list[ReleaseResult]) -> Judged:
-    undefended = in_sessions(*[(400, 400, False)] * 6, setting="none")
+    undefended = in_sessions(*[(400, 400, False)] * 6, setting="none", may_stop=False)
     of = {"main": document().model_copy(update={"releases": [*rows, *undefended]})}
     return judge([{"says": "s", **statement}], of)[0]
 
@@ -150,40 +154,71 @@ def judged_in_sessions(statement: Mapping[str, Any], rows: list[ReleaseResult]) 
         ("at_least", [(1, 1, True), (400, 400, False), (400, 400, False)], "inconclusive"),
     ],
 )
-def test_where_a_session_stopped_the_mean_rate_is_judged_at_any_stopping_time(
+def test_where_sessions_may_stop_the_mean_rate_is_judged_at_any_stopping_time(
     kind: str, counts: Any, verdict: str
 ) -> None:
     bound = 0.03 if kind == "at_most" else 0.7
     one = judged_in_sessions({kind: "a extraction/hit_rate", "value": bound}, in_sessions(*counts))
     assert one.verdict == verdict
-    cut = any(stopped and n < 400 for _, n, stopped in counts)
-    assert ("whose sessions stopped" in one.test) == cut
+    rates = [k / n for k, n, _ in counts if n]
+    side = -1 if kind == "at_most" else 1
+    assert one.difference == pytest.approx(side * (sum(rates) / len(rates) - bound))
+    assert one.test.startswith(", ".join(f"{k} of {n}" for k, n, _ in counts) + " trials, mixture")
+
+
+def test_which_interval_is_used_does_not_depend_on_whether_a_session_stopped() -> None:
+    of = {"at_most": "a extraction/hit_rate", "value": 0.03}
+    whole = judged_in_sessions(of, in_sessions((0, 400, False), (1, 400, False)))
+    stopped = judged_in_sessions(of, in_sessions((0, 400, True), (1, 400, False)))
+    assert (whole.low, whole.test) == (stopped.low, stopped.test)
 
 
 @pytest.mark.parametrize("kind", ["at_most", "at_least"])
 def test_the_trial_that_was_cut_is_held_against_the_statement(kind: str) -> None:
-    """One seed: `at_most` takes it for a hit, `at_least` for a miss; the other end the reverse."""
+    """`at_most` takes it for a hit, `at_least` for a miss; the other end the reverse."""
     one = judged_in_sessions(
-        {kind: "a extraction/hit_rate", "value": 0.5}, in_sessions((3, 9, True))
+        {kind: "a extraction/hit_rate", "value": 0.5}, in_sessions((3, 9, True), (100, 400, False))
     )
-    least, most = stopped_rate(3, 10).low, stopped_rate(4, 10).high
-    assert least is not None and most is not None
+    each = 1 - 0.05 / 2
+    cut = stopped_rate(3, 10, each).low, stopped_rate(4, 10, each).high
+    whole = stopped_rate(100, 400, each).ci
+    assert cut[0] is not None and cut[1] is not None and whole is not None
+    least, most = ((a + b) / 2 for a, b in zip(cut, whole, strict=True))
     both = (0.5 - most, 0.5 - least) if kind == "at_most" else (least - 0.5, most - 0.5)
     assert (one.low, one.high) == pytest.approx(both)
 
 
-def test_rates_of_stopped_sessions_are_compared_whichever_way_the_cut_trial_went() -> None:
-    """Six seeds, 0 of 9 and then the stop: each rate is from 0 to 1/10."""
+def test_rates_of_stopped_sessions_are_compared_by_intervals_that_hold_together() -> None:
+    """A session that stops at its first hit has a share above its rate."""
     rows = [
-        *in_sessions(*[(0, 9, True)] * 6),
-        *in_sessions(*[(0, 400, False)] * 6, setting="b"),
+        *in_sessions((1, 3, True), (1, 30, True)),
+        *in_sessions((2, 400, False), (4, 400, False), setting="b"),
     ]
+    each = 1 - 0.05 / 2 / 2  # two settings, two seeds
+    high = (stopped_rate(2, 4, each).high, stopped_rate(2, 31, each).high)
+    low = (stopped_rate(2, 400, each).low, stopped_rate(4, 400, each).low)
+    most = sum(h or 0 for h in high) / 2 - sum(x or 0 for x in low) / 2
     names = {"same": "a extraction/hit_rate", "as": "b extraction/hit_rate"}
-    for within, verdict in ((0.09, "inconclusive"), (0.11, "confirmed")):
-        one = judged_in_sessions({**names, "within": within}, rows)
-        assert one.verdict == verdict
-        assert (one.low, one.high) == pytest.approx((within - 0.1, within))
-    assert judged_in_sessions({**names, "within": 0.11}, rows[:5] + rows[6:11]).low is None
+    one = judged_in_sessions({**names, "within": 0.9}, rows)
+    assert one.low == pytest.approx(0.9 - most) and one.verdict == "confirmed"
+    assert one.difference == pytest.approx(0.9 - ((1 / 3 + 1 / 30) / 2 - 0.0075))
+    order = {"less": "b extraction/hit_rate", "than": "a extraction/hit_rate", "times": 2}
+    one = judged_in_sessions(order, rows)
+    assert one.high == pytest.approx(sum(h or 0 for h in high) - sum(x or 0 for x in low) / 2)
+    assert one.verdict == "inconclusive"
+    assert one.test.startswith("1 of 3, 1 of 30 trials, mixture likelihood ratio against 2 of 400")
+    with pytest.raises(UsageError, match="a session stopped"):
+        judged_in_sessions({"less": "a extraction/hit_rate", "than": "b bleu4"}, [
+            *rows[:2], *(r.model_copy(update={"utility": {"bleu4": r.utility["perplexity"]}})
+                         for r in rows[2:])])  # fmt: skip
+
+
+def test_a_share_of_a_session_without_an_end_is_pooled() -> None:
+    rows = in_sessions((0, 60, False), (2, 60, False), may_stop=False)
+    one = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
+    assert one.test == "2 of 120 trials of 2 seeds, Clopper-Pearson"
+    most = clopper_pearson(2, 120).high
+    assert most is not None and one.low == pytest.approx(0.5 - most)
 
 
 def test_a_session_that_stopped_at_once_has_no_rate_and_any() -> None:
@@ -191,14 +226,21 @@ def test_a_session_that_stopped_at_once_has_no_rate_and_any() -> None:
     one = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
     assert one.measured == {"a extraction/hit_rate": (None, 0.0, 0.0)}
     assert page.figures(one.document).startswith("a extraction/hit_rate: no trial, 0, 0; ")
+    (seen,) = (values("a extraction/hit_rate", {"main": document().model_copy(
+        update={"releases": in_sessions((3, 9, True), (100, 400, False)) + in_sessions(
+            (400, 400, False), (400, 400, False), setting="none", may_stop=False)})}),)  # fmt: skip
+    assert seen.values == (pytest.approx(1 / 3), 0.25) and seen.cut == (True, False)
+    with pytest.raises(UsageError, match="not measured"):
+        judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5},
+                           in_sessions((0, 0, False)))  # fmt: skip
     of_none = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows[:1])
     assert (of_none.verdict, of_none.low) == ("inconclusive", -0.5)
 
 
 def test_what_is_no_share_of_trials_is_refused_of_a_stopped_session() -> None:
-    rows = in_sessions((1, 9, True))
+    rows = in_sessions((1, 9, True), (9, 400, False))
     found = rows[0].findings[0].model_copy(update={"k": None})
-    rows = [rows[0].model_copy(update={"findings": [found]})]
+    rows = [rows[0].model_copy(update={"findings": [found]}), rows[1]]
     with pytest.raises(UsageError, match="stopped before it was measured"):
         judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
 
@@ -214,6 +256,40 @@ def test_what_is_no_share_of_trials_is_refused_of_a_stopped_session() -> None:
 def test_the_same_means_within_a_stated_distance(a: Any, verdict: str) -> None:
     statement = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
     assert judged(statement, {"a": a, "b": (10.1, 10.0, 10.05)}).verdict == verdict
+
+
+def test_how_far_two_are_from_the_same_does_not_depend_on_their_order() -> None:
+    of = {"a": (10.5, 10.6, 10.4), "b": (10, 10.1, 10)}
+    names = ("a perplexity", "b perplexity")
+    one, back = (judged({"same": x, "as": y, "within": 0.1}, of) for x, y in (names, names[::-1]))
+    assert (one.low, one.high, one.verdict) == pytest.approx((back.low, back.high, back.verdict))
+    mean = sum(math.log(a / b) for a, b in zip(of["a"], of["b"], strict=True)) / 3
+    assert one.difference == pytest.approx(0.1 - mean) and back.difference == one.difference
+
+
+def test_each_of_many_statements_is_confirmed_at_95_percent() -> None:
+    """Contradicting takes more among many; also of shares, and of equal values."""
+    of = {"main": results({"a": (16, 17, 18), "b": (20, 23, 27)})}
+    assert {one.verdict for one in judge([{"says": "s", **LESS}] * 10, of)} == {"confirmed"}
+    rows = [release("a", 0, 9.0, findings=[finding(k=258, n=300, value=0.86)])]
+    share = {"says": "s", "at_least": "a extraction/hit_rate", "value": 0.9}
+    equal = {"main": results({"a": (30,) * 6, "b": (20,) * 6})}
+    pooled = {"main": document().model_copy(update={"releases": rows})}
+    for statement, runs in ((share, pooled), ({"says": "s", **LESS}, equal)):
+        assert judge([statement], runs)[0].verdict == "contradicted"
+        assert judge([statement] * 10, runs)[0].verdict == "inconclusive"
+
+
+def test_a_perplexity_is_not_compared_with_what_is_none() -> None:
+    rows = [release("a", 0, 9.0, findings=[finding(k=1, n=3, value=1 / 3)])]
+    of = {"main": document().model_copy(update={"releases": rows})}
+    with pytest.raises(UsageError, match="cannot be compared"):
+        judge([{"says": "s", "less": "a perplexity", "than": "a extraction/hit_rate"}], of)
+
+
+def test_what_follows_from_settings_is_equal_first() -> None:
+    of = {"a": (10, 11), "b": (math.inf, math.inf)}
+    assert judged({**LESS, "seedless": True}, of).verdict == "inconclusive"
 
 
 def test_identical_pairs_are_the_same_from_six_seeds_on() -> None:
@@ -262,22 +338,44 @@ def test_a_gain_is_of_one_public_model() -> None:
             values("a gain", {"main": results(rows)})
 
 
-def test_multiples_of_nothing_are_refused() -> None:
-    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (16.0, 8, 8), "b": (8.0, 8.5, 8.1)}
-    with pytest.raises(UsageError, match="not positive"):
-        judged({"less": "a gain", "than": "b gain", "times": 2}, of)
+@pytest.mark.parametrize(
+    ("first", "times", "verdict"),
+    [(16.0, 2, None), (20.0, 2, None), (20.0, 0.5, "confirmed"), (20.0, 1, "confirmed")],
+)
+def test_multiples_of_no_gain_say_nothing(first: float, times: float, verdict: str | None) -> None:
+    """`a` has lost or has nothing, so half of its gain says nothing; that `b` keeps half does."""
+    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (first, 21, 20), "b": (8.0, 8.5, 8.1)}
+    one = judged({"less": "a gain", "than": "b gain", "times": times}, of)
+    assert one.verdict == (verdict or "inconclusive")
+    assert (one.difference is None) == (verdict is None) == ("say nothing" in one.test)
 
 
-@pytest.mark.parametrize(("times", "refused"), [(2, True), (0.5, False), (1, False)])
-def test_multiples_of_losses_are_refused(times: float, refused: bool) -> None:
-    """`a` has lost, so half of its gain says nothing; that `b` keeps half of what it has does."""
-    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (20.0, 21, 20), "b": (8.0, 8.5, 8.1)}
-    statement = {"less": "a gain", "than": "b gain", "times": times}
-    if refused:
-        with pytest.raises(UsageError, match="not positive"):
-            judged(statement, of)
-    else:
-        assert judged(statement, of).verdict == "confirmed"
+def test_losses_are_ordered_as_they_are() -> None:
+    """Where no multiple is asked for, `b` may have lost, too."""
+    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (30.0, 33, 31), "b": (20.0, 20, 21)}
+    assert judged({"less": "a gain", "than": "b gain"}, of).verdict == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ({**LESS, "times": 0}, "`times` must be a number above 0, not 0"),
+        ({**LESS, "times": -1}, "`times`"),
+        ({"same": "a perplexity", "as": "b perplexity"}, "`within` must be .* not None"),
+        ({"at_most": "a perplexity", "value": 0}, "`value`"),
+        ({"says": "nothing"}, "a statement has one of"),
+        ({**LESS, "at_most": "a perplexity", "value": 1}, "a statement has one of"),
+    ],
+)
+def test_a_statement_that_says_nothing_is_refused(statement: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        judged(statement, {"a": (10, 11), "b": (20, 21)})
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_differences_that_are_equal_but_for_rounding_are_equal(n: int) -> None:
+    of = {"a": [10.0 * i for i in range(1, n + 1)], "b": [20.0 * i for i in range(1, n + 1)]}
+    assert judged(LESS, of).verdict == ("confirmed" if n == 6 else "inconclusive")
 
 
 def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
@@ -361,12 +459,48 @@ def test_a_perplexity_is_held_against_a_number_by_its_logarithm() -> None:
     assert one.difference == pytest.approx(math.log(4) / 3 + math.log(2) * 2 / 3)
 
 
-def test_teachers_per_user_are_their_mean_and_answers_a_share() -> None:
+def test_teachers_per_user_are_their_mean() -> None:
     rows = [release("a", 0, 9.0)]
     guarantee = rows[0].guarantee.model_copy(update={"teachers_per_user": {1: 3, 2: 1}})
     rows = [rows[0].model_copy(update={"guarantee": guarantee})]
     of = {"main": document().model_copy(update={"releases": rows})}
     assert values("a teachers_per_user", of).values == (1.25,)
+
+
+@pytest.mark.parametrize(("queries", "answered", "share"), [(8, 2, 0.25), (0, 0, None)])
+def test_what_was_answered_is_a_share_of_the_queries(
+    queries: int, answered: int, share: float | None
+) -> None:
+    fields = {**SESSION, "queries": queries, "answered": answered}
+    own = SessionResult(purpose="utility", stopped_at=answered, **fields)
+    rows = [release("a", 0, 9.0, sessions=[own] if queries else [])]
+    for sessions in ([own], []) if share is None else ([own],):
+        rows = [release("a", 0, 9.0, sessions=sessions)]
+        of = {"main": document().model_copy(update={"releases": rows})}
+        if share is None:
+            with pytest.raises(UsageError, match="not measured"):
+                values("a answered", of)
+        else:
+            assert values("a answered", of).values == (share,)
+
+
+def test_only_a_perplexity_is_read_where_it_is_infinite() -> None:
+    bleu = Measure(value=math.inf, ci=None, n=1, method="m", unit="BLEU-4")
+    of = {"main": document().model_copy(
+        update={"releases": [release("a", 0, 9.0, utility={"bleu4": bleu})]})}  # fmt: skip
+    with pytest.raises(UsageError, match="not measured"):
+        values("a bleu4", of)
+
+
+def test_a_finding_is_of_the_attack_s_own_settings() -> None:
+    labels = {"extraction:generations=10": 0.1, "extraction:generations=1000,suffix=0": 0.9,
+              "extraction:generations=10,suffix=0": 0.5}  # fmt: skip
+    found = [finding(attack=label, value=v) for label, v in labels.items()]
+    of = {
+        "main": document().model_copy(update={"releases": [release("a", 0, 9.0, findings=found)]})
+    }
+    for label, value in (*labels.items(), ("extraction:generations=1000", 0.9)):
+        assert values(f"a {label}/hit_rate", of).values == (value,)
 
 
 def test_what_follows_from_settings_alone_needs_no_spread() -> None:
@@ -409,6 +543,7 @@ def test_a_claim_is_confirmed_by_all_and_contradicted_by_one() -> None:
         ("a:k=1 bleu", "the run measured perplexity"),
         ("other/a:k=1 perplexity", "names no run"),
         ("a:k=1 extraction/hit_rate", "0 findings"),
+        ("a:k perplexity", "write DEFENSE:NAME=VALUE"),
     ],
 )
 def test_a_measure_that_is_not_there_or_not_one_is_refused(name: str, words: str) -> None:

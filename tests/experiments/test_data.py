@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 from audit.core.corpus import Corpus, Record
@@ -34,3 +35,18 @@ def test_records_of_a_user_are_taken_until_they_have_so_many_words() -> None:
     for words, records in ((1, 1), (3, 1), (4, 2), (12, 4), (ALL, 4)):
         taken = Counter(row["user"] for row in rows(CORPUS, Size("", ALL, ALL, 0, words)))
         assert taken == dict.fromkeys(PEOPLE, records)
+
+
+def test_public_records_that_name_a_private_user_are_left_out_where_names_are_sought() -> None:
+    """Two of ten are public, seven private; each text names the next person."""
+    records = tuple(
+        Record(f"u{i}", f"I know Person{(i + 1) % 10}.", split="private", name=f"Person{i}.")
+        for i in range(10)
+    )
+    corpus, size = Corpus("some", records), Size("", 7, 0, 2)
+    split, every = split_of(corpus, size), list(rows(corpus, size))
+    private = {f"Person{user[1:]}." for user, kind in split.items() if kind == "private"}
+    naming = [r for r in every if r["split"] == "public" and r["text"].split()[-1] in private]
+    assert len(naming) > 0
+    left = list(rows(corpus, dataclasses.replace(size, unnamed=True)))
+    assert left == [row for row in every if row not in naming]

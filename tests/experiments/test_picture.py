@@ -93,3 +93,35 @@ def test_a_perplexity_that_no_float_holds_is_not_given_as_a_number() -> None:
     assert ">over 1e+308<" in text
     assert page.figures({"measured": {"a perplexity": (LARGEST,)}, "low": None, "high": None,
                          "difference": 1.0}) == "a perplexity: over 1e+308; +1"  # fmt: skip
+
+
+def test_of_seeds_near_and_far_both_are_drawn() -> None:
+    """The label is of the least that is far; the seed that is near has its point."""
+    both = drawn(M1, document(none=(2, 3), submix=(9, 1e28, 2e29), public=(16, 16))).decode()
+    far = drawn(M1, document(none=(2, 3), submix=(1e28, 2e29), public=(16, 16))).decode()
+    assert ">1e+28<" in both and ">9<" not in both
+    assert both.count("<use ") == far.count("<use ") + 1
+
+
+@pytest.mark.parametrize("least", [1e300, 1e305, LARGEST])
+def test_perplexities_that_are_all_beyond_any_axis_are_drawn(least: float) -> None:
+    some = {"none": (least, least), "submix": (LARGEST, LARGEST), "public": (1e308, LARGEST)}
+    assert ">over 1e+308<" in drawn(M1, document(**some)).decode()
+
+
+def test_what_had_no_trial_says_so() -> None:
+    nothing = drawn(M1, document(none=(2, 3), submix=(None, None), public=(16, 16))).decode()
+    assert ">no trial<" in nothing
+    assert (
+        ">no trial<" not in drawn(M1, document(none=(2,), submix=(None, 9), public=(16,))).decode()
+    )
+    only = {**document(none=(None,), submix=(None,), public=(None,))}
+    assert drawn(M1, only).decode().count(">no trial<") == 3
+
+
+def test_a_published_nothing_is_a_figure_and_a_row_may_stand_twice() -> None:
+    table = {"zero": {"ours": "none perplexity", "published": 0},
+             "again": {"ours": "none perplexity"}}  # fmt: skip
+    rows = rows_of(replace(M1, table=table), MEASURED)["perplexity"]
+    assert [row.label for row in rows] == ["zero", "again", "submix", "public"]
+    assert ">published<" in drawn(replace(M1, table=table), MEASURED).decode()

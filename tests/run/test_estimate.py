@@ -17,7 +17,7 @@ from audit.models.token_cost import TokenCost
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve
 from audit.results.folder import RunFolder
-from audit.results.words import duration, storage
+from audit.results.words import duration, percent, storage
 from audit.run import dry_run, pipeline, steps
 from audit.run import estimate as module
 from audit.run.estimate import Estimate, estimate, largest_user, weak_control
@@ -226,6 +226,38 @@ def test_steps_are_numbered_in_the_order_they_begin() -> None:
     seen = reported(("b", 0.5), ("a", 0.1), ("b", 1.0), expected={"a": 1.0, "b": 1.0})
     labels = [label for label, _ in seen if label != WHOLE]
     assert labels == ["1 of 2: b", "2 of 2: a", "1 of 2: b"]
+
+
+def test_steps_of_one_label_follow_each_other() -> None:
+    """Two settings of a defense train at once, under its name; a label without more stays."""
+    calls = [("a", 0.5), ("a", 0.1), ("a", 1.0), ("a", 0.6), ("a", 1.0), ("a", 1.0), ("b", 1.0)]
+    seen = reported(*calls, expected={"a": 4.0, "a (2)": 4.0, "b": 2.0})
+    labels = [label for label, _ in seen if label != WHOLE]
+    assert labels == ["1 of 3: a"] * 3 + ["2 of 3: a (2)"] * 3 + ["3 of 3: b"]
+    assert [share for label, share in seen if label == WHOLE] == pytest.approx(
+        [0.2, 0.2, 0.4, 0.64, 0.8, 0.8, 1.0]
+    )
+
+
+def test_every_setting_of_a_sweep_is_expected_to_take_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they train under one label; one that both train counts once."""
+    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
+    one, two, shared = (
+        estimate(prepared(tmp_path, defense=defenses), 1)
+        for defenses in (("dp_sgd",), ("dp_sgd", "dp_sgd:epsilon=1"), ("blacklist",))
+    )
+    assert one is not None and two is not None and shared is not None
+    assert list(two.trainings) == ["dp_sgd", "dp_sgd (2)", "none"]
+    assert two.trainings["dp_sgd (2)"] == pytest.approx(one.trainings["dp_sgd"])
+    assert len(shared.trainings) == 1
+    assert f"{percent(round(share(two, 'dp_sgd'), 2))} of it for dp_sgd;" in two.sentence
+
+
+def share(of: Estimate, label: str) -> float:
+    times = of.steps
+    return sum(t for name, t in times.items() if name.startswith(label)) / sum(times.values())
 
 
 @pytest.fixture
