@@ -5,9 +5,10 @@
     python -m experiments CLAIM… --scale paper --data OUT --dry-run
 
 DATA holds wikitext2_raw, customersim and wmt_europarl_mix. OUT gets these (wikitext-2), and
-wikitext-103: WikiText-2 under new titles, 47 times; airdialogue: 402,038 simulated dialogues of
-9,500 invented people; gpt2: random weights, and byte pairs of WikiText-2. A dry run of them says
-what a run of the real ones would take. What such a run would find means nothing.
+wikitext-103: WikiText-2 under new titles, 47 times; wmt_europarl_mix: its sentences under new
+numbers, 190 times; airdialogue: 402,038 simulated dialogues of 9,500 invented people; gpt2: random
+weights, and byte pairs of WikiText-2. A dry run of them says what a run of the real ones would
+take. What such a run would find means nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ COPIED = {
     "wmt_europarl_mix": "wmt_europarl_mix",
 }
 COPIES = 47  # 103 million words in WikiText-103, 2.1 million in WikiText-2
+SENTENCES = 190  # copies of 10,000: Europarl v6 has 1.9 million in English
 PEOPLE, DIALOGUES = 9_500, 402_038
 _TITLE = re.compile(r"^ = ([^=].*) = $", re.MULTILINE)
 
@@ -42,6 +44,12 @@ def copied(text: str) -> Iterator[str]:
     """Gives WikiText-2 again and again, each time under titles of its own."""
     for copy in range(COPIES):
         yield _TITLE.sub(rf" = \1, {copy} = ", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Gives the sentences of Europarl again and again, each time with a number."""
+    for copy in range(SENTENCES):
+        yield "".join(f"{line} , no. {copy} .\n" for line in text.splitlines())
 
 
 def dialogues() -> Iterator[str]:
@@ -69,6 +77,10 @@ def main() -> None:
     small, large = (given.out / f"wikitext-{size}" / "train.txt" for size in (2, 103))
     with large.open("w", encoding="utf-8") as file:
         file.writelines(copied(small.read_text(encoding="utf-8")))
+    europarl = given.out / "wmt_europarl_mix" / "src-train.en.txt"
+    some = europarl.read_text(encoding="utf-8")
+    with europarl.open("w", encoding="utf-8") as file:
+        file.writelines(sentences(some))
     (given.out / "airdialogue").mkdir()
     with (given.out / "airdialogue" / "train_data.json").open("w", encoding="utf-8") as file:
         file.writelines(dialogues())

@@ -3,11 +3,11 @@
     python -m experiments.data DATA OUT [--scale paper]
 
 DATA holds what a scale reads, as its authors give it: wikitext2_raw, customersim and
-wmt_europarl_mix for medium, airdialogue and wmt_europarl_mix for paper. OUT gets a file NAME.jsonl
-for each, with user, text and split, and names.txt with the names of private users, where they have
-some. Public records are sentences of other speakers, whose beginnings SeqPATE completes; those of
-named.jsonl name no private user. The public
-model of scale medium lies in OUT/public_model and comes from
+wmt_europarl_mix for medium; airdialogue, wmt_europarl_mix and wikitext-2 for paper. OUT gets a file
+NAME.jsonl for each, with user, text and split, and names.txt with the names of private users, where
+they have some. Public records are sentences of other speakers, whose beginnings SeqPATE completes;
+those of named.jsonl name no private user, and those of paper's Europarl hold no private sentence.
+The public model of scale medium lies in OUT/public_model and comes from
 
     python fixtures/train_public_model.py --text NOVELS --strangers 0 --layers 4 --width 256
         --vocabulary 4096 --output OUT/public_model
@@ -19,7 +19,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit.core.corpus import Corpus
@@ -34,8 +34,8 @@ ALL = None  # all users that are not public, all words of a user
 class Size:
     """How much of a corpus is taken: users of each kind, and words of each user.
 
-    A user's records are taken until they have so many words. unnamed: whether public records are
-    left out that name a private user.
+    A user's records are taken until they have so many words. apart: whether public records are left
+    out that name a private user or hold a private record.
     """
 
     folder: str
@@ -43,7 +43,7 @@ class Size:
     heldout: int | None
     public: int
     words: int | None = ALL
-    unnamed: bool = False
+    apart: bool = False
 
 
 SIZES = {
@@ -51,12 +51,13 @@ SIZES = {
         "wikitext": Size("wikitext2_raw", 128, 40, 0, words=300),
         "few": Size("wikitext2_raw", 24, 10, 0, words=60),  # among whom planted codes are much
         "customersim": Size("customersim", 400, 80, 100),
-        "named": Size("customersim", 400, 80, 100, unnamed=True),  # whose names are sought
+        "named": Size("customersim", 400, 80, 100, apart=True),  # whose names are sought
         "europarl": Size("wmt_europarl_mix", 300, 60, 100, words=120),
     },
     "paper": {  # about 4 % are public, as 40,000 of a million utterances of SeqPATE's
         "airdialogue": Size("airdialogue", ALL, ALL, 380),
-        "europarl": Size("wmt_europarl_mix", ALL, ALL, 800),
+        "few": Size("wikitext-2", 24, 10, 0, words=60),
+        "europarl": Size("wmt_europarl_mix", ALL, ALL, 800, apart=True),
     },
 }
 
@@ -78,9 +79,12 @@ def split_of(corpus: Corpus, size: Size) -> dict[str, str]:
 def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
     """Gives the records of the chosen users."""
     split, taken = split_of(corpus, size), Counter[str]()
-    names = {r.name for r in corpus.records if r.name and split.get(r.user) == "private"}
-    for record in corpus.records:
-        if size.unnamed and split.get(record.user) == "public" and _names(record.text, names):
+    chosen = replace(
+        corpus, records=tuple(replace(r, split=split.get(r.user, "")) for r in corpus.records)
+    )
+    names = {record.name for record in chosen.of("private") if record.name}
+    for record in chosen.records:
+        if size.apart and record.split == "public" and _tells(record.text, chosen, names):
             continue
         if record.user in split and (size.words is ALL or taken[record.user] < size.words):
             taken[record.user] += len(record.text.split())
@@ -88,8 +92,9 @@ def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
             yield row | ({"name": record.name} if record.name else {})
 
 
-def _names(text: str, names: Collection[str]) -> bool:
-    return any(name in text for name in names)
+def _tells(text: str, corpus: Corpus, names: Collection[str]) -> bool:
+    """Tells whether a text holds one of these names, or a private text of the corpus."""
+    return any(name in text for name in names) or corpus.owner_of(text) is not None
 
 
 def main() -> None:

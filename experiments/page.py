@@ -60,11 +60,11 @@ DIR` is a folder with the corpora and models:
 | `medium` | what `python -m experiments.data` writes, and `public_model` (its help says how) |
 | `paper` | `gpt2`, `wikitext-103`, `wikitext-2`, `customersim`, and what the same script writes |
 
-For `paper` the script takes `--scale paper` and AirDialogue and Europarl; the others are as their
-authors give them. `--dry-run` says what would be run, and how long it takes. What stands below
-about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by the
-clock, on two cores that other claims often shared, and without models that other claims had trained
-already.
+For `paper` the script takes `--scale paper`, AirDialogue, Europarl and WikiText-2; the others are
+as their authors give them. `--dry-run` says what would be run, and how long it takes. What stands
+below about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by
+the clock, on two cores that other claims often shared, and without models that other claims had
+trained already.
 """
 
 

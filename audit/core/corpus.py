@@ -11,6 +11,7 @@ from functools import cached_property
 
 SPLITS = ("private", "heldout", "public")
 Message = tuple[str, str]  # role and content
+Texts = dict[str, dict[int, dict[str, str]]]  # users by a text's head, its length, and itself
 _NUMBER = re.compile(r"[\w-]{7,}")  # shorter ones occur in public texts by accident
 _HEAD = 24  # leading characters by which private records are looked up
 
@@ -105,19 +106,27 @@ class Corpus:
 
     @cached_property
     def private_in_public(self) -> tuple[str, str] | None:
-        """The place of the first public text that contains private text, and whose that is.
+        """The place of the first public text that contains private text, and whose that is."""
+        for record in self.of("public"):
+            owner = self.owner_of(record.text)
+            if owner is not None:
+                return record.where, owner
+        return None
+
+    def owner_of(self, text: str) -> str | None:
+        """Names the user whose private text a text contains; None for nobody's.
 
         Private text is a whole private record (spaces aside), or a word of at least seven
         characters with a digit that the policy marks.
         """
+        texts, numbers = self._private_text
+        owner = _owner(_spaced(text), texts)
+        return owner or next((numbers[n] for n in _numbers(text) if n in numbers), None)
+
+    @cached_property
+    def _private_text(self) -> tuple[Texts, dict[str, str]]:
         private = self.of("private")
-        texts, numbers = _texts(private), _numbers_of(private)
-        for record in self.of("public"):
-            owner = _owner(_spaced(record.text), texts)
-            owner = owner or next((numbers[n] for n in _numbers(record.text) if n in numbers), None)
-            if owner is not None:
-                return record.where, owner
-        return None
+        return _texts(private), _numbers_of(private)
 
     @property
     def near_duplicates(self) -> int:
@@ -130,16 +139,16 @@ def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _texts(records: Sequence[Record]) -> dict[str, dict[int, dict[str, str]]]:
+def _texts(records: Sequence[Record]) -> Texts:
     """Indexes the users of private texts by a text's first characters, its length, and itself."""
-    by_head: dict[str, dict[int, dict[str, str]]] = {}
+    by_head: Texts = {}
     for record in records:
         text = _spaced(record.text)
         by_head.setdefault(text[:_HEAD], {}).setdefault(len(text), {}).setdefault(text, record.user)
     return by_head
 
 
-def _owner(public: str, texts: dict[str, dict[int, dict[str, str]]]) -> str | None:
+def _owner(public: str, texts: Texts) -> str | None:
     """Finds whose record is in a public text; a record shorter than a head must equal it."""
     for start in range(max(1, len(public) - _HEAD + 1)):
         for length, users in texts.get(public[start : start + _HEAD], {}).items():

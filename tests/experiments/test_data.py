@@ -48,5 +48,17 @@ def test_public_records_that_name_a_private_user_are_left_out_where_names_are_so
     private = {f"Person{user[1:]}." for user, kind in split.items() if kind == "private"}
     naming = [r for r in every if r["split"] == "public" and r["text"].split()[-1] in private]
     assert len(naming) > 0
-    left = list(rows(corpus, dataclasses.replace(size, unnamed=True)))
+    left = list(rows(corpus, dataclasses.replace(size, apart=True)))
     assert left == [row for row in every if row not in naming]
+
+
+def test_public_records_that_hold_a_private_one_are_left_out_likewise() -> None:
+    records = tuple(
+        Record(f"u{i}", text, split="private")
+        for i in range(9)
+        for text in (f"only {i}", "No, all  rise now, please, and be quiet."[4 * (i % 2) :])
+    )
+    every = list(rows(Corpus("some", records), Size("", 7, 0, 2, apart=True)))
+    public = [row["text"] for row in every if row["split"] == "public"]
+    assert len(public) == 2 and all(text.startswith("only") for text in public)
+    assert len([row for row in every if row["split"] == "private"]) == 14
