@@ -22,7 +22,7 @@ else:  # importing it takes two seconds, and a dry run loads no model
 
 _REMEMBERED = 1 << 24  # tokens that are kept, at 8 bytes each
 _TOGETHER = 1024  # texts that are read together
-_MOST_LENGTHS = 1 << 20
+_MOST_LENGTHS = 1 << 22
 
 
 @dataclass(frozen=True)
