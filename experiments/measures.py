@@ -31,6 +31,12 @@ def is_perplexity(measure: str) -> bool:
     return "perplexity" in measure and "gain" not in measure
 
 
+def is_share(measure: str) -> bool:
+    """Tells whether a measure lies from 0 to 1: a rate, an accuracy, what was answered."""
+    ends = ("rate", "accuracy", "auc", "percent", "answered", "name", "discoverable", "below mean")
+    return measure.replace("_", " ").endswith(ends)
+
+
 def in_words(value: float | None) -> str:
     """Writes a measured value: three digits, or what is known of it."""
     if value is None:

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from audit.core.errors import UsageError
 from audit.statistics.t_interval import t_interval
 from experiments.claim import Claim
-from experiments.measures import in_words, is_perplexity
+from experiments.measures import in_words, is_perplexity, is_share
 
 _FIXED: Any = {
     "svg.hashsalt": "claims",
@@ -109,6 +109,7 @@ def _panel(
     every = [value for seeds in values for value in seeds] or [1.0]
     edge = min(_FAR * min(every), _FARTHEST) if is_perplexity(measure) else math.inf
     apart = is_perplexity(measure) and (max(every) > 4 * min(every) or max(every) > edge)
+    least, most = (0.0, 1.0) if is_share(measure) else (-math.inf, math.inf)
     for y, seeds in enumerate(values):
         near, far = ([v for v in seeds if (v > edge) == beyond] for beyond in (False, True))
         axes.plot(near, [y] * len(near), "o", color=colour, ms=4, alpha=0.55)
@@ -117,6 +118,7 @@ def _panel(
             axes.text(edge / 1.5, y, in_words(min(far)), fontsize=8, ha="right", va="center")
         elif len(set(near)) > 1:
             low, mean, high = _mean(near, apart)
+            low, high = max(low, least), min(high, most)
             bar = [[mean - low], [high - mean]]
             axes.errorbar(mean, y, xerr=bar, fmt="|", color=colour, ms=11, capsize=3)
         elif not near and colour == _OURS:

@@ -125,3 +125,11 @@ def test_a_published_nothing_is_a_figure_and_a_row_may_stand_twice() -> None:
     rows = rows_of(replace(M1, table=table), MEASURED)["perplexity"]
     assert [row.label for row in rows] == ["zero", "again", "submix", "public"]
     assert ">published<" in drawn(replace(M1, table=table), MEASURED).decode()
+
+
+@pytest.mark.parametrize(("measure", "below"), [("extraction/hit_rate", False), ("gain", True)])
+def test_the_interval_of_a_share_ends_where_shares_end(measure: str, below: bool) -> None:
+    measured = {f"submix {measure}": (0.0, 0.0, 0.143), f"none {measure}": (1.0, 0.9, 1.0)}
+    some = {"scale": "small", "statements": [], "shown": measured}
+    text = drawn(replace(M1, table={}), some).decode()
+    assert (">−0.2<" in text) == below
