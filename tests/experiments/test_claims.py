@@ -339,12 +339,17 @@ def test_a_gain_is_of_one_public_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "times", "verdict"),
-    [(16.0, 2, None), (20.0, 2, None), (20.0, 0.5, "confirmed"), (20.0, 1, "confirmed")],
+    ("a", "times", "verdict"),
+    [
+        ((16.0, 8, 8), 2, None),
+        ((20.0, 21, 20), 2, None),
+        ((20.0, 21, 20), 0.5, "confirmed"),
+        ((20.0, 21, 20), 1, "confirmed"),
+    ],
 )
-def test_multiples_of_no_gain_say_nothing(first: float, times: float, verdict: str | None) -> None:
+def test_multiples_of_no_gain_say_nothing(a: Any, times: float, verdict: str | None) -> None:
     """`a` has lost or has nothing, so half of its gain says nothing; that `b` keeps half does."""
-    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (first, 21, 20), "b": (8.0, 8.5, 8.1)}
+    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": a, "b": (8.0, 8.5, 8.1)}
     one = judged({"less": "a gain", "than": "b gain", "times": times}, of)
     assert one.verdict == (verdict or "inconclusive")
     assert (one.difference is None) == (verdict is None) == ("say nothing" in one.test)
@@ -427,7 +432,7 @@ def test_a_perplexity_that_no_float_holds_is_above_all_others(times: float, meas
     runs = {"main": measured_as(results(of), measure)}
     names = {"less": f"a {measure}", "than": f"b {measure}", "times": times, "says": "s"}
     (one,) = judge([names], runs)
-    assert one.verdict == "confirmed" and one.high is None
+    assert one.verdict == "confirmed" and one.high is None and one.difference is None
     assert one.low == pytest.approx(math.log(times) + math.log(1e308 / 11))
     assert "over 1e+308" in page.figures(one.document) and "∞]" in page.figures(one.document)
     (back,) = judge([{**names, "less": names["than"], "than": names["less"]}], runs)
