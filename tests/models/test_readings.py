@@ -27,7 +27,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(model._Readings, "add", adds)
     monkeypatch.setattr(model, "_known", model._Readings())
-    model._length.cache_clear()
+    monkeypatch.setattr(model, "_lengths", {})
     return texts
 
 
