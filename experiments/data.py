@@ -86,9 +86,9 @@ def rows(corpus: Corpus, size: Size) -> Iterator[dict[str, str]]:
     for record in chosen.records:
         if size.apart and record.split == "public" and _tells(record.text, chosen, names):
             continue
-        if record.user in split and (size.words is ALL or taken[record.user] < size.words):
+        if record.split and (size.words is ALL or taken[record.user] < size.words):
             taken[record.user] += len(record.text.split())
-            row = {"user": record.user, "split": split[record.user], "text": record.text}
+            row = {"user": record.user, "split": record.split, "text": record.text}
             yield row | ({"name": record.name} if record.name else {})
 
 

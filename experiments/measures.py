@@ -86,12 +86,13 @@ def values(name: str, runs: Runs) -> Values:
         found = [_finding(release, measure, name) for release in releases]
         whole = [(f.k, f.n) for f in found if f.k is not None]
         counts = tuple(whole) if len(whole) == len(found) else None
-        cut = tuple(_cut(release, measure, results, name) for release in releases)
+        pairs = list(zip(releases, found, strict=True))
+        cut = tuple(_cut(release, f, measure, results, name) for release, f in pairs)
         if counts is None and any(cut):
             raise UsageError(f"{name!r}: a session stopped before it was measured")
         read = tuple(None if c and not f.n else _number(f.value, name)
                      for f, c in zip(found, cut, strict=True))  # fmt: skip
-        may_stop = any(one.budget is not None for r in releases for one in _own(r, measure, name))
+        may_stop = any(one.budget is not None for pair in pairs for one in _own(*pair))
         return Values(name, seeds, read, counts=counts, cut=cut, may_stop=may_stop)
     read = tuple(_utility(release, measure, results, name) for release in releases)
     return Values(name, seeds, read, log=is_perplexity(measure))
@@ -136,20 +137,22 @@ def _finding(release: ReleaseResult, measure: str, name: str) -> FindingResult:
     return found[0]
 
 
-def _cut(release: ReleaseResult, measure: str, results: Results, name: str) -> bool:
+def _cut(
+    release: ReleaseResult, finding: FindingResult, measure: str, results: Results, name: str
+) -> bool:
     """Tells whether a session stopped within a trial of a finding.
 
     It then has fewer trials than the finding of the undefended model, which answers all.
     """
-    stopped = any(one.stopped_at is not None for one in _own(release, measure, name))
-    undefended = _of_seed("none", release.seed, results, name) if stopped else release
-    return _finding(release, measure, name).n < _finding(undefended, measure, name).n
+    if all(one.stopped_at is None for one in _own(release, finding)):
+        return False
+    undefended = _of_seed("none", release.seed, results, name)
+    return finding.n < _finding(undefended, measure, name).n
 
 
-def _own(release: ReleaseResult, measure: str, name: str) -> list[SessionResult]:
+def _own(release: ReleaseResult, finding: FindingResult) -> list[SessionResult]:
     """Gives the sessions in which a finding was measured."""
-    attack = _finding(release, measure, name).attack
-    return [one for one in release.sessions if one.purpose == attack]
+    return [one for one in release.sessions if one.purpose == finding.attack]
 
 
 def _is(label: str, attack: str) -> bool:

@@ -472,21 +472,20 @@ def test_teachers_per_user_are_their_mean() -> None:
     assert values("a teachers_per_user", of).values == (1.25,)
 
 
-@pytest.mark.parametrize(("queries", "answered", "share"), [(8, 2, 0.25), (0, 0, None)])
-def test_what_was_answered_is_a_share_of_the_queries(
-    queries: int, answered: int, share: float | None
-) -> None:
-    fields = {**SESSION, "queries": queries, "answered": answered}
-    own = SessionResult(purpose="utility", stopped_at=answered, **fields)
-    rows = [release("a", 0, 9.0, sessions=[own] if queries else [])]
-    for sessions in ([own], []) if share is None else ([own],):
-        rows = [release("a", 0, 9.0, sessions=sessions)]
-        of = {"main": document().model_copy(update={"releases": rows})}
-        if share is None:
-            with pytest.raises(UsageError, match="not measured"):
-                values("a answered", of)
-        else:
-            assert values("a answered", of).values == (share,)
+def test_what_was_answered_is_a_share_of_the_queries() -> None:
+    def answered(*sessions: tuple[int, int]) -> tuple[float | None, ...]:
+        each = [SessionResult(purpose="utility", stopped_at=k,
+                              **{**SESSION, "queries": n, "answered": k})
+                for k, n in sessions]  # fmt: skip
+        rows = [release("a", 0, 9.0, sessions=each)]
+        return values(
+            "a answered", {"main": document().model_copy(update={"releases": rows})}
+        ).values
+
+    assert answered((2, 8)) == (0.25,)
+    for sessions in ([(0, 0)], []):
+        with pytest.raises(UsageError, match="not measured"):
+            answered(*sessions)
 
 
 def test_only_a_perplexity_is_read_where_it_is_infinite() -> None:
