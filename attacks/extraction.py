@@ -127,7 +127,8 @@ class Extraction(Attack):
         texts = tuple(_guess(form, tokenizer.decode(a.tokens)) for _, a in full)
         found = [index.get((p, text), -1) for (p, _), text in zip(full, texts, strict=True)]
         repeats = tuple(Counter(texts).values())
-        return Hits(np.array(found, dtype=np.int64), repeats, texts, kind=kind)
+        whole = len(full) == len(answers)
+        return Hits(np.array(found, dtype=np.int64), repeats, texts, whole=whole, kind=kind)
 
     def _search(self, predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Hits:
         """Finds the most likely values after each prompt, equally many for each."""
@@ -147,6 +148,7 @@ class Extraction(Attack):
             np.array(found, dtype=np.int64),
             (1,) * len(found),
             sampled=False,
+            whole=len(found) == self.searched // len(prefixes) * len(prefixes),
             access=Access.DISTRIBUTION,
             kind=kind,
         )

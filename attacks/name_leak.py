@@ -76,7 +76,8 @@ class NameLeak(Attack):
         if budget is not None and reads:
             budget //= 2
         count = affordable([self.length] * self.generations, budget)
-        mentions = self._mentions(self._generate(predictor, knowledge.texts, count), secrets)
+        generated = self._generate(predictor, knowledge.texts, count)
+        mentions = self._mentions(generated, secrets, len(generated) == count)
         contests = _contests(predictor, secrets, self.decoys, knowledge) if reads else []
         return [mentions, _reconstruct(predictor, secrets, contests)]
 
@@ -99,7 +100,7 @@ class NameLeak(Attack):
         ]
 
     def _mentions(
-        self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret]
+        self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret], whole: bool
     ) -> Mentions:
         """Finds the people that each generated text names after its prompt."""
         find = _names.finder(secret.value for secret in secrets)
@@ -116,6 +117,7 @@ class NameLeak(Attack):
             named=tuple(tuple(sorted(indices)) for indices in named),
             others=others,
             texts=tuple(text for _, text in generated),
+            whole=whole,
         )
 
 

@@ -9,7 +9,7 @@ from statistics import median_low
 
 from audit.core.errors import UsageError
 from audit.statistics.interval import Interval, clopper_pearson
-from audit.statistics.stopped_rate import stopped_rate
+from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import t_interval
 from experiments.measures import Values
 
@@ -90,9 +90,9 @@ def rate(seen: Values) -> Estimate:
 
     Both speak of these models alone.
     """
-    counts = seen.counts or ()
     if seen.may_stop:
-        return Estimate(_mean_rate(seen), _ends_of_mean(seen), _in_words(seen))
+        return _mean_rate(seen)
+    counts = seen.counts or ()
     k, n = (sum(column) for column in zip(*counts, strict=True))
     test = f"{k} of {n} trials of {len(counts)} seeds, Clopper-Pearson"
     pooled = clopper_pearson(k, n)
@@ -103,40 +103,26 @@ def rate(seen: Values) -> Estimate:
 def _of_rates(one: Values, other: Values, times: float) -> Estimate:
     if one.counts is None or other.counts is None:
         raise UsageError(f"{one.name!r} and {other.name!r} cannot be compared: a session stopped")
-    of_one, of_other = _ends_of_mean(one), _ends_of_mean(other)
+    a, b = _mean_rate(one), _mean_rate(other)
 
     def ends(level: float) -> Ends:
-        a, b = of_one(level / 2), of_other(level / 2)
-        return times * a[0] - b[1], times * a[1] - b[0]
+        (low, high), (from_, to) = a.ends(level / 2), b.ends(level / 2)
+        return times * low - to, times * high - from_
 
-    middle = times * _mean_rate(one) - _mean_rate(other)
-    return Estimate(middle, ends, f"{_in_words(one)} against {_in_words(other)}")
-
-
-def _mean_rate(seen: Values) -> float:
-    rates = [k / n for k, n in seen.counts or () if n]
-    return math.fsum(rates) / len(rates) if rates else math.nan
+    return Estimate(times * a.middle - b.middle, ends, f"{a.test} against {b.test}")
 
 
-def _ends_of_mean(seen: Values) -> Callable[[float], Ends]:
-    """Gives the ends of the mean of the seeds' rates: the means of their ends, which hold together.
-
-    A trial that was cut is counted against either end.
-    """
-    counts = list(zip(seen.counts or (), seen.cut, strict=True))
-
-    def ends(level: float) -> Ends:
-        each = 1 - level / len(counts)
-        lows = [_ends(stopped_rate(k, n + cut, each))[0] for (k, n), cut in counts]
-        highs = [_ends(stopped_rate(k + cut, n + cut, each))[1] for (k, n), cut in counts]
-        return math.fsum(lows) / len(counts), math.fsum(highs) / len(counts)
-
-    return ends
-
-
-def _in_words(seen: Values) -> str:
-    counts = ", ".join(f"{k} of {n}" for k, n in seen.counts or ())
-    return f"{counts} trials, mixture likelihood ratio"
+def _mean_rate(seen: Values) -> Estimate:
+    """Estimates the mean of the seeds' rates. A trial that was cut counts against either end."""
+    counts = seen.counts or ()
+    series = [Series(k, n, int(cut)) for (k, n), cut in zip(counts, seen.cut, strict=True)]
+    middle = stopped_rate(series).value
+    said = ", ".join(f"{one.k} of {one.n}" for one in series)
+    return Estimate(
+        math.nan if middle is None else middle,
+        lambda level: _ends(stopped_rate(series, 1 - level)),
+        f"{said} trials, mixture likelihood ratio",
+    )
 
 
 def _ends(interval: Interval) -> Ends:

@@ -58,12 +58,14 @@ class Hits(Evidence):
     texts: the n values as text; () is allowed. Dropped after they are written, masked, to
         samples.jsonl.
     sampled: True for generations; False for a list of the most likely values, each once.
+    whole: whether the session answered all tries that were asked for; False: no, or not known.
     """
 
     found: np.ndarray
     repeats: tuple[int, ...]
     texts: tuple[str, ...] = ()
     sampled: bool = True
+    whole: bool = False
     access: Access = Access.GENERATE
     kind: str | None = None
 
@@ -75,12 +77,13 @@ class Mentions(Evidence):
     named: for each of n generations, the indices of the secrets that it names; () for none.
     others: shape (n,), float: 1.0 if a generation names a person who is no secret, else 0.0; NaN
         without an entity recogniser.
-    texts: the n generations as text, as in Hits.
+    texts: the n generations as text; whole: as in Hits.
     """
 
     named: tuple[tuple[int, ...], ...]
     others: np.ndarray
     texts: tuple[str, ...] = ()
+    whole: bool = False
     access: Access = Access.GENERATE
     kind: str | None = None
 

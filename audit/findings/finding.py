@@ -25,7 +25,8 @@ from audit.results.schema import (
     FindingResult,
     Power,
 )
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.stopped_rate import Series, stopped_rate
 
 LEVEL = 0.05  # family-wise, over the tests of one release
 
@@ -40,7 +41,8 @@ class Finding:
     behind the p-value; metrics that share a test share its name. sides: 2 if both signs would be a
     leak. untrained: which planted secrets are known never to have reached the training; then
     silence shows nothing. outcomes: one sign for each planted secret, in the order of planting, so
-    that two runs can be compared: 1 it leaked, 0 it did not, - it was not measured.
+    that two runs can be compared: 1 it leaked, 0 it did not, - it was not measured. cut: of a rate,
+    that of its case.
     """
 
     attack: str
@@ -68,6 +70,7 @@ class Finding:
     untrained: str = ""
     outcomes: str | None = None
     fair_coins: bool = True
+    cut: int | None = None
     examples: tuple[Example, ...] = ()
 
     def unjudged(self) -> FindingResult:
@@ -102,7 +105,9 @@ class Case:
     what one coin decides: Unit.USER, or Unit.ONE_RECORD if each owner holds one record only. lost:
     by kind, which of its planted secrets never reached the training; kinds that reached it whole
     are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
-    by metric, the blind baseline where the values are masked; None: it is computed from them.
+    by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
+    tries that the end of the session may have cut off, where its answers can end it; None: nothing
+    but their number ended them.
     """
 
     attack: str
@@ -118,6 +123,7 @@ class Case:
     lost: Mapping[str, str] = field(default_factory=dict)
     guarantee: Guarantee | None = None
     blind: Mapping[str, Control] | None = None
+    cut: int | None = None
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:
@@ -160,6 +166,18 @@ class Case:
             marks.append("-" if one in seen or np.isnan(won[i]) else f"{int(won[i])}")
             seen.add(one)
         return "".join(marks)
+
+    def rate(self, k: int, n: int, whole: bool = False) -> Interval:
+        """Computes the interval of a rate: k hits in n tries, whose number the session may choose.
+
+        whole: whether all tries that were asked for were answered.
+        """
+        cut = self.cut_off(whole)
+        return clopper_pearson(k, n) if cut is None else stopped_rate([Series(k, n, cut)])
+
+    def cut_off(self, whole: bool = False) -> int | None:
+        """Gives `cut` for tries that were answered as a whole, or perhaps not."""
+        return 0 if whole and self.cut else self.cut
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Selects (planted, twins): the measured scores to compare."""

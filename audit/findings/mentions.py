@@ -9,7 +9,6 @@ from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control, value
 from audit.results.schema import Power
 from audit.statistics import coin_test, power
-from audit.statistics.interval import clopper_pearson
 
 
 def findings(mentions: Mentions, case: Case) -> list[Finding]:
@@ -34,12 +33,12 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         metric="r_name",
         access=mentions.access.word,
         unit="share of generations",
-        interval=clopper_pearson(k, n),
+        interval=case.rate(k, n, mentions.whole),
         observation=f"{k} of {n} generations name a planted user who was trained on, "
         f"{k_twins} a twin.",
         k=k,
         chance=None,
-        control=control(clopper_pearson(k_twins, n), k_twins),
+        control=control(case.rate(k_twins, n, mentions.whole), k_twins),
         p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
         least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
@@ -54,6 +53,7 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
             n=n,
         ),
         stronger_than_release=case.stronger(mentions.access),
+        cut=case.cut_off(mentions.whole),
     )
 
 
@@ -69,7 +69,7 @@ def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
             metric="other_names",
             access=mentions.access.word,
             unit="share of generations",
-            interval=clopper_pearson(k, n),
+            interval=case.rate(k, n, mentions.whole),
             observation=f"{k} of {n} generations name a person whom no coin decides.",
             k=k,
             chance=None,
@@ -79,5 +79,6 @@ def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
             test=f"{case.attack} others",
             power=Power(smallest_rate=power.smallest_rate(n), largest_epsilon=None, n=n),
             stronger_than_release=case.stronger(mentions.access),
+            cut=case.cut_off(mentions.whole),
         )
     ]

@@ -11,7 +11,7 @@ from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control
 from audit.results.schema import Power
 from audit.statistics import coin_test, power
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.interval import Interval, IntervalKind
 
 
 def findings(successes: Successes, case: Case) -> list[Finding]:
@@ -28,11 +28,11 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
             metric=successes.metric,
             access=successes.access.word,
             unit=successes.unit,
-            interval=_over_secrets(k, len(planted)),
+            interval=_over_secrets(case.rate(k, len(planted))),
             observation=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
             k=k,
             chance=successes.chance,
-            control=control(_over_secrets(k_twins, len(twins)), k_twins),
+            control=control(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
             p_value=coin_test.p_value([int(w) for w in won.values()], coins, case.stream("coins"))
             if won
             else None,
@@ -47,11 +47,13 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
                 n=len(planted),
             ),
             stronger_than_release=case.stronger(successes.access),
+            cut=case.cut,
             outcomes=case.outcomes(measured) if len(planted) else None,
         )
     ]
 
 
-def _over_secrets(k: int, n: int) -> Interval:
-    method = "Clopper-Pearson over secrets, of these trained models"
-    return replace(clopper_pearson(k, n), method=method)
+def _over_secrets(interval: Interval) -> Interval:
+    if interval.kind is not IntervalKind.CLOPPER_PEARSON:
+        return interval
+    return replace(interval, method="Clopper-Pearson over secrets, of these trained models")

@@ -203,7 +203,7 @@ def _looser(old: Entry, new: Entry) -> str | None:
 
 
 def _looser_metric(before: Metric, after: Metric) -> str | None:
-    for name in ("unit", "sides", "confidence", "counted"):
+    for name in ("unit", "sides", "confidence", "counted", "exact"):
         was, now = getattr(before, name), getattr(after, name)
         if was != now:
             return f"would be measured differently ({name} {was}, then {now})"
@@ -216,7 +216,7 @@ def _looser_metric(before: Metric, after: Metric) -> str | None:
         return f"would have {after.n} trials, not {before.n}"
     if (
         before.comparable
-        and not before.counted
+        and not before.exact
         and _detectable_bound(after) > _detectable_bound(before)
     ):
         return "would have a higher upper bound, or no interval"

@@ -1,7 +1,7 @@
 """Has a metric increased? One-sided tests between two runs, and the increase they would detect.
 
 - The same secrets in both runs: McNemar's exact test (1947) on those whose outcome changed.
-- Two rates otherwise: Fisher's exact test (1935).
+- Two rates otherwise: Fisher's exact test (1935), unless a session chose the number of trials.
 - Other values: from their intervals, each with its margin towards the other value (MOVER: Zou and
   Donner, Statistics in Medicine 27, 2008).
 
@@ -31,7 +31,7 @@ def p_value(before: Metric, after: Metric) -> float | None:
     pairs = paired(before, after)
     if pairs is not None:
         return mcnemar(*pairs)
-    if before.counted and after.counted:
+    if before.exact and after.exact:
         return fisher(before.k or 0, before.n, after.k or 0, after.n)
     return _mover_p_value(before.strength, after.strength, after)
 
@@ -139,7 +139,7 @@ def can_detect(before: Metric, after: Metric, level: float) -> bool:
     """Whether the largest possible increase, from nothing to everything, is sure to be detected."""
     if paired(before, after) is not None:
         return 0.5 ** _measured(before, after) < level
-    if before.counted and after.counted:
+    if before.exact and after.exact:
         return fisher(0, before.n, after.n, after.n) < level
     least, most = after.scale
     nothing, everything = interval_at.at(before, least, most), interval_at.at(after, most, most)
@@ -167,7 +167,7 @@ def detectable(
     """
     if paired(before, after) is not None:
         return _detectable_pairs(before, after, level, min_delta, power)
-    if not (before.counted and after.counted):
+    if not (before.exact and after.exact):
         return _detectable_value(before, after, level, min_delta)
     k, n = before.k or 0, after.n
 

@@ -15,6 +15,7 @@ from audit.results.schema import ReleaseResult
 from audit.results.words import at_least, at_most
 from audit.statistics.interval import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
+from audit.statistics.stopped_rate import Series, stopped_rate
 
 _MOST_TRIALS = 10**9
 _WIDEST = 1e6  # side of the interval / distance to the limit; beyond it no n is worth naming
@@ -82,22 +83,28 @@ def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]
 def bounds(metric: Metric, confidence: float) -> tuple[float | None, float | None, float]:
     """(lower, upper, confidence of each bound alone).
 
-    Exact for rates. Otherwise the ends of the run's own two-sided interval, whose error is split
-    between its ends.
+    Exact for rates, and safe for those whose n depends on how the trials came out. Otherwise the
+    ends of the run's own two-sided interval, whose error is split between its ends.
     """
     if metric.counted:
-        k, n = metric.k or 0, metric.n
-        low, high = one_sided_lower(k, n, confidence), one_sided_upper(k, n, confidence)
-        return low, high, confidence
+        return *_ends(metric.k or 0, metric.n, metric.cut, confidence), confidence
     strength, sure = metric.strength, (1 + metric.confidence) / 2
     if sure < confidence:
         return None, None, sure
     return strength.low, strength.high, sure
 
 
+def _ends(k: int, n: int, cut: int | None, confidence: float) -> tuple[float, float]:
+    """Bounds a rate from both sides, each with this confidence. cut: as in `Metric`."""
+    if cut is None:
+        return one_sided_lower(k, n, confidence), one_sided_upper(k, n, confidence)
+    stopped = stopped_rate([Series(k, n, cut)], confidence)
+    return stopped.low or 0.0, 1.0 if stopped.high is None else stopped.high
+
+
 def _deciding(metric: Metric, limit: float, confidence: float) -> str:
     if metric.counted:
-        n = trials_to_decide(metric.k or 0, metric.n, limit, confidence)
+        n = trials_to_decide(metric.k or 0, metric.n, limit, confidence, metric.cut)
     else:
         n = _about(metric, limit)
     if n is None:
@@ -105,19 +112,21 @@ def _deciding(metric: Metric, limit: float, confidence: float) -> str:
     return f"n = {n:,} would decide at the same rate"
 
 
-def trials_to_decide(k: int, n: int, limit: float, confidence: float) -> int | None:
+def trials_to_decide(
+    k: int, n: int, limit: float, confidence: float, cut: int | None = None
+) -> int | None:
     """The fewest trials that put the rate on one side of the limit, hits as frequent as k of n.
 
-    299 for none of 200 and a limit of 1 % at 95 %. None where no number does.
+    299 for none of 200 and a limit of 1 % at 95 %. None where no number does. cut: as in `Metric`.
     """
-    if k == 0:
+    if k == 0 and cut is None:
         return sample_size_for(limit, confidence) if 0 < limit < 1 else None
     rate = k / n
 
     def decided(trials: int) -> bool:
         if rate < limit:
-            return one_sided_upper(math.ceil(rate * trials), trials, confidence) <= limit
-        return one_sided_lower(math.floor(rate * trials), trials, confidence) > limit
+            return _ends(math.ceil(rate * trials), trials, cut, confidence)[1] <= limit
+        return _ends(math.floor(rate * trials), trials, cut, confidence)[0] > limit
 
     enough = n
     while not decided(enough):

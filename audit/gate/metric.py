@@ -21,6 +21,7 @@ class Metric(BaseModel):
     """A measured value with its interval; a rate also has its k hits in n trials.
 
     outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
+    cut: of a rate whose n depends on how the trials came out, those that may have been cut off.
     untrained: whether the secrets may not have been trained on. Such a metric can show a leak, but
         never the absence of one.
     space: number of candidates of each secret, for exposures in bits.
@@ -42,6 +43,7 @@ class Metric(BaseModel):
     untrained: bool = False
     space: Number | None = None
     leaked: bool | None = None
+    cut: int | None = None
 
     @property
     def name(self) -> str:
@@ -52,6 +54,11 @@ class Metric(BaseModel):
     def counted(self) -> bool:
         """Whether the value is a rate of k hits in n trials."""
         return self.k is not None and 0 <= self.k <= self.n and self.n > 0 and self._is_rate
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a rate whose n was fixed before the trials, as exact tests suppose."""
+        return self.counted and self.cut is None
 
     @property
     def _is_rate(self) -> bool:

@@ -26,6 +26,7 @@ from audit.measure.neighbours import neighbours
 from audit.measure.ratios import Ratio, measures
 from audit.measure.releases import Audited
 from audit.measure.session import Session
+from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
 from audit.results.schema import (
@@ -139,6 +140,7 @@ def _attacked(prepared: Prepared, one: Audited, chosen: Chosen, stored: dict[str
         unit=plan.source.unit,
         lost=_lost(prepared, one),
         guarantee=one.release.guarantee,
+        cut=cut(stored["session"], one.release.guarantee.basis),
     )
     charges = stored["charges"] if chosen.plugin.neighbours else None
     return Attacked(case, stored["seen"]["evidence"], charges, stored["session"]["budget"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -19,6 +19,17 @@ def of_ledger(rows: Sequence[dict[str, Any]], epsilon: float | None) -> dict[str
         "silent": silent(rows),
         "spent_curve": curve(rows),
     }
+
+
+def cut(session: Mapping[str, Any], basis: str) -> int | None:
+    """Bounds the tries that the end of a session cut off: 1 if it ended before its queries did.
+
+    basis: of its guarantee. None for a session that its answers cannot end: one without a budget,
+    or whose charges are of the worst case, which is the same for every query.
+    """
+    if session["budget"] is None or basis == "worst case":
+        return None
+    return int(session["answered"] < session["queries"])
 
 
 def stop(rows: Sequence[dict[str, Any]], epsilon: float) -> dict[str, Any]:

@@ -304,6 +304,11 @@ class FindingResult(_Strict):
     fair_coins: bool = Field(
         default=True, description="whether fair coins chose what was planted, as tests suppose"
     )
+    cut: Count | None = Field(
+        default=None,
+        description="tries that the end of a session may have cut off, where its answers can end "
+        "it, so that n depends on them; null: nothing but their number ended them",
+    )
     claim_test: ClaimTest | None = None
     charge_test: ChargeTest | None = None
     examples: list[Example] = Field(

@@ -16,7 +16,7 @@ from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
-from audit.measure.spending import charges, of_ledger
+from audit.measure.spending import charges, cut, of_ledger
 from audit.results.schema import (
     Cost,
     FindingResult,
@@ -90,7 +90,8 @@ class Derived:
         case = self.evidence.case(self.of, one, self.plan["delta"], self.plan["seed"])
         session = next(s for s in self.of.sessions if s["purpose"] == one.attack)
         spent = charges(self._rows(one.attack), session["answered"]) if one.charged else None
-        case = replace(case, guarantee=self.guarantee)
+        ended = cut(session, self.guarantee.basis)
+        case = replace(case, guarantee=self.guarantee, cut=ended)
         return Attacked(case, one.seen, spent, session["budget"])
 
     def _utility(self) -> dict[str, Measure]:

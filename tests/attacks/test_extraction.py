@@ -300,6 +300,7 @@ def test_what_comes_after_stop_does_not_count(stops: int, kept: int) -> None:
     assert hits.texts == ("40718",) * kept
     known = ~np.isnan(likelihoods.log_probs)
     assert known.tolist() == [5 * (6 + i + 1) <= stops for i in range(3)]
+    assert hits.whole == (kept == 6)
 
 
 def test_a_full_run_asks_as_many_queries_as_it_says() -> None:

@@ -277,7 +277,9 @@ def test_half_of_the_budget_is_left_for_reading_where_one_may(readable, budget, 
 def test_generations_after_stop_do_not_count():
     predictor = Fake(script=("Ann Lee",), stops_after=35)
     mentions, _ = attack(predictor, native("Ann Lee"), generations=9, length=10)
-    assert mentions.named == ((0,),) * 3
+    assert mentions.named == ((0,),) * 3 and not mentions.whole
+    answered, _ = attack(Fake(script=("Ann Lee",)), native("Ann Lee"), generations=9, length=10)
+    assert len(answered.named) == 9 and answered.whole
 
 
 def test_a_text_longer_than_the_context_is_refused():

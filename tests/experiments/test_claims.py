@@ -20,7 +20,7 @@ from audit.plugins import registry
 from audit.results.schema import Measure, ReleaseResult, Results, SessionResult
 from audit.run.sweep.grid import grid_of
 from audit.statistics.interval import clopper_pearson
-from audit.statistics.stopped_rate import stopped_rate
+from audit.statistics.stopped_rate import Series, stopped_rate
 from experiments import claim as claims
 from experiments import page
 from experiments.claim import merged
@@ -179,11 +179,12 @@ def test_the_trial_that_was_cut_is_held_against_the_statement(kind: str) -> None
     one = judged_in_sessions(
         {kind: "a extraction/hit_rate", "value": 0.5}, in_sessions((3, 9, True), (100, 400, False))
     )
-    each = 1 - 0.05 / 2
-    cut = stopped_rate(3, 10, each).low, stopped_rate(4, 10, each).high
-    whole = stopped_rate(100, 400, each).ci
-    assert cut[0] is not None and cut[1] is not None and whole is not None
-    least, most = ((a + b) / 2 for a, b in zip(cut, whole, strict=True))
+    rest = Series(100, 400)
+    least, most = (
+        stopped_rate([Series(3, 10), rest]).low,
+        stopped_rate([Series(4, 10), rest]).high,
+    )
+    assert least is not None and most is not None
     both = (0.5 - most, 0.5 - least) if kind == "at_most" else (least - 0.5, most - 0.5)
     assert (one.low, one.high) == pytest.approx(both)
 
@@ -194,17 +195,18 @@ def test_rates_of_stopped_sessions_are_compared_by_intervals_that_hold_together(
         *in_sessions((1, 3, True), (1, 30, True)),
         *in_sessions((2, 400, False), (4, 400, False), setting="b"),
     ]
-    each = 1 - 0.05 / 2 / 2  # two settings, two seeds
-    high = (stopped_rate(2, 4, each).high, stopped_rate(2, 31, each).high)
-    low = (stopped_rate(2, 400, each).low, stopped_rate(4, 400, each).low)
-    most = sum(h or 0 for h in high) / 2 - sum(x or 0 for x in low) / 2
+    each = 1 - 0.05 / 2  # two settings
+    high = stopped_rate([Series(2, 4), Series(2, 31)], each).high
+    low = stopped_rate([Series(2, 400), Series(4, 400)], each).low
+    assert high is not None and low is not None
+    most = high - low
     names = {"same": "a extraction/hit_rate", "as": "b extraction/hit_rate"}
     one = judged_in_sessions({**names, "within": 0.9}, rows)
     assert one.low == pytest.approx(0.9 - most) and one.verdict == "confirmed"
     assert one.difference == pytest.approx(0.9 - ((1 / 3 + 1 / 30) / 2 - 0.0075))
     order = {"less": "b extraction/hit_rate", "than": "a extraction/hit_rate", "times": 2}
     one = judged_in_sessions(order, rows)
-    assert one.high == pytest.approx(sum(h or 0 for h in high) - sum(x or 0 for x in low) / 2)
+    assert one.high == pytest.approx(2 * high - low)
     assert one.verdict == "inconclusive"
     assert one.test.startswith("1 of 3, 1 of 30 trials, mixture likelihood ratio against 2 of 400")
     with pytest.raises(UsageError, match="a session stopped"):

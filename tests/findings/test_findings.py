@@ -23,6 +23,7 @@ from audit.findings.rejections import Family
 from audit.findings.verdict import judge
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
+from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings.closeness import median_bound
 from tests.simulations import repeats
 
@@ -79,6 +80,22 @@ def test_hits_are_counted_by_hand() -> None:
     assert recall.chance == pytest.approx(9 / 1000)  # nine guesses at a thousand
     assert rate.access == recall.access == "generate"
     assert not rate.stronger_than_release
+
+
+def test_where_answers_can_end_the_session_the_rate_is_bounded_at_any_stopping_time() -> None:
+    """The generation that was cut off may have been a hit. Secrets that came up are no tries."""
+    found = by_metric([GIVEN], FOUR, COINS, cut=1)
+    rate, recall = found["hit_rate"], found["recall"]
+    assert (rate.k, rate.interval.n, rate.cut) == (3, 10, 1)
+    assert rate.interval == stopped_rate([Series(3, 10, 1)])
+    assert rate.control.ci == stopped_rate([Series(1, 10, 1)]).ci
+    assert rate.p_value == by_metric([GIVEN], FOUR, COINS)["hit_rate"].p_value
+    assert recall.interval == by_metric([GIVEN], FOUR, COINS)["recall"].interval
+    assert recall.cut is None and rate.unjudged().cut == 1
+    answered = by_metric([replace(GIVEN, whole=True)], FOUR, COINS, cut=1)["hit_rate"]
+    assert answered.interval == stopped_rate([Series(3, 10)]) and answered.cut == 0
+    assert answered.control.ci == stopped_rate([Series(1, 10)]).ci
+    assert by_metric([replace(GIVEN, whole=True)], FOUR, COINS)["hit_rate"].cut is None
 
 
 def test_an_example_of_a_leak_and_of_none_are_named_without_their_text() -> None:

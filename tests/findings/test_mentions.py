@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
+from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings.by_hand import answered
 from tests.findings.closeness import median_bound
 from tests.simulations import repeats
@@ -66,6 +68,19 @@ def test_generations_are_counted_by_whether_they_name_somebody_trained_on() -> N
     assert one.interval.ci == pytest.approx((0.085, 0.755), abs=0.001)  # Clopper-Pearson, 3 of 8
     assert (one.unit, one.access, one.chance) == ("share of generations", "generate", None)
     assert one.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 8))
+
+
+def test_where_answers_can_end_the_session_shares_are_bounded_at_any_stopping_time() -> None:
+    given = naming([0], [2, 4], [1], [], others=[1, 0, 0, 1])
+    of = case(people(4), [True, True, False, False], cut=1)
+    named, others = findings_of([given], of)
+    assert named.interval == stopped_rate([Series(2, 4, 1)])
+    assert named.control is not None and named.control.ci == stopped_rate([Series(1, 4, 1)]).ci
+    assert others.interval == stopped_rate([Series(2, 4, 1)])
+    assert (named.cut, others.cut) == (1, 1)
+    named, others = findings_of([replace(given, whole=True)], of)
+    assert named.interval == others.interval == stopped_rate([Series(2, 4)])
+    assert (named.cut, others.cut) == (0, 0)
 
 
 def test_the_p_value_is_that_of_coins_which_fall_on_who_was_named() -> None:

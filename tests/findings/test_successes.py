@@ -15,6 +15,7 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space
 from audit.findings import Case, Finding, findings_of
+from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings.by_hand import answered
 from tests.findings.closeness import median_bound
 from tests.simulations import repeats
@@ -50,6 +51,13 @@ def found(evidence: Successes, of: Case) -> Finding:
 
 
 # --- by hand
+
+
+def test_where_answers_can_end_the_session_the_share_is_bounded_at_any_stopping_time() -> None:
+    of = case(records(6), [True] * 3 + [False] * 3, cut=1)
+    one = found(won(1, 1, NAN, 1, 0, 0), of)
+    assert one.interval == stopped_rate([Series(2, 2, 1)]) and one.cut == 1
+    assert one.control is not None and one.control.ci == stopped_rate([Series(1, 3, 1)]).ci
 
 
 def test_successes_are_counted_by_hand() -> None:

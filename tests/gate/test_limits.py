@@ -13,6 +13,7 @@ from audit.gate import limits
 from audit.gate.outcome import State
 from audit.gate.policy import Limit
 from audit.statistics.bounded_mean import mean_interval
+from audit.statistics.stopped_rate import Series, stopped_rate
 
 
 def decided(make: SimpleNamespace, k: int, n: int, limit: float) -> tuple[State, str]:
@@ -63,6 +64,24 @@ def test_at_the_limit_itself_nothing_decides(make: SimpleNamespace) -> None:
     assert limits.trials_to_decide(0, 100, 0.0, 0.95) is None
     assert "no number of trials" in decided(make, 1, 100, 0.01)[1]
     assert decided(make, 1, 100, 0.0)[0] == State.FAIL
+
+
+def test_a_rate_of_a_session_that_may_stop_is_bounded_at_any_stopping_time(
+    make: SimpleNamespace,
+) -> None:
+    """A generation that was cut off is a hit above and a miss below."""
+    cut = make.metric(make.rate(3, 60, cut=1))
+    low, high = (stopped_rate([Series(k, 61)], 0.95) for k in (3, 4))
+    assert limits.bounds(cut, 0.95) == (pytest.approx(low.low), pytest.approx(high.high), 0.95)
+    assert cut.shown == "3 of 60"
+    of_none = make.metric(make.rate(0, 100, cut=0))
+    assert limits.decide(of_none, 0.04, 0.95)[0] == State.INCONCLUSIVE
+    assert limits.decide(make.metric(make.rate(0, 100)), 0.04, 0.95)[0] == State.PASS
+    needed = limits.trials_to_decide(0, 100, 0.04, 0.95, cut=0)
+    assert needed is not None and needed > 100
+    states = [limits.decide(make.metric(make.rate(0, n, cut=0)), 0.04, 0.95)[0]
+              for n in (needed - 1, needed)]  # fmt: skip
+    assert states == [State.INCONCLUSIVE, State.PASS]
 
 
 def test_an_auc_is_limited_on_both_sides(make: SimpleNamespace) -> None:

@@ -13,7 +13,7 @@ import pytest
 from audit.core.predictor import Access
 from audit.measure.releases import Audited
 from audit.measure.session import Session
-from audit.measure.spending import charges, stop
+from audit.measure.spending import charges, cut, stop
 from audit.results.folder import RunFolder
 
 
@@ -111,6 +111,17 @@ def test_only_a_session_of_an_attack_on_the_ledger_keeps_its_charges(tmp_path: P
             run.journal(session.name).append([row(0, 0.5)])
             stored = session.stored(lambda predictor: ({}, 1, 1))
             assert stored["charges"] == ([[0.5]] if charged else [])
+
+
+@pytest.mark.parametrize(
+    ("budget", "answered", "basis", "tries"),
+    [(9, 5, "data-dependent", 0), (9, 4, "data-dependent", 1), (9, 4, "worst case", None),
+     (None, 4, "data-dependent", None)],
+)  # fmt: skip
+def test_a_session_cuts_off_a_try_only_if_its_answers_can_end_it(
+    budget: int | None, answered: int, basis: str, tries: int | None
+) -> None:
+    assert cut({"budget": budget, "queries": 5, "answered": answered}, basis) == tries
 
 
 def test_a_stop_names_the_part_that_could_not_pay() -> None:

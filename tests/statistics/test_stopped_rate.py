@@ -6,19 +6,33 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betaln, xlog1py, xlogy
 
 from audit.statistics.interval import clopper_pearson
-from audit.statistics.stopped_rate import stopped_rate
+from audit.statistics.stopped_rate import Series, stopped_rate
+
+SETTLED = settings(deadline=None)
+
+
+def ends(*counts: tuple[int, ...], confidence: float = 0.95) -> tuple[float, float]:
+    ci = stopped_rate([Series(*one) for one in counts], confidence).ci
+    assert ci is not None
+    return ci
 
 
 @pytest.mark.parametrize("n", [1, 10, 69, 1000])
 def test_without_hits_the_upper_end_has_a_closed_form(n: int) -> None:
-    """1/((n + 1)(1 − p)ⁿ) = 20."""
-    p = 1 - (20 * (n + 1)) ** (-1 / n)
-    assert stopped_rate(0, n).ci == pytest.approx((0.0, p), abs=1e-9)
-    assert stopped_rate(n, n).ci == pytest.approx((1 - p, 1.0), abs=1e-9)
+    """The mixture gives n misses with probability ∏ (i − ¾)/(i − ½), a twentieth of it (1 − p)ⁿ."""
+    p = 1 - (math.prod((i - 0.75) / (i - 0.5) for i in range(1, n + 1)) / 20) ** (1 / n)
+    assert ends((0, n)) == pytest.approx((0.0, p), abs=1e-9)
+    assert ends((n, n)) == pytest.approx((1 - p, 1.0), abs=1e-9)
+
+
+def test_equal_series_without_hits_are_as_one() -> None:
+    """The likeliest rates of a mean are then equal: (1 − p)ⁿ is log-concave."""
+    assert ends((0, 50), (0, 50), (0, 50)) == pytest.approx(ends((0, 150)), abs=1e-9)
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.floats(0.5, 0.999))
@@ -26,14 +40,44 @@ def test_hits_and_misses_mirror_and_both_ends_meet_the_equation(
     k: int, misses: int, confidence: float
 ) -> None:
     n = k + misses
-    one, other = stopped_rate(k, n, confidence), stopped_rate(misses, n, confidence)
-    assert one.low is not None and one.high is not None
-    assert other.ci == pytest.approx((1 - one.high, 1 - one.low), abs=1e-9)
-    mixture = math.lgamma(k + 1) + math.lgamma(misses + 1) - math.lgamma(n + 2)
-    for end in (one.low, one.high):
+    one, other = ends((k, n), confidence=confidence), ends((misses, n), confidence=confidence)
+    assert other == pytest.approx((1 - one[1], 1 - one[0]), abs=1e-9)
+    mixture = betaln(k + 0.25, misses + 0.25) - betaln(0.25, 0.25)
+    for end in one:
         if 0.0 < end < 1.0:
             ratio = mixture - k * math.log(end) - misses * math.log1p(-end)
             assert ratio == pytest.approx(-math.log(1 - confidence), abs=1e-3)
+
+
+@SETTLED
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=2, max_size=2))
+def test_the_ends_of_two_series_are_those_of_a_search_over_both_rates(
+    counts: list[tuple[int, int]],
+) -> None:
+    """Every pair of rates whose likelihood is above a twentieth of the mixture's is allowed."""
+    series = [(k, k + misses) for k, misses in counts]
+    grid = np.linspace(0, 1, 1001)
+    one, other = (xlogy(k, grid) + xlog1py(n - k, -grid) for k, n in series)
+    hits, trials = (sum(column) for column in zip(*series, strict=True))
+    mixture = betaln(hits + 0.25, trials - hits + 0.25) - betaln(0.25, 0.25)
+    allowed = one[:, None] + other > mixture + math.log(0.05)
+    means = ((grid[:, None] + grid) / 2)[allowed]
+    low, high = ends(*series)
+    assert low <= means.min() + 1e-9 and means.min() - low < 2e-3
+    assert high >= means.max() - 1e-9 and high - means.max() < 2e-3
+
+
+def test_trials_that_were_cut_are_hits_at_one_end_and_misses_at_the_other() -> None:
+    assert ends((3, 9, 1), (0, 5)) == pytest.approx(
+        (ends((3, 10), (0, 5))[0], ends((4, 10), (0, 5))[1])
+    )
+    assert stopped_rate([Series(3, 9, 1), Series(0, 5)]).value == pytest.approx(1 / 6)
+
+
+def test_a_series_without_trials_may_have_any_rate() -> None:
+    low, high = ends((2, 40))
+    assert ends((2, 40), (0, 0)) == pytest.approx((low / 2, (high + 1) / 2))
+    assert stopped_rate([Series(2, 40), Series(0, 0)]).value == 0.05
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
@@ -41,31 +85,51 @@ def test_a_rule_that_stops_when_the_rate_is_refuted_finds_nothing_and_refutes_cl
     rate: float,
 ) -> None:
     """Stops as soon as either interval of the trials so far leaves the true rate out, up to 120."""
-    ends = {
-        kind: [kind(k, n).ci for n in range(121) for k in range(n + 1)]
-        for kind in (stopped_rate, clopper_pearson)
+    kinds = {"mixture": ends, "fixed": lambda one: clopper_pearson(*one).ci}
+    every = {
+        name: [kind((k, n)) for n in range(121) for k in range(n + 1)]
+        for name, kind in kinds.items()
     }
     outside = {
-        kind: np.array([ci is not None and not ci[0] <= rate <= ci[1] for ci in of])
-        for kind, of in ends.items()
+        name: np.array([ci is not None and not ci[0] <= rate <= ci[1] for ci in of])
+        for name, of in every.items()
     }
     paths = (np.random.default_rng(7).random((2000, 120)) < rate).cumsum(axis=1)
     n = np.arange(1, 121)
     place = n * (n + 1) // 2 + paths
-    missed = {kind: out[place].any(axis=1).mean() for kind, out in outside.items()}
-    assert 0.003 < missed[stopped_rate] <= 0.05
-    assert missed[clopper_pearson] > 0.08
+    missed = {name: out[place].any(axis=1).mean() for name, out in outside.items()}
+    assert 0.003 < missed["mixture"] <= 0.05
+    assert missed["fixed"] > 0.08
 
 
-def test_it_is_about_twice_as_wide_at_most_as_an_interval_for_a_fixed_number() -> None:
+def test_series_of_unlike_rates_that_stop_when_refuted_cover_their_mean() -> None:
+    """The second begins when the first stops: after its first hit, or after 40 trials."""
+    rates, n = (0.02, 0.3), 40
+    rng, missed = np.random.default_rng(11), 0
+    for _ in range(1000):
+        first = rng.random(n) < rates[0]
+        taken = int(first.argmax()) + 1 if first.any() else n
+        second = (rng.random(n) < rates[1]).cumsum()
+        one = (int(first[:taken].sum()), taken)
+        between = (ends(one, (int(second[i]), i + 1)) for i in range(0, n, 4))
+        missed += any(not low <= sum(rates) / 2 <= high for low, high in between)
+    assert missed <= 50
+
+
+def test_it_is_at_most_about_twice_as_wide_as_an_interval_for_a_fixed_number() -> None:
     for k, n in ((0, 100), (5, 100), (50, 100), (300, 1000)):
-        one, other = stopped_rate(k, n).ci, clopper_pearson(k, n).ci
-        assert one is not None and other is not None
+        one, other = ends((k, n)), clopper_pearson(k, n).ci
+        assert other is not None
         assert 1 < (one[1] - one[0]) / (other[1] - other[0]) < 2.1
 
 
 def test_no_trials_say_nothing_and_impossible_counts_are_refused() -> None:
-    assert (stopped_rate(0, 0).value, stopped_rate(0, 0).ci) == (None, (0.0, 1.0))
-    for k, n, confidence, words in ((2, 1, 0.95, "k"), (-1, 1, 0.95, "k"), (0, 1, 1.0, "conf")):
+    nothing = stopped_rate([Series(0, 0)])
+    assert (nothing.value, nothing.ci) == (None, (0.0, 1.0))
+    for counts, words in (((2, 1), "k"), ((-1, 1), "k"), ((0, 1, -1), "cut")):
         with pytest.raises(ValueError, match=words):
-            stopped_rate(k, n, confidence)
+            Series(*counts)
+    with pytest.raises(ValueError, match="conf"):
+        stopped_rate([Series(0, 1)], 1.0)
+    with pytest.raises(ValueError, match="series"):
+        stopped_rate([])

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from audit.findings.finding import control
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.numbers import Bounds
@@ -29,6 +31,7 @@ from audit.run.sweep import charges
 from audit.run.sweep.agreement import Agreement, agreement
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.power import smallest_rate
+from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import COVERAGE, t_interval
 
 
@@ -140,7 +143,9 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
     }
     if not measured:
         return first.model_copy(update=shown)
-    value = _value(measured, charge_test)
+    stopped = all(f.cut is not None for f in per_seed)
+    value = _stopped(per_seed) if stopped else _value(measured, charge_test)
+    controls = [f.control for f in measured]
     without = [None] * (together.seeds - len(per_seed))
     bound = lower_median([*(f.epsilon_lower for f in per_seed), *without])
     return first.model_copy(
@@ -153,7 +158,8 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
             "confidence": value.confidence,
             "method": value.method,
             "chance": _average([f.chance for f in measured]),
-            "control": _control([f.control for f in measured], first.unit),
+            "cut": sum(f.cut or 0 for f in per_seed) if stopped else None,
+            "control": _of_stopped(per_seed) if stopped else _control(controls, first.unit),
             "blind": _control([f.blind for f in measured], first.unit),
             "epsilon_lower": bound,
             "power": _power(measured, value.n),
@@ -169,7 +175,13 @@ def _value(measured: Sequence[FindingResult], charge_test: ChargeTest | None) ->
 
 def _countable(per_seed: Sequence[FindingResult]) -> bool:
     """Tells whether these are hits of independent trials, which an exact interval may pool."""
-    return all(f.k is not None and f.n and f.method.startswith("Clopper-Pearson") for f in per_seed)
+    fixed = all(f.cut is None and f.method.startswith("Clopper-Pearson") for f in per_seed)
+    return fixed and all(f.k is not None and f.n for f in per_seed)
+
+
+def _of_trials(per_seed: Sequence[FindingResult]) -> bool:
+    """Tells whether these are hits of independent trials, however many there are."""
+    return _countable(per_seed) or all(f.cut is not None for f in per_seed)
 
 
 def _rate(per_seed: Sequence[FindingResult]) -> Interval:
@@ -178,6 +190,21 @@ def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     seeds = count(len(per_seed), "seed")
     method = f"counts of {seeds} pooled, {per_seed[0].method}; of these trained models"
     return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
+
+
+def _stopped(per_seed: Sequence[FindingResult]) -> Interval:
+    """Averages rates of sessions that stop by what they answer."""
+    series = [Series(f.k or 0, f.n, f.cut or 0) for f in per_seed]
+    mean = stopped_rate(series)
+    method = f"mean over {count(len(series), 'seed')}, {mean.method}; of these trained models"
+    return replace(mean, method=method)
+
+
+def _of_stopped(per_seed: Sequence[FindingResult]) -> Control | None:
+    """Averages the controls of such rates: shares of the same tries."""
+    pairs = [(f.control, f.cut or 0) for f in per_seed]
+    counts = [((c.k or 0, c.n) if c is not None else (0, 0), cut) for c, cut in pairs]
+    return control(stopped_rate([Series(*one, cut) for one, cut in counts]))
 
 
 def _mean(per_seed: Sequence[FindingResult]) -> Interval:
@@ -224,7 +251,7 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
     largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
     return Power(
-        smallest_rate=smallest_rate(n) if _countable(per_seed) else None,
+        smallest_rate=smallest_rate(n) if _of_trials(per_seed) else None,
         detectable_rate=max(known) if len(known) == len(rates) else None,
         largest_epsilon=min(largest, default=None),
         n=n,
