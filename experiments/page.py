@@ -43,8 +43,8 @@ is neither, and counts as no confirmation.
   alone. Where sessions may stop, how many generations there are depends on what they say: the
   interval is then of the mean of the seeds' rates, and holds whenever they stop.
 - **Chance**: about one in forty statements that are false is confirmed by it, and STATEMENTS are
-  judged below. Claims that three seeds left open were run with six or eight, which makes that a
-  little likelier.
+  judged below. Claims that three seeds left open were run with six, eight or twelve, which
+  makes that a little likelier.
 - **The undefended model** (`none`), also behind a `blacklist`, is measured at its best step on the
   held-out text, all others at the end of their training.
 - **What is judged** is the claim as it stands here. Thresholds are ours where the paper has none.
