@@ -70,7 +70,9 @@ class Distillation(Method):
     ) -> None:
         seed = training.seed
         sentences = self.pseudo.complete(model, tokenizer, training.texts, seed)
-        fine_tune(model, sentences, self.warmup, derived_seed(seed, "warm-up"))
+        warmed_up, lesson = self.warmup.epochs, self.recipe.epochs
+        say = self._part(progress, 0.0, warmed_up)
+        fine_tune(model, sentences, self.warmup, derived_seed(seed, "warm-up"), say)
         noisy = NoisyTeachers(
             teachers, self.noise, self.noise.stream(training), self.queries, self.aggregation
         )
@@ -82,15 +84,28 @@ class Distillation(Method):
             if len(questions):
                 released.append(noisy.answer(questions, sentences))
             rows = with_answers(sentences, released)
-            self._learn(model, rows, derived_seed(seed, "lesson", done))
-            if progress is not None:
-                progress((done + 1) / self.rounds)
+            say = self._part(progress, warmed_up + done * lesson, lesson)
+            self._learn(model, rows, derived_seed(seed, "lesson", done), say)
+        if progress is not None:
+            progress(1.0)
 
-    def _learn(self, student: PreTrainedModel, rows: Sequence[AnsweredSentence], seed: int) -> None:
+    def _part(self, progress: ShareDone | None, before: float, epochs: float) -> ShareDone | None:
+        """Reports the share of all passes for the share of these, after `before` others."""
+        if progress is None:
+            return None
+        return lambda share: progress((before + share * epochs) / max(self.passes, 1.0))
+
+    def _learn(
+        self,
+        student: PreTrainedModel,
+        rows: Sequence[AnsweredSentence],
+        seed: int,
+        progress: ShareDone | None,
+    ) -> None:
         if not self.pseudo_loss:
             rows = [row for row in rows if row.targets]
         loss = Loss(self.loss, self.pseudo_loss, self.weight)
-        descend(student, rows, loss, self.recipe, seed)
+        descend(student, rows, loss, self.recipe, seed, progress)
 
     def questions(
         self,

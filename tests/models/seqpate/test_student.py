@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.progress import ShareDone
 from audit.core.training import Models, Training
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate import student as students_of_seqpate
@@ -51,11 +52,17 @@ def shifted(model: Any, seed: int) -> Any:
     return teacher
 
 
-def trained(base: Any, method: Distillation, teachers: Sequence[Any], seed: int = 1) -> Any:
+def trained(
+    base: Any,
+    method: Distillation,
+    teachers: Sequence[Any],
+    seed: int = 1,
+    progress: ShareDone | None = None,
+) -> Any:
     model, tokenizer = base
     student = copy.deepcopy(model)
     training = Training("student", TEXTS, method, seed)
-    method.train(student, tokenizer, training, None, Models(teachers))
+    method.train(student, tokenizer, training, progress, Models(teachers))
     return student
 
 
@@ -72,6 +79,20 @@ def test_the_same_arguments_give_the_same_student(base: Any, teachers: list[Any]
     one, again = (weights(trained(base, TAUGHT, teachers)) for _ in range(2))
     assert torch.equal(one, again)
     assert not torch.equal(one, weights(trained(base, TAUGHT, teachers, seed=2)))
+
+
+@pytest.mark.parametrize(("rounds", "warmup"), [(2, 1), (1, 0)])
+def test_it_tells_the_share_of_its_passes(
+    base: Any, teachers: list[Any], rounds: int, warmup: int
+) -> None:
+    """The warm-up is one pass or none, and two follow each round of answers."""
+    method = replace(TAUGHT, rounds=rounds, warmup=replace(RECIPE, epochs=warmup))
+    shares: list[float] = []
+    trained(base, method, teachers, progress=shares.append)
+    passes = warmup + 2 * rounds
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    for done in range(1, passes + 1):
+        assert any(share == pytest.approx(done / passes) for share in shares)
 
 
 def test_teachers_are_heard_through_their_noisy_answers_only(
