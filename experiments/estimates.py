@@ -113,9 +113,9 @@ def _of_rates(one: Values, other: Values, times: float) -> Estimate:
 
 
 def _mean_rate(seen: Values) -> Estimate:
-    """Estimates the mean of the seeds' rates. A trial that was cut counts against either end."""
+    """Estimates the mean of the seeds' rates."""
     counts = seen.counts or ()
-    series = [Series(k, n, int(cut)) for (k, n), cut in zip(counts, seen.cut, strict=True)]
+    series = [Series(k, n, cut) for (k, n), cut in zip(counts, seen.cut, strict=True)]
     middle = stopped_rate(series).value
     said = ", ".join(f"{one.k} of {one.n}" for one in series)
     return Estimate(

@@ -25,6 +25,7 @@ from audit.results.schema import (
     FindingResult,
     Power,
 )
+from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.stopped_rate import Series, stopped_rate
 
@@ -70,7 +71,7 @@ class Finding:
     untrained: str = ""
     outcomes: str | None = None
     fair_coins: bool = True
-    cut: int | None = None
+    cut: bool | None = None
     examples: tuple[Example, ...] = ()
 
     def unjudged(self) -> FindingResult:
@@ -106,8 +107,8 @@ class Case:
     by kind, which of its planted secrets never reached the training; kinds that reached it whole
     are absent. guarantee: what the release claims, to test it on the curve of its mechanism. blind:
     by metric, the blind baseline where the values are masked; None: it is computed from them. cut:
-    tries that the end of the session may have cut off, where its answers can end it; None: nothing
-    but their number ended them.
+    whether the session, which its answers can end, did so before its queries ended; None: they
+    cannot.
     """
 
     attack: str
@@ -123,7 +124,7 @@ class Case:
     lost: Mapping[str, str] = field(default_factory=dict)
     guarantee: Guarantee | None = None
     blind: Mapping[str, Control] | None = None
-    cut: int | None = None
+    cut: bool | None = None
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:
@@ -167,17 +168,15 @@ class Case:
             seen.add(one)
         return "".join(marks)
 
-    def rate(self, k: int, n: int, whole: bool = False) -> Interval:
-        """Computes the interval of a rate: k hits in n tries, whose number the session may choose.
+    def rate(self, k: int, n: int) -> Interval:
+        """Computes the interval of k hits in n tries, whose number the session may have chosen."""
+        return clopper_pearson(k, n) if self.cut is None else stopped_rate([Series(k, n)])
 
-        whole: whether all tries that were asked for were answered.
-        """
-        cut = self.cut_off(whole)
-        return clopper_pearson(k, n) if cut is None else stopped_rate([Series(k, n, cut)])
-
-    def cut_off(self, whole: bool = False) -> int | None:
-        """Gives `cut` for tries that were answered as a whole, or perhaps not."""
-        return 0 if whole and self.cut else self.cut
+    def smallest_rate(self, n: int) -> float | None:
+        """Computes the upper limit on a rate, with 95 %, if there is no hit; None without tries."""
+        if not n:
+            return None
+        return power.smallest_rate(n) if self.cut is None else stopped_rate([Series(0, n)]).high
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Selects (planted, twins): the measured scores to compare."""

@@ -40,18 +40,18 @@ def _rate(hits: Hits, case: Case) -> Finding:
         metric=of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
         access=hits.access.word,
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
-        interval=case.rate(k, n, hits.whole),
+        interval=case.rate(k, n),
         observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
         k=k,
         chance=None if case.chance is None else min(1.0, case.chance * planted),
-        control=control(case.rate(k_twins, n, hits.whole), k_twins),
+        control=control(case.rate(k_twins, n), k_twins),
         p_value=p,
         least_p=least,
         test=f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}",
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
-        cut=case.cut_off(hits.whole),
+        cut=None if case.cut is None else case.cut and not hits.whole,
         stronger_than_release=case.stronger(hits.access),
         examples=_examples(hits, case) if hits.sampled else (),
     )
@@ -128,7 +128,7 @@ def rate_power(n: int, case: Case) -> Power:
         return Power(smallest_rate=None, largest_epsilon=None, n=0)
     owners = len({s.owner for s in case.secrets})
     return Power(
-        smallest_rate=power.smallest_rate(n),
+        smallest_rate=case.smallest_rate(n),
         detectable_rate=_detectable(n, case),
         largest_epsilon=bounds.largest(owners, case.delta, n, case.claim_tests),
         n=n,

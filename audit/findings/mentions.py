@@ -8,7 +8,7 @@ from audit.core.evidence import Mentions
 from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control, value
 from audit.results.schema import Power
-from audit.statistics import coin_test, power
+from audit.statistics import coin_test
 
 
 def findings(mentions: Mentions, case: Case) -> list[Finding]:
@@ -33,12 +33,12 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         metric="r_name",
         access=mentions.access.word,
         unit="share of generations",
-        interval=case.rate(k, n, mentions.whole),
+        interval=case.rate(k, n),
         observation=f"{k} of {n} generations name a planted user who was trained on, "
         f"{k_twins} a twin.",
         k=k,
         chance=None,
-        control=control(case.rate(k_twins, n, mentions.whole), k_twins),
+        control=control(case.rate(k_twins, n), k_twins),
         p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
         least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
@@ -46,14 +46,14 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
         epsilon_lower=bounds.presence(counts, case) if n else None,
         claim_test=mechanism.presence(counts, case) if n else None,
         power=Power(
-            smallest_rate=power.smallest_rate(n) if n else None,
+            smallest_rate=case.smallest_rate(n),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
             if n
             else None,
             n=n,
         ),
         stronger_than_release=case.stronger(mentions.access),
-        cut=case.cut_off(mentions.whole),
+        cut=None if case.cut is None else case.cut and not mentions.whole,
     )
 
 
@@ -69,7 +69,7 @@ def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
             metric="other_names",
             access=mentions.access.word,
             unit="share of generations",
-            interval=case.rate(k, n, mentions.whole),
+            interval=case.rate(k, n),
             observation=f"{k} of {n} generations name a person whom no coin decides.",
             k=k,
             chance=None,
@@ -77,8 +77,8 @@ def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
             p_value=None,
             untested="No coin decides whether they were trained on, so nothing can be tested.",
             test=f"{case.attack} others",
-            power=Power(smallest_rate=power.smallest_rate(n), largest_epsilon=None, n=n),
+            power=Power(smallest_rate=case.smallest_rate(n), largest_epsilon=None, n=n),
             stronger_than_release=case.stronger(mentions.access),
-            cut=case.cut_off(mentions.whole),
+            cut=None if case.cut is None else case.cut and not mentions.whole,
         )
     ]

@@ -10,7 +10,7 @@ from audit.core.evidence import Successes
 from audit.findings import bounds, mechanism
 from audit.findings.finding import Case, Finding, control
 from audit.results.schema import Power
-from audit.statistics import coin_test, power
+from audit.statistics import coin_test
 from audit.statistics.interval import Interval, IntervalKind
 
 
@@ -42,7 +42,7 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
             epsilon_lower=bounds.presence(won, case),
             claim_test=mechanism.presence(won, case),
             power=Power(
-                smallest_rate=power.smallest_rate(len(planted)) if len(planted) else None,
+                smallest_rate=case.smallest_rate(len(planted)),
                 largest_epsilon=bounds.largest(m, case.delta, claim_tests=case.claim_tests),
                 n=len(planted),
             ),

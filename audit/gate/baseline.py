@@ -203,10 +203,12 @@ def _looser(old: Entry, new: Entry) -> str | None:
 
 
 def _looser_metric(before: Metric, after: Metric) -> str | None:
-    for name in ("unit", "sides", "confidence", "counted", "exact"):
+    for name in ("unit", "sides", "confidence", "counted"):
         was, now = getattr(before, name), getattr(after, name)
         if was != now:
             return f"would be measured differently ({name} {was}, then {now})"
+    if before.exact != after.exact:
+        return "would have another interval, because only one of both sessions may stop"
     if after.leaked and not before.leaked:
         return "would be accepted as a leak"
     was, now = before.strength.value or 0.0, after.strength.value or 0.0

@@ -87,24 +87,24 @@ def bounds(metric: Metric, confidence: float) -> tuple[float | None, float | Non
     ends of the run's own two-sided interval, whose error is split between its ends.
     """
     if metric.counted:
-        return *_ends(metric.k or 0, metric.n, metric.cut, confidence), confidence
+        return *_ends(metric.k or 0, metric.n, metric.exact, confidence), confidence
     strength, sure = metric.strength, (1 + metric.confidence) / 2
     if sure < confidence:
         return None, None, sure
     return strength.low, strength.high, sure
 
 
-def _ends(k: int, n: int, cut: int | None, confidence: float) -> tuple[float, float]:
-    """Bounds a rate from both sides, each with this confidence. cut: as in `Metric`."""
-    if cut is None:
+def _ends(k: int, n: int, fixed: bool, confidence: float) -> tuple[float, float]:
+    """Bounds a rate from both sides, each with this confidence. fixed: whether n was, before."""
+    if fixed:
         return one_sided_lower(k, n, confidence), one_sided_upper(k, n, confidence)
-    stopped = stopped_rate([Series(k, n, cut)], confidence)
+    stopped = stopped_rate([Series(k, n)], confidence)
     return stopped.low or 0.0, 1.0 if stopped.high is None else stopped.high
 
 
 def _deciding(metric: Metric, limit: float, confidence: float) -> str:
     if metric.counted:
-        n = trials_to_decide(metric.k or 0, metric.n, limit, confidence, metric.cut)
+        n = trials_to_decide(metric.k or 0, metric.n, limit, confidence, metric.exact)
     else:
         n = _about(metric, limit)
     if n is None:
@@ -113,20 +113,21 @@ def _deciding(metric: Metric, limit: float, confidence: float) -> str:
 
 
 def trials_to_decide(
-    k: int, n: int, limit: float, confidence: float, cut: int | None = None
+    k: int, n: int, limit: float, confidence: float, fixed: bool = True
 ) -> int | None:
     """The fewest trials that put the rate on one side of the limit, hits as frequent as k of n.
 
-    299 for none of 200 and a limit of 1 % at 95 %. None where no number does. cut: as in `Metric`.
+    299 for none of 200 and a limit of 1 % at 95 %. None where no number does. fixed: whether
+    n was fixed before the trials.
     """
-    if k == 0 and cut is None:
+    if k == 0 and fixed:
         return sample_size_for(limit, confidence) if 0 < limit < 1 else None
     rate = k / n
 
     def decided(trials: int) -> bool:
         if rate < limit:
-            return _ends(math.ceil(rate * trials), trials, cut, confidence)[1] <= limit
-        return _ends(math.floor(rate * trials), trials, cut, confidence)[0] > limit
+            return _ends(math.ceil(rate * trials), trials, fixed, confidence)[1] <= limit
+        return _ends(math.floor(rate * trials), trials, fixed, confidence)[0] > limit
 
     enough = n
     while not decided(enough):

@@ -21,7 +21,7 @@ class Metric(BaseModel):
     """A measured value with its interval; a rate also has its k hits in n trials.
 
     outcomes: which planted secrets leaked, in the order of planting: 1, 0, or - where unknown.
-    cut: of a rate whose n depends on how the trials came out, those that may have been cut off.
+    cut: as of a finding; unless None, n depends on how the trials came out.
     untrained: whether the secrets may not have been trained on. Such a metric can show a leak, but
         never the absence of one.
     space: number of candidates of each secret, for exposures in bits.
@@ -43,7 +43,7 @@ class Metric(BaseModel):
     untrained: bool = False
     space: Number | None = None
     leaked: bool | None = None
-    cut: int | None = None
+    cut: bool | None = None
 
     @property
     def name(self) -> str:

@@ -23,7 +23,8 @@ from audit.measure.masked import masked, unmasked
 from audit.results.exact import pack, unpack
 from audit.results.schema import Control, SessionResult
 
-NAME, FORM = "evidence.json", "audit evidence 1"
+NAME, FORM = "evidence.json", "audit evidence 2"
+_EARLIER = "audit evidence 1"  # other intervals followed from it
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
 
@@ -147,6 +148,11 @@ def read(folder: Path) -> EvidenceFile:
     path = folder / NAME
     try:
         document = unpack(read_json(path))
+        if document["form"] == _EARLIER:
+            raise UsageError(
+                f"{path}: was written by an earlier version, which computed other intervals; run "
+                "the plan again, which trains nothing that is there"
+            )
         if document["form"] != FORM:
             raise ValueError(f"its form is {document['form']!r}, not {FORM!r}")
         return _restored(document)

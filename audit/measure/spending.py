@@ -21,15 +21,15 @@ def of_ledger(rows: Sequence[dict[str, Any]], epsilon: float | None) -> dict[str
     }
 
 
-def cut(session: Mapping[str, Any], basis: str) -> int | None:
-    """Bounds the tries that the end of a session cut off: 1 if it ended before its queries did.
+def cut(session: Mapping[str, Any], basis: str) -> bool | None:
+    """Tells whether a session ended before its queries did, and so within a try.
 
     basis: of its guarantee. None for a session that its answers cannot end: one without a budget,
     or whose charges are of the worst case, which is the same for every query.
     """
     if session["budget"] is None or basis == "worst case":
         return None
-    return int(session["answered"] < session["queries"])
+    return bool(session["answered"] < session["queries"])
 
 
 def stop(rows: Sequence[dict[str, Any]], epsilon: float) -> dict[str, Any]:

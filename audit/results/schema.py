@@ -304,10 +304,10 @@ class FindingResult(_Strict):
     fair_coins: bool = Field(
         default=True, description="whether fair coins chose what was planted, as tests suppose"
     )
-    cut: Count | None = Field(
+    cut: bool | None = Field(
         default=None,
-        description="tries that the end of a session may have cut off, where its answers can end "
-        "it, so that n depends on them; null: nothing but their number ended them",
+        description="of a rate whose session its answers can end, so that n depends on them: "
+        "whether it may have ended within a try; null: its answers cannot end it",
     )
     claim_test: ClaimTest | None = None
     charge_test: ChargeTest | None = None

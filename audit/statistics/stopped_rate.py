@@ -1,15 +1,15 @@
 """Bounds a rate from trials whose number depends on how they came out (Robbins, Annals of
 Mathematical Statistics 41, 1970: the likelihood ratio of a mixture).
 
-With the true rate p, the likelihood of the outcomes averaged over all rates, divided by their
-likelihood under p, is expected to stay at 1. Any average will do; that of Beta(¼, ¼) is tight where
-hits are few, or misses. By Ville's inequality it ever reaches 1/γ with
-probability at most γ. So whenever the trials stop, and for whatever reason that the outcomes so far
-give, the rates at which it has not are an interval for p.
+With the true rate p, divide the likelihood of the outcomes averaged over all rates by their
+likelihood under p. This ratio is a martingale that begins at 1, so by Ville's inequality it ever
+reaches 1/γ with probability at most γ. So whenever the trials stop, and for whatever reason, the
+rates at which it has not are an interval for p. Any average will do; that of Beta(¼, ¼) is tight
+where hits are few, or misses.
 
 The same holds for several series of trials, one after the other, each with a rate of its own: the
-numerator is one distribution of all outcomes, whatever the rates are. A mean of the rates is left
-out where all rates of that mean are. docs/methods/extraction.md derives the likeliest of them.
+numerator may be any distribution of all outcomes. docs/methods/extraction.md derives the interval
+for the mean of their rates.
 """
 
 from __future__ import annotations
@@ -17,91 +17,110 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
+import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from audit.statistics.checks import check_confidence, check_hits
 from audit.statistics.interval import Interval
-from audit.statistics.search import largest
 
 _PRIOR = 0.25
 _STEEPEST = 64.0  # log₂ of the steepest slope: rates then lie within 2⁻⁶⁴ n of 0 or 1
-_WIDTH = 1e-10
+_HALVINGS = 48  # of the search for the slope
+_MOST_CUT = 12  # series whose cut trial is completed in both ways
 
 
 @dataclass(frozen=True)
 class Series:
-    """k hits in n trials of one rate. cut: further trials that began, and whose outcome is unknown.
+    """k hits in n trials of one rate. cut: whether it stopped within a further trial.
 
-    Raises ValueError unless 0 <= k <= n and 0 <= cut.
+    Raises ValueError unless 0 <= k <= n.
     """
 
     k: int
     n: int
-    cut: int = 0
+    cut: bool = False
 
     def __post_init__(self) -> None:
         check_hits(self.k, self.n)
-        if self.cut < 0:
-            raise ValueError(f"cut is {self.cut}; it must be at least 0")
 
 
 def stopped_rate(series: Sequence[Series], confidence: float = 0.95) -> Interval:
     """Computes an interval for the mean of the rates of series of trials that stop by outcomes.
 
     It holds with probability at least `confidence` for any rule that stops a series by what came
-    out so far. Trials that were cut count against either end. The value is the mean of k/n over
-    series with trials; None, with the interval [0, 1], where there are none. Raises ValueError for
-    no series, and unless 0 < confidence < 1.
+    out so far. The value is the mean of k/n over series with trials; None, with the interval
+    [0, 1], where there are none. Raises ValueError for no series, and unless 0 < confidence < 1.
     """
     check_confidence(confidence)
     if not series:
         raise ValueError("series: at least one is needed")
     rates = [one.k / one.n for one in series if one.n]
-    misses = [Series(one.n - one.k, one.n, one.cut) for one in series]
+    hits, trials = _completed(series)
     return Interval(
         value=math.fsum(rates) / len(rates) if rates else None,
-        low=1.0 - _upper(misses, confidence),
-        high=_upper(series, confidence),
+        low=1.0 - _upper(trials - hits, trials, confidence),
+        high=_upper(hits, trials, confidence),
         n=sum(one.n for one in series),
         confidence=confidence,
         method="mixture likelihood ratio, two-sided, at any stopping time",
     )
 
 
-def _upper(series: Sequence[Series], confidence: float) -> float:
-    """Computes the largest mean rate that is not refuted, each trial that was cut being a hit."""
-    counts = [(one.k + one.cut, one.n + one.cut) for one in series if one.n + one.cut]
-    hits, trials = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
-    mixture = betaln(hits + _PRIOR, trials - hits + _PRIOR) - betaln(_PRIOR, _PRIOR)
-    least = mixture + math.log1p(-confidence)
+def _completed(series: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
+    """Gives hits and trials of each series, (ways, series), in all ways in which cut trials end.
 
-    def allowed(steepness: float) -> bool:
-        return bool(_likelihood(counts, _likeliest(counts, steepness)) > least)
-
-    steepness = largest(allowed, -_STEEPEST, _STEEPEST, _WIDTH)
-    high = math.fsum(_likeliest(counts, steepness)) + len(series) - len(counts)
-    return min(1.0, high / len(series)) if hits < trials else 1.0
-
-
-def _likelihood(counts: Sequence[tuple[int, int]], rates: Sequence[float]) -> float:
-    """Computes the log-likelihood of outcomes, nats."""
-    return math.fsum(xlogy(k, p) + xlog1py(n - k, -p)
-                     for (k, n), p in zip(counts, rates, strict=True))  # fmt: skip
-
-
-def _likeliest(counts: Sequence[tuple[int, int]], steepness: float) -> list[float]:
-    """Finds the likeliest rates of some mean at or above that of k/n.
-
-    There the log-likelihood of each series falls by 2^steepness per unit of its rate:
-    (n − k)/(1 − p) − k/p = s. Of the two roots this is the one in [0, 1]; larger means have larger
-    s.
+    One series alone needs no completion: its interval holds after all whole trials at once. After
+    the twelfth that was cut, series count as having no trials, so that ways remain few.
     """
-    s = 2.0**steepness
-    rates = []
-    for k, n in counts:
-        half = (s - n) / 2
-        root = math.sqrt(half * half + s * k)
-        # s p² − (s − n) p − k = 0, without cancellation
-        rates.append((half + root) / s if half > 0 else k / (root - half) if k else 0.0)
-    return rates
+    if len(series) == 1:
+        return np.array([[series[0].k]], dtype=float), np.array([[series[0].n]], dtype=float)
+    kept, cut = [], 0
+    for one in series:
+        kept.append(one if cut < _MOST_CUT else Series(0, 0))
+        cut += one.cut
+    ways = product(*([0, 1] if one.cut else [0] for one in kept))
+    ends = np.array(list(ways), dtype=float)
+    hits, trials = np.array([(one.k, one.n) for one in kept], dtype=float).T
+    begun = trials + [one.cut for one in kept]
+    return hits + ends, np.broadcast_to(begun, ends.shape)
+
+
+def _upper(hits: np.ndarray, trials: np.ndarray, confidence: float) -> float:
+    """Computes the largest mean rate that is not refuted in some way; the shapes are (ways, m).
+
+    The numerator is half that of one rate for all series, half that of a rate for each: the former
+    is tight where rates are alike, the latter where they are not.
+    """
+    one_rate = _mixture(hits.sum(axis=1), trials.sum(axis=1))
+    of_each = _mixture(hits, trials).sum(axis=1)
+    least = np.logaddexp(one_rate, of_each) - math.log(2.0) + math.log1p(-confidence)
+    low, high = np.full(len(hits), -_STEEPEST), np.full(len(hits), _STEEPEST)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rates = _likeliest(hits, trials, middle)
+        likelihood = (xlogy(hits, rates) + xlog1py(trials - hits, -rates)).sum(axis=1)
+        allowed = likelihood > least
+        low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+    return float(_likeliest(hits, trials, high).mean(axis=1).max())
+
+
+def _mixture(hits: np.ndarray, trials: np.ndarray) -> np.ndarray:
+    """Computes the log-likelihood of outcomes, averaged over rates of Beta(¼, ¼), nats."""
+    mixed: np.ndarray = betaln(hits + _PRIOR, trials - hits + _PRIOR) - betaln(_PRIOR, _PRIOR)
+    return mixed
+
+
+def _likeliest(hits: np.ndarray, trials: np.ndarray, steepness: np.ndarray) -> np.ndarray:
+    """Finds the likeliest rates, (ways, m), of some mean at or above that of the rates seen.
+
+    There the log-likelihood of each series falls by s = 2^steepness per unit of its rate p:
+    (n − k)/(1 − p) − k/p = s, so s p² − (s − n) p − k = 0. p is 0 where this root is not above it,
+    and 1 without trials.
+    """
+    s = np.exp2(steepness)[:, None]
+    half = (s - trials) / 2
+    root = np.sqrt(half * half + s * hits)
+    below = np.where((half > 0) | (hits == 0), 1.0, root - half)
+    return np.where(half > 0, (half + root) / s, hits / below)  # both without cancellation

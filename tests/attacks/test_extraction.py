@@ -451,7 +451,9 @@ def test_a_search_asks_no_more_than_is_left() -> None:
 def test_prefixes_opened_after_stop_give_no_code(search: str) -> None:
     release = Scripted(lambda prompt, i: "40718", stops=5 + 15 + 3)
     found = sought(release, FIVE, searched=10, search=search)
-    assert len(found.found) == 0
+    assert len(found.found) == 0 and not found.whole
+    found = sought(Scripted(lambda prompt, i: "40718"), FIVE, searched=10, search=search)
+    assert len(found.found) == 10 and found.whole
 
 
 def test_what_cannot_be_read_is_not_searched() -> None:

@@ -272,6 +272,7 @@ def test_half_of_the_budget_is_left_for_reading_where_one_may(readable, budget, 
     predictor = Fake(remaining=budget, readable=readable)
     mentions, _ = attack(predictor, native("Ann"), generations=50, length=10)
     assert len(mentions.named) == len(mentions.others) == generations
+    assert mentions.whole  # fewer were asked for, and all of them answered
 
 
 def test_generations_after_stop_do_not_count():

@@ -83,18 +83,19 @@ def test_hits_are_counted_by_hand() -> None:
 
 
 def test_where_answers_can_end_the_session_the_rate_is_bounded_at_any_stopping_time() -> None:
-    """The generation that was cut off may have been a hit. Secrets that came up are no tries."""
-    found = by_metric([GIVEN], FOUR, COINS, cut=1)
+    """Secrets that came up are no tries."""
+    found = by_metric([GIVEN], FOUR, COINS, cut=True)
     rate, recall = found["hit_rate"], found["recall"]
-    assert (rate.k, rate.interval.n, rate.cut) == (3, 10, 1)
-    assert rate.interval == stopped_rate([Series(3, 10, 1)])
-    assert rate.control.ci == stopped_rate([Series(1, 10, 1)]).ci
+    assert (rate.k, rate.interval.n, rate.cut) == (3, 10, True)
+    assert rate.interval == stopped_rate([Series(3, 10)])
+    assert rate.control.ci == stopped_rate([Series(1, 10)]).ci
+    assert rate.power.smallest_rate == stopped_rate([Series(0, 10)]).high
     assert rate.p_value == by_metric([GIVEN], FOUR, COINS)["hit_rate"].p_value
     assert recall.interval == by_metric([GIVEN], FOUR, COINS)["recall"].interval
-    assert recall.cut is None and rate.unjudged().cut == 1
-    answered = by_metric([replace(GIVEN, whole=True)], FOUR, COINS, cut=1)["hit_rate"]
-    assert answered.interval == stopped_rate([Series(3, 10)]) and answered.cut == 0
-    assert answered.control.ci == stopped_rate([Series(1, 10)]).ci
+    assert recall.cut is None and rate.unjudged().cut is True
+    answered = by_metric([replace(GIVEN, whole=True)], FOUR, COINS, cut=True)["hit_rate"]
+    assert answered.interval == rate.interval and answered.cut is False
+    assert by_metric([GIVEN], FOUR, COINS, cut=False)["hit_rate"].cut is False
     assert by_metric([replace(GIVEN, whole=True)], FOUR, COINS)["hit_rate"].cut is None
 
 

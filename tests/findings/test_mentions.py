@@ -72,15 +72,15 @@ def test_generations_are_counted_by_whether_they_name_somebody_trained_on() -> N
 
 def test_where_answers_can_end_the_session_shares_are_bounded_at_any_stopping_time() -> None:
     given = naming([0], [2, 4], [1], [], others=[1, 0, 0, 1])
-    of = case(people(4), [True, True, False, False], cut=1)
+    of = case(people(4), [True, True, False, False], cut=True)
     named, others = findings_of([given], of)
-    assert named.interval == stopped_rate([Series(2, 4, 1)])
-    assert named.control is not None and named.control.ci == stopped_rate([Series(1, 4, 1)]).ci
-    assert others.interval == stopped_rate([Series(2, 4, 1)])
-    assert (named.cut, others.cut) == (1, 1)
-    named, others = findings_of([replace(given, whole=True)], of)
     assert named.interval == others.interval == stopped_rate([Series(2, 4)])
-    assert (named.cut, others.cut) == (0, 0)
+    assert named.control is not None and named.control.ci == stopped_rate([Series(1, 4)]).ci
+    limit = stopped_rate([Series(0, 4)]).high
+    assert named.power.smallest_rate == others.power.smallest_rate == limit
+    assert (named.cut, others.cut) == (True, True)
+    named, others = findings_of([replace(given, whole=True)], of)
+    assert (named.cut, others.cut) == (False, False)
 
 
 def test_the_p_value_is_that_of_coins_which_fall_on_who_was_named() -> None:

@@ -54,10 +54,10 @@ def found(evidence: Successes, of: Case) -> Finding:
 
 
 def test_where_answers_can_end_the_session_the_share_is_bounded_at_any_stopping_time() -> None:
-    of = case(records(6), [True] * 3 + [False] * 3, cut=1)
+    of = case(records(6), [True] * 3 + [False] * 3, cut=True)
     one = found(won(1, 1, NAN, 1, 0, 0), of)
-    assert one.interval == stopped_rate([Series(2, 2, 1)]) and one.cut == 1
-    assert one.control is not None and one.control.ci == stopped_rate([Series(1, 3, 1)]).ci
+    assert one.interval == stopped_rate([Series(2, 2)]) and one.cut is True
+    assert one.control is not None and one.control.ci == stopped_rate([Series(1, 3)]).ci
 
 
 def test_successes_are_counted_by_hand() -> None:

@@ -25,6 +25,7 @@ from audit.results.schema import (
 )
 from audit.statistics.interval import clopper_pearson
 from audit.statistics.roc import auc
+from audit.statistics.stopped_rate import Series, stopped_rate
 
 TODAY = datetime.date(2030, 6, 15)
 
@@ -43,6 +44,11 @@ def claim(epsilon: float | None = 2.0, **changes: Any) -> GuaranteeResult:
         "published_epsilon": None,
     }
     return GuaranteeResult(**{**fields, **changes})
+
+
+def stopped(k: int, n: int = 100, cut: bool = False) -> FindingResult:
+    """A rate of a session that its answers can end."""
+    return rate(k, n, ci=stopped_rate([Series(k, n)]).ci, cut=cut)
 
 
 def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) -> FindingResult:
@@ -148,7 +154,7 @@ def metric(finding: FindingResult) -> Metric:
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """The builders."""
-    names = (claim, rate, area, bound, measure, release, run, metric)
+    names = (claim, rate, stopped, area, bound, measure, release, run, metric)
     return SimpleNamespace(today=TODAY, **{f.__name__: f for f in names})
 
 

@@ -162,6 +162,7 @@ def test_what_is_measured_otherwise_loosens(make: SimpleNamespace) -> None:
         ((make.rate(2), changed(area(make, 0.6), sides=1), told), "sides 2, then 1"),
         ((changed(make.rate(2), unit="bits"), area(make, 0.6), told), "then bits"),
         ((changed(make.rate(2), k=None), area(make, 0.6), told), "counted True, then False"),
+        ((make.stopped(2), area(make, 0.6), told), "only one of both sessions may stop"),
         ((make.rate(2), area(make, 0.6), changed(told, outcomes=None)), "of 4 secrets"),
         ((make.rate(2), area(make, 0.6), changed(told, outcomes="10--")), "of 2 secrets"),
         ((make.rate(2), area(make, 0.6), changed(told, outcomes="10000")), "of 4 secrets"),
@@ -170,6 +171,11 @@ def test_what_is_measured_otherwise_loosens(make: SimpleNamespace) -> None:
     narrower = changed(area(make, 0.55), ci=(0.4, 0.65))
     other = make.rate(1, 4, "recall", outcomes="0100")
     assert baseline.loosened(old, made(make, make.rate(2), narrower, other)) is None
+    of_session = make.stopped(2)
+    wider = changed(of_session, ci=(0.0, 0.5))
+    same = made(make, of_session)
+    assert "a higher upper bound" in (baseline.loosened(same, made(make, wider)) or "")
+    assert baseline.loosened(same, same) is None
     bare = made(make, changed(area(make, 0.6), ci=None))
     assert baseline.loosened(bare, made(make, area(make, 0.6))) is None
 

@@ -50,6 +50,21 @@ def test_fisher_of_many_trials_is_quick_and_exact() -> None:
     assert increase_test.fisher(0, 10_000, 10_000, 10_000) == pytest.approx(0, abs=1e-300)
 
 
+def test_exact_tests_are_made_of_two_fixed_numbers_only(make: SimpleNamespace) -> None:
+    """A number that one session chose leaves the intervals alone to be compared."""
+    fixed, may_stop = ([make.metric(kind(k, 30)) for k in (0, 8)]
+                       for kind in (make.rate, make.stopped))  # fmt: skip
+    exact = increase_test.fisher(0, 30, 8, 30)
+    assert increase_test.p_value(*fixed) == pytest.approx(exact)
+    for before, after in (may_stop, (fixed[0], may_stop[1]), (may_stop[0], fixed[1])):
+        p = increase_test.p_value(before, after)
+        assert p is not None and p > 2 * exact
+        assert increase_test.can_detect(before, after, 0.05)
+        found = increase_test.detectable(before, after, 0.05, 0.0)
+        of_fixed = increase_test.detectable(*fixed, 0.05, 0.0)
+        assert found is not None and found != of_fixed
+
+
 def interval(value: float, low: float, high: float) -> Interval:
     return Interval(value, low, high, 100, 0.95, "by hand")
 

@@ -69,19 +69,22 @@ def test_at_the_limit_itself_nothing_decides(make: SimpleNamespace) -> None:
 def test_a_rate_of_a_session_that_may_stop_is_bounded_at_any_stopping_time(
     make: SimpleNamespace,
 ) -> None:
-    """A generation that was cut off is a hit above and a miss below."""
-    cut = make.metric(make.rate(3, 60, cut=1))
-    low, high = (stopped_rate([Series(k, 61)], 0.95) for k in (3, 4))
-    assert limits.bounds(cut, 0.95) == (pytest.approx(low.low), pytest.approx(high.high), 0.95)
+    cut, bounds = make.metric(make.rate(3, 60, cut=True)), stopped_rate([Series(3, 60)], 0.95)
+    assert limits.bounds(cut, 0.95) == (bounds.low, bounds.high, 0.95)
     assert cut.shown == "3 of 60"
-    of_none = make.metric(make.rate(0, 100, cut=0))
+    of_none = make.metric(make.rate(0, 100, cut=False))
     assert limits.decide(of_none, 0.04, 0.95)[0] == State.INCONCLUSIVE
     assert limits.decide(make.metric(make.rate(0, 100)), 0.04, 0.95)[0] == State.PASS
-    needed = limits.trials_to_decide(0, 100, 0.04, 0.95, cut=0)
+    needed = limits.trials_to_decide(0, 100, 0.04, 0.95, fixed=False)
     assert needed is not None and needed > 100
-    states = [limits.decide(make.metric(make.rate(0, n, cut=0)), 0.04, 0.95)[0]
+    states = [limits.decide(make.metric(make.rate(0, n, cut=False)), 0.04, 0.95)[0]
               for n in (needed - 1, needed)]  # fmt: skip
     assert states == [State.INCONCLUSIVE, State.PASS]
+    assert f"n = {needed} would decide" in limits.decide(of_none, 0.04, 0.95)[1]
+    needed = limits.trials_to_decide(30, 100, 0.2, 0.95, fixed=False)
+    assert needed is not None and limits.decide(
+        make.metric(make.rate(math.floor(0.3 * needed), needed, cut=False)), 0.2, 0.95
+    )[0] == State.FAIL  # fmt: skip
 
 
 def test_an_auc_is_limited_on_both_sides(make: SimpleNamespace) -> None:

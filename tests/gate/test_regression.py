@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +44,29 @@ def test_a_rise_fails_and_a_fall_does_not(make: SimpleNamespace) -> None:
     assert outcome.exit_code == 1
     assert "2 of 100 before, 14 of 100 now" in outcome.checks[-1].sentence
     assert held(make, high, low).state == State.PASS
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "state"),
+    [(0, 0, State.PASS), (5, 5, State.PASS), (0, 4, State.PASS), (0, 30, State.FAIL)],
+)
+def test_rates_of_sessions_that_may_stop_are_compared_by_their_intervals(
+    make: SimpleNamespace, before: int, now: int, state: State
+) -> None:
+    """What passes names the rise that would have been seen, more than of a fixed number."""
+    one, other = (make.run(make.release("submix", make.stopped(k))) for k in (before, now))
+    outcome = held(make, one, other)
+    assert states(outcome)["regression/submix/extraction.hit_rate"] == state
+    if state == State.PASS and before == now:
+        fixed = make.run(make.release("submix", make.rate(before)))
+        assert seen_from(held(make, fixed, fixed)) < seen_from(outcome) < 0.3
+
+
+def seen_from(outcome: Outcome) -> float:
+    """The least value that a comparison would have called a rise."""
+    found = re.search(r"([0-9.]+) would have been detected", outcome.checks[-1].sentence)
+    assert found is not None
+    return float(found[1])
 
 
 # leaks that the baseline accepted

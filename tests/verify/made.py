@@ -203,7 +203,7 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
             purpose, run.of(purpose), run.coins, DELTA, seed,
             Access.GENERATE if service else Access.DISTRIBUTION,
             tests=FAMILY.tests, claim_tests=FAMILY.claims, guarantee=guarantee,
-            cut=1 if service else None,  # a session has fewer answers than queries
+            cut=True if service else None,  # a session has fewer answers than queries
             lost={"id": "2 of 15 planted id values were cut"} if service else {},
         )  # fmt: skip
         evidence = [to_json(e) for e in seen(run, purpose, LEAKS[name], service)]

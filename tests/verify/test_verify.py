@@ -71,7 +71,7 @@ def test_without_a_file_nothing_is_verified(
 
 @pytest.mark.parametrize("name", ["evidence.json", "results.json"])
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", '{"form": "audit evidence 1"}', "[" * 9**5]
+    "text", ["", "null", "[]", "{}", '{"form": "audit evidence 2"}', "[" * 9**5]
 )
 def test_what_is_no_such_file_is_one_line(
     folder: Folder, refused: Callable[..., str], name: str, text: str

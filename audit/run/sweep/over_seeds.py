@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from audit.findings.finding import control
+from audit.findings import finding
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.numbers import Bounds
@@ -144,8 +144,9 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
     if not measured:
         return first.model_copy(update=shown)
     stopped = all(f.cut is not None for f in per_seed)
-    value = _stopped(per_seed) if stopped else _value(measured, charge_test)
+    value = _stopped(per_seed, together.seeds) if stopped else _value(measured, charge_test)
     controls = [f.control for f in measured]
+    control = _of_stopped(per_seed, together.seeds) if stopped else _control(controls, first.unit)
     without = [None] * (together.seeds - len(per_seed))
     bound = lower_median([*(f.epsilon_lower for f in per_seed), *without])
     return first.model_copy(
@@ -153,13 +154,13 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
             **shown,
             "value": value.value,
             "ci": value.ci,
-            "k": sum(f.k or 0 for f in measured) if _countable(measured) else None,
+            "k": _hits(measured),
             "n": value.n,
             "confidence": value.confidence,
             "method": value.method,
             "chance": _average([f.chance for f in measured]),
-            "cut": sum(f.cut or 0 for f in per_seed) if stopped else None,
-            "control": _of_stopped(per_seed) if stopped else _control(controls, first.unit),
+            "cut": any(f.cut for f in per_seed) if stopped else None,
+            "control": control,
             "blind": _control([f.blind for f in measured], first.unit),
             "epsilon_lower": bound,
             "power": _power(measured, value.n),
@@ -179,11 +180,6 @@ def _countable(per_seed: Sequence[FindingResult]) -> bool:
     return fixed and all(f.k is not None and f.n for f in per_seed)
 
 
-def _of_trials(per_seed: Sequence[FindingResult]) -> bool:
-    """Tells whether these are hits of independent trials, however many there are."""
-    return _countable(per_seed) or all(f.cut is not None for f in per_seed)
-
-
 def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     """Pools counts: a sum of coins of unlike chances varies no more than a binomial."""
     pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
@@ -192,19 +188,35 @@ def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
 
 
-def _stopped(per_seed: Sequence[FindingResult]) -> Interval:
-    """Averages rates of sessions that stop by what they answer."""
-    series = [Series(f.k or 0, f.n, f.cut or 0) for f in per_seed]
-    mean = stopped_rate(series)
-    method = f"mean over {count(len(series), 'seed')}, {mean.method}; of these trained models"
+def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
+    """Averages rates of sessions that stop by what they answer. A seed without one has no try."""
+    mean = stopped_rate(_padded([Series(f.k or 0, f.n, bool(f.cut)) for f in per_seed], seeds))
+    without = seeds - sum(f.n > 0 for f in per_seed)
+    but = f", {without} of them without a try" if without else ""
+    method = f"mean over {count(seeds, 'seed')}{but}, {mean.method}; of these trained models"
     return replace(mean, method=method)
 
 
-def _of_stopped(per_seed: Sequence[FindingResult]) -> Control | None:
+def _of_stopped(per_seed: Sequence[FindingResult], seeds: int) -> Control | None:
     """Averages the controls of such rates: shares of the same tries."""
-    pairs = [(f.control, f.cut or 0) for f in per_seed]
-    counts = [((c.k or 0, c.n) if c is not None else (0, 0), cut) for c, cut in pairs]
-    return control(stopped_rate([Series(*one, cut) for one, cut in counts]))
+    tries = [
+        Series(0, 0, bool(f.cut))
+        if f.control is None
+        else Series(f.control.k or 0, f.control.n, bool(f.cut))
+        for f in per_seed
+    ]
+    return finding.control(stopped_rate(_padded(tries, seeds)))
+
+
+def _padded(series: list[Series], seeds: int) -> list[Series]:
+    return series + [Series(0, 0)] * (seeds - len(series))
+
+
+def _hits(measured: Sequence[FindingResult]) -> int | None:
+    """Sums the hits, where the value is their share of all tries."""
+    k = sum(f.k or 0 for f in measured)
+    alike = len({f.n for f in measured}) == 1 and all(f.cut is not None for f in measured)
+    return k if _countable(measured) or alike else None
 
 
 def _mean(per_seed: Sequence[FindingResult]) -> Interval:
@@ -251,11 +263,18 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
     largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
     return Power(
-        smallest_rate=smallest_rate(n) if _of_trials(per_seed) else None,
+        smallest_rate=_smallest_rate(per_seed),
         detectable_rate=max(known) if len(known) == len(rates) else None,
         largest_epsilon=min(largest, default=None),
         n=n,
     )
+
+
+def _smallest_rate(per_seed: Sequence[FindingResult]) -> float | None:
+    """Computes the upper limit on the rate, with 95 %, if no seed has a hit."""
+    if all(f.cut is not None for f in per_seed):
+        return stopped_rate([Series(0, f.n) for f in per_seed]).high
+    return smallest_rate(sum(f.n for f in per_seed)) if _countable(per_seed) else None
 
 
 def _average(values: Sequence[float | None]) -> float | None:

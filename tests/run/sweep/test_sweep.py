@@ -49,7 +49,6 @@ from audit.run.sweep.agreement import Agreement
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.interval import clopper_pearson
-from audit.statistics.power import smallest_rate
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
 from tests.command_line import audit
@@ -210,16 +209,18 @@ def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
 def test_rates_of_sessions_that_may_stop_are_averaged_at_any_stopping_time() -> None:
     """A seed that stopped at once may have any rate; controls are shares of the same tries."""
     control = Control(value=1 / 9, ci=(0.0, 0.5), k=1, n=9)
-    none = finding(None, 0, cut=1, control=None)
-    mean = over([finding(3, 9, cut=1, control=control), finding(40, 400, cut=0), none])
-    series = [Series(3, 9, 1), Series(40, 400), Series(0, 0, 1)]
+    none = finding(None, 0, cut=True, control=None)
+    mean = over([finding(3, 9, cut=True, control=control), finding(40, 400, cut=False), none])
+    series = [Series(3, 9, True), Series(40, 400), Series(0, 0, True)]
     assert (mean.value, mean.ci) == (pytest.approx((1 / 3 + 0.1) / 2), stopped_rate(series).ci)
-    assert (mean.k, mean.n, mean.cut) == (None, 409, 2)
-    assert mean.method.startswith("mean over 3 seeds, mixture likelihood ratio")
-    of = stopped_rate([Series(1, 9, 1), Series(0, 400), Series(0, 0, 1)])
+    assert (mean.k, mean.n, mean.cut) == (None, 409, True)
+    assert mean.method.startswith("mean over 3 seeds, 1 of them without a try, mixture")
+    of = stopped_rate([Series(1, 9, True), Series(0, 400), Series(0, 0, True)])
     assert mean.control is not None
     assert (mean.control.value, mean.control.ci) == (of.value, of.ci)
-    assert mean.power.smallest_rate == smallest_rate(409)
+    assert mean.power.smallest_rate == stopped_rate([Series(0, 9), Series(0, 400)]).high
+    whole = over([finding(1, 100, cut=True), finding(0, 100, cut=False)])
+    assert (whole.k, whole.n) == (1, 200) and "without" not in whole.method
 
 
 def test_what_is_no_count_is_averaged_over_seeds() -> None:
