@@ -51,7 +51,7 @@ def _rate(hits: Hits, case: Case) -> Finding:
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
-        cut=None if case.cut is None else case.cut and not hits.whole,
+        cut=case.cut and not hits.whole,
         stronger_than_release=case.stronger(hits.access),
         examples=_examples(hits, case) if hits.sampled else (),
     )

@@ -53,7 +53,7 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
             n=n,
         ),
         stronger_than_release=case.stronger(mentions.access),
-        cut=None if case.cut is None else case.cut and not mentions.whole,
+        cut=case.cut and not mentions.whole,
     )
 
 
@@ -79,6 +79,6 @@ def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
             test=f"{case.attack} others",
             power=Power(smallest_rate=case.smallest_rate(n), largest_epsilon=None, n=n),
             stronger_than_release=case.stronger(mentions.access),
-            cut=None if case.cut is None else case.cut and not mentions.whole,
+            cut=case.cut and not mentions.whole,
         )
     ]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from audit.gate.metric import Metric
 from audit.statistics import bounded_mean
-from audit.statistics.interval import Interval, one_sided_lower, one_sided_upper
+from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.stopped_rate import Series, stopped_rate
 
 Ends = Callable[[float], tuple[float, float]]
@@ -42,7 +42,7 @@ def ends(metric: Metric, most: float) -> Ends | None:
     if metric.unit == "bits":
         return _median(metric, most)
     if metric.cut is not None:
-        return _stopped(metric)
+        return _rate(metric)
     return _mean(metric) or _rate(metric) or _band(metric)
 
 
@@ -73,26 +73,17 @@ def _smaller_side(metric: Metric) -> int:
 
 
 def _rate(metric: Metric) -> Ends | None:
-    """Of a rate that is stored without its number of hits."""
-    n, each = metric.n, (1.0 + metric.confidence) / 2.0
-
-    def bounds(value: float) -> tuple[float, float]:
-        least, most = math.floor(value * n + _ROUNDING), math.ceil(value * n - _ROUNDING)
-        return one_sided_lower(least, n, each), one_sided_upper(most, n, each)
-
-    return _if_own(bounds, metric)
-
-
-def _stopped(metric: Metric) -> Ends | None:
-    """Of a rate whose session may stop."""
+    """Of a rate that is stored without its number of hits, or whose session may stop."""
     n = metric.n
 
-    def end(k: int) -> Interval:
-        return stopped_rate([Series(k, n)], metric.confidence)
+    def interval(k: int) -> Interval:
+        if metric.cut is not None:
+            return stopped_rate([Series(k, n)], metric.confidence)
+        return clopper_pearson(k, n, metric.confidence)
 
     def bounds(value: float) -> tuple[float, float]:
         least, most = math.floor(value * n + _ROUNDING), math.ceil(value * n - _ROUNDING)
-        return end(least).low or 0.0, end(most).high or 1.0
+        return interval(least).low or 0.0, interval(most).high or 1.0
 
     return _if_own(bounds, metric)
 

@@ -25,6 +25,7 @@ from audit.results.schema import Control, SessionResult
 
 NAME, FORM = "evidence.json", "audit evidence 2"
 _EARLIER = "audit evidence 1"  # other intervals followed from it
+_AGAIN = "when the plan is run again, which trains nothing that is there"
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
 
@@ -150,16 +151,15 @@ def read(folder: Path) -> EvidenceFile:
         document = unpack(read_json(path))
         if document["form"] == _EARLIER:
             raise UsageError(
-                f"{path}: was written by an earlier version, which computed other intervals; run "
-                "the plan again, which trains nothing that is there"
+                f"{path}: is of an earlier version, whose intervals were others; this version "
+                f"writes it {_AGAIN}"
             )
         if document["form"] != FORM:
             raise ValueError(f"its form is {document['form']!r}, not {FORM!r}")
         return _restored(document)
     except FileNotFoundError:
         raise UsageError(
-            f"{path}: is not here, so nothing can be verified; this version writes it when the "
-            "plan is run again, which trains nothing that is there"
+            f"{path}: is not here, so nothing can be verified; this version writes it {_AGAIN}"
         ) from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None

@@ -71,13 +71,22 @@ def test_without_a_file_nothing_is_verified(
 
 @pytest.mark.parametrize("name", ["evidence.json", "results.json"])
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", '{"form": "audit evidence 2"}', "[" * 9**5]
-)
+    "text",
+    ["", "null", "[]", "{}", '{"form": "audit evidence 1"}', '{"form": "audit evidence 2"}',
+     "[" * 9**5],
+)  # fmt: skip
 def test_what_is_no_such_file_is_one_line(
     folder: Folder, refused: Callable[..., str], name: str, text: str
 ) -> None:
     (folder.path / name).write_text(text)
     assert name in refused("verify", folder.path)
+
+
+def test_evidence_of_an_earlier_version_asks_for_another_run(
+    folder: Folder, refused: Callable[..., str]
+) -> None:
+    (folder.path / "evidence.json").write_text('{"form": "audit evidence 1"}')
+    assert "when the plan is run again" in refused("verify", folder.path)
 
 
 @pytest.mark.parametrize("status", ["running", "interrupted", "failed"])

@@ -93,7 +93,7 @@ class Distillation(Method):
         """Reports the share of all passes for the share of these, after `before` others."""
         if progress is None:
             return None
-        return lambda share: progress((before + share * epochs) / max(self.passes, 1.0))
+        return lambda share: progress((before + share * epochs) / self.passes)
 
     def _learn(
         self,

@@ -143,7 +143,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
     }
     if not measured:
         return first.model_copy(update=shown)
-    stopped = all(f.cut is not None for f in per_seed)
+    stopped = _may_stop(per_seed)
     value = _stopped(per_seed, together.seeds) if stopped else _value(measured, charge_test)
     controls = [f.control for f in measured]
     control = _of_stopped(per_seed, together.seeds) if stopped else _control(controls, first.unit)
@@ -188,9 +188,14 @@ def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
 
 
+def _may_stop(per_seed: Sequence[FindingResult]) -> bool:
+    """Tells whether these are rates of sessions that their answers can end."""
+    return all(f.cut is not None for f in per_seed)
+
+
 def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
-    """Averages rates of sessions that stop by what they answer. A seed without one has no try."""
-    mean = stopped_rate(_padded([Series(f.k or 0, f.n, bool(f.cut)) for f in per_seed], seeds))
+    """Averages such rates. A seed without one has no try."""
+    mean = stopped_rate(_series(per_seed, per_seed, seeds))
     without = seeds - sum(f.n > 0 for f in per_seed)
     but = f", {without} of them without a try" if without else ""
     method = f"mean over {count(seeds, 'seed')}{but}, {mean.method}; of these trained models"
@@ -199,24 +204,22 @@ def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
 
 def _of_stopped(per_seed: Sequence[FindingResult], seeds: int) -> Control | None:
     """Averages the controls of such rates: shares of the same tries."""
-    tries = [
-        Series(0, 0, bool(f.cut))
-        if f.control is None
-        else Series(f.control.k or 0, f.control.n, bool(f.cut))
-        for f in per_seed
-    ]
-    return finding.control(stopped_rate(_padded(tries, seeds)))
+    return finding.control(stopped_rate(_series([f.control for f in per_seed], per_seed, seeds)))
 
 
-def _padded(series: list[Series], seeds: int) -> list[Series]:
-    return series + [Series(0, 0)] * (seeds - len(series))
+def _series(
+    rates: Sequence[FindingResult | Control | None], per_seed: Sequence[FindingResult], seeds: int
+) -> list[Series]:
+    """Gives the tries of every seed. rates: one for each finding; None: no try."""
+    pairs = zip(rates, per_seed, strict=True)
+    known = [Series(r.k or 0 if r else 0, r.n if r else 0, bool(f.cut)) for r, f in pairs]
+    return known + [Series(0, 0)] * (seeds - len(known))
 
 
 def _hits(measured: Sequence[FindingResult]) -> int | None:
     """Sums the hits, where the value is their share of all tries."""
-    k = sum(f.k or 0 for f in measured)
-    alike = len({f.n for f in measured}) == 1 and all(f.cut is not None for f in measured)
-    return k if _countable(measured) or alike else None
+    alike = len({f.n for f in measured}) == 1 and _may_stop(measured)
+    return sum(f.k or 0 for f in measured) if _countable(measured) or alike else None
 
 
 def _mean(per_seed: Sequence[FindingResult]) -> Interval:
@@ -272,7 +275,7 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
 
 def _smallest_rate(per_seed: Sequence[FindingResult]) -> float | None:
     """Computes the upper limit on the rate, with 95 %, if no seed has a hit."""
-    if all(f.cut is not None for f in per_seed):
+    if _may_stop(per_seed):
         return stopped_rate([Series(0, f.n) for f in per_seed]).high
     return smallest_rate(sum(f.n for f in per_seed)) if _countable(per_seed) else None
 
