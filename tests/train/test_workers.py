@@ -242,6 +242,42 @@ def test_an_error_in_a_worker_reaches_the_parent_and_ends_the_pool(
     assert threading.active_count() < 10
 
 
+KILLED = """
+import os, signal, sys
+from audit.train.workers.pool import pool
+
+if __name__ == "__main__":
+    with pool(2) as place:
+        for _ in range(2):
+            place.executor.submit(print)
+        print(*place.executor._processes, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def runs(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1]
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_workers_end_with_a_process_that_is_killed_while_they_start(tmp_path: Path) -> None:
+    (tmp_path / "killed.py").write_text(KILLED)
+    command = [sys.executable, str(tmp_path / "killed.py")]
+    with (tmp_path / "out").open("w") as out:
+        assert subprocess.run(command, stdout=out, check=False).returncode == -signal.SIGKILL
+    workers = [int(pid) for pid in (tmp_path / "out").read_text().split()]
+    assert len(workers) == 2
+    for _ in range(600):
+        if not any(map(runs, workers)):
+            return
+        time.sleep(0.1)
+    pytest.fail("workers outlive the process that started them")
+
+
 @dataclass
 class Interrupt:
     """Hears reports, and interrupts when so many tasks are finished."""

@@ -9,12 +9,11 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.queues import SimpleQueue
 from typing import Any
 
@@ -129,14 +128,14 @@ _reports: SimpleQueue[tuple[str, float]] | None = None  # set in workers only
 def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
     global _reports
     _reports = queue
-    parent = os.getppid()
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
-def _die_with(parent: int) -> None:
-    """Ends this worker when its parent has ended, also by a kill."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _die_with_parent() -> None:
+    """Ends this worker when its parent has ended, also by a kill before this worker was ready."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)
 
 
