@@ -243,7 +243,7 @@ def test_an_error_in_a_worker_reaches_the_parent_and_ends_the_pool(
 
 
 KILLED = """
-import os, signal, sys
+import os, signal
 from audit.train.workers.pool import pool
 
 if __name__ == "__main__":
@@ -255,27 +255,13 @@ if __name__ == "__main__":
 """
 
 
-def runs(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1]
-    except OSError:
-        return False
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 def test_workers_end_with_a_process_that_is_killed_while_they_start(tmp_path: Path) -> None:
     (tmp_path / "killed.py").write_text(KILLED)
     command = [sys.executable, str(tmp_path / "killed.py")]
-    with (tmp_path / "out").open("w") as out:
-        assert subprocess.run(command, stdout=out, check=False).returncode == -signal.SIGKILL
-    workers = [int(pid) for pid in (tmp_path / "out").read_text().split()]
-    assert len(workers) == 2
-    for _ in range(600):
-        if not any(map(runs, workers)):
-            return
-        time.sleep(0.1)
-    pytest.fail("workers outlive the process that started them")
+    # what it says ends when the last process that could say something, a worker too, has ended
+    ran = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=False)
+    assert ran.returncode == -signal.SIGKILL and len(ran.stdout.split()) == 2
 
 
 @dataclass
