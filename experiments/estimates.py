@@ -117,11 +117,11 @@ def _mean_rate(seen: Values) -> Estimate:
     counts = seen.counts or ()
     series = [Series(k, n, cut) for (k, n), cut in zip(counts, seen.cut, strict=True)]
     middle = stopped_rate(series).value
-    said = ", ".join(f"{one.k} of {one.n}" for one in series)
+    trials = ", ".join(f"{one.k} of {one.n}" for one in series)
     return Estimate(
         math.nan if middle is None else middle,
         lambda level: _ends(stopped_rate(series, 1 - level)),
-        f"{said} trials, mixture likelihood ratio",
+        f"{trials} trials, mixture likelihood ratio",
     )
 
 

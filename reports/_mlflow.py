@@ -72,8 +72,8 @@ def _about(release: ReleaseResult) -> Iterator[tuple[str, str]]:
     for name, measure in release.utility.items():
         yield _name(f"{name}.about"), wording.about(measure)
     for f in release.findings:
-        said = f"{wording.answer(f)}; {verdicts.claim(f)}; {wording.about(f)}"
-        yield _name(f"{f.attack}.{f.metric}.about"), said
+        about = f"{wording.answer(f)}; {verdicts.claim(f)}; {wording.about(f)}"
+        yield _name(f"{f.attack}.{f.metric}.about"), about
 
 
 def metrics(release: ReleaseResult) -> Iterator[tuple[str, float]]:

@@ -71,10 +71,10 @@ class Observed:
 
         The latter is to be read where the noise is small.
         """
-        told = self.steps.included
-        if told is None:
+        included = self.steps.included
+        if included is None:
             return np.rint(self.inclusion[:, self.present]).astype(np.int64)
-        first = as_array(told)[:, : self.present.sum()]  # the population begins with them
+        first = as_array(included)[:, : self.present.sum()]  # the population begins with them
         return np.asarray(first).astype(np.int64)
 
     @cached_property
@@ -124,9 +124,11 @@ def observe(
             f"the adapter returned sums of shape {shape}; ({trial.steps}, {width}) is due: one row "
             "for each step, one column for each entry of model.parameters()"
         )
-    told, due = steps.included, (len(steps.sums), trial.population)
-    if told is not None and tuple(told.shape) != due:
-        raise UsageError(f"the adapter returned `included` of shape {tuple(told.shape)}, not {due}")
+    included, due = steps.included, (len(steps.sums), trial.population)
+    if included is not None and tuple(included.shape) != due:
+        raise UsageError(
+            f"the adapter returned `included` of shape {tuple(included.shape)}, not {due}"
+        )
     if not len(steps.sums):
         raise EngineStoppedError(units.name, "no step released anything")
     run = Observed(units, present, trial, steps)

@@ -56,15 +56,15 @@ def claim(test: ClaimTest) -> str:
     )
     guessed = f"{test.right} of {test.guesses} guesses about {test.coins} coins are right"
     if test.refuted:
-        said = f"{mechanism} makes this improbable: {guessed}, p = {p_value(test.p)}. Refuted."
+        verdict = f"{mechanism} makes this improbable: {guessed}, p = {p_value(test.p)}. Refuted."
     else:
         needed = "no number" if test.needed is None else f"{test.needed}"
-        said = (
+        verdict = (
             f"{mechanism} is not refuted: {guessed}, {needed} would refute it "
             f"(p = {p_value(test.p)}). This confirms nothing."
         )
     return (
-        f"{said} Present and absent units are told apart with an area under the curve of "
+        f"{verdict} Present and absent units are told apart with an area under the curve of "
         f"{test.area.measured:.3f}; {test.area.due:.3f} is due (p = {p_value(test.area.p)})."
     )
 
@@ -109,10 +109,10 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> str:
 def _remarks(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     """Lists (check, what a failure usually means) once each, and what else has to be known."""
     failed = {o.check: o.check.means for o in outcomes if o.failed}
-    said = [
+    meanings = [
         (f"{check.code} failed, which usually means", meaning) for check, meaning in failed.items()
     ]
-    return said + [(o.check.code, o.remark) for o in outcomes if o.remark and not o.failed]
+    return meanings + [(o.check.code, o.remark) for o in outcomes if o.remark and not o.failed]
 
 
 def _paragraph(label: str, words: str) -> str:

@@ -60,8 +60,8 @@ def _lines(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
 
 
 def _entry(record: Record) -> dict[str, Any]:
-    said = {"messages": entries(record.messages)} if record.messages else {"text": record.text}
-    entry = {**said, "user": record.user}
+    content = {"messages": entries(record.messages)} if record.messages else {"text": record.text}
+    entry = {**content, "user": record.user}
     name = {} if record.name is None else {"name": record.name}
     return entry | name | ({"split": record.split} if record.split else {})
 

@@ -87,7 +87,7 @@ class ChatTemplate:
             "found in its text; leave training.assistant_only out"
         )
 
-    def said(self, text: str) -> tuple[Message, ...]:
+    def turns_of(self, text: str) -> tuple[Message, ...]:
         """Reads the turns of what begins a conversation, of which the last may be unfinished.
 
         Users and the assistant take turns, perhaps after the system; () where the text is no

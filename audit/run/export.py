@@ -88,12 +88,12 @@ def export(run: Path, label: str, out: Path) -> str:
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        said, promise = _written(part, run / "stages", document["model"], made, found)
+        what, promise = _written(part, run / "stages", document["model"], made, found)
         _write(part / GUARANTEE, _promise(results, found, promise))
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return f"{said} in {out}, with its promise in {out / GUARANTEE}"
+    return f"{what} in {out}, with its promise in {out / GUARANTEE}"
 
 
 def _noted(run: Path) -> Any:

@@ -81,9 +81,9 @@ class Service:
             )
         (answer,) = self._predictor.generate([prompt], tokens)
         self._spent = 0  # the ledger has counted them now
-        said = list(answer.tokens)
-        end = said.index(tokenizer.stop) if tokenizer.stop in said else len(said)
-        return self._opened.public.tokenizer.decode(said[:end])
+        written = list(answer.tokens)
+        end = written.index(tokenizer.stop) if tokenizer.stop in written else len(written)
+        return self._opened.public.tokenizer.decode(written[:end])
 
 
 @contextlib.contextmanager

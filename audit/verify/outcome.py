@@ -36,7 +36,7 @@ class Verification:
             ("not verifiable:", self.not_verifiable),
         )
         lines = [verdict]
-        for title, said in parts:
-            lines += [title] * bool(title and said)
-            lines += [f"  {' '.join(line.splitlines())}" for line in said]  # of hostile names
+        for title, rows in parts:
+            lines += [title] * bool(title and rows)
+            lines += [f"  {' '.join(line.splitlines())}" for line in rows]  # of hostile names
         return "\n".join([*lines, _FORGED])

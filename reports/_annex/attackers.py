@@ -40,8 +40,8 @@ def _covered(view: View, name: str) -> str:
         ran = name in view.planned
         return f"{what}. Not covered: {'planned, without a result' if ran else 'not run'}."
     found = [f for findings in on for f in findings]
-    told = verdicts.tally(found) or f"1 measure: {verdicts.leaked(found[0])}"
-    return f"{what}. Run on {words.count(len(on), 'release')}; {told}."
+    tally = verdicts.tally(found) or f"1 measure: {verdicts.leaked(found[0])}"
+    return f"{what}. Run on {words.count(len(on), 'release')}; {tally}."
 
 
 def threats(view: View, asked: Asked) -> Evidence:

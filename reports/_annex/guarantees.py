@@ -49,8 +49,8 @@ def _bound(one: One) -> list[Fact]:
     if not pairs:
         return []
     finding, bound = max(pairs, key=lambda pair: pair[1].value)
-    said = bounds.conclusion(one.release.guarantee, finding, bound)
-    text = f"{bounds.explained(bound)} ({summary.measurement(finding)}). {said}"
+    conclusion = bounds.conclusion(one.release.guarantee, finding, bound)
+    text = f"{bounds.explained(bound)} ({summary.measurement(finding)}). {conclusion}"
     return [Fact(term=f"{one.name}, measured", text=text)]
 
 
@@ -77,8 +77,8 @@ def _each(view: View, text: Callable[[GuaranteeResult], str]) -> Evidence:
     facts = []
     for one in view.shown:
         guarantee = one.release.guarantee
-        said = claimed(guarantee) if _absent(guarantee) else text(guarantee)
-        facts.append(Fact(term=one.name, text=said))
+        worded = claimed(guarantee) if _absent(guarantee) else text(guarantee)
+        facts.append(Fact(term=one.name, text=worded))
     return _recorded(view, facts, "promised")
 
 
@@ -116,12 +116,12 @@ def comparing(view: View, asked: Asked) -> Evidence:
     """Says whether the claims of the run can be ranked."""
     kept = [one.release.guarantee for one in view.audited if not _absent(one.release.guarantee)]
     scopes = {(g.unit, g.relation, g.delta, g.alpha, g.basis) for g in kept}
-    told = "they differ in unit, relation, δ, order or basis, so their ε cannot be ranked"
+    ranked = "they differ in unit, relation, δ, order or basis, so their ε cannot be ranked"
     if len(kept) < 2:
-        told = "there are not two to compare"
+        ranked = "there are not two to compare"
     elif len(scopes) == 1:
-        told = "they have one unit, relation, δ, order and basis"
-    facts = [Fact(term="Claims", text=f"{words.count(len(kept), 'finite claim')}: {told}")]
+        ranked = "they have one unit, relation, δ, order and basis"
+    facts = [Fact(term="Claims", text=f"{words.count(len(kept), 'finite claim')}: {ranked}")]
     each = _each(view, claimed)
     return Evidence(each.answer, [*facts, *each.facts], [], each.places, each.note)
 
@@ -146,8 +146,8 @@ def conditions(view: View, asked: Asked) -> Evidence:
 
 def implementation(view: View, asked: Asked) -> Evidence:
     """Answers by the tests of the claims."""
-    said = {one.release.claim for one in view.audited}
-    answer = next((a for word, a in _ANSWERS.items() if word in said), Answer.NOT_COVERED)
+    stated = {one.release.claim for one in view.audited}
+    answer = next((a for word, a in _ANSWERS.items() if word in stated), Answer.NOT_COVERED)
     if view.partial and answer == Answer.NOT_REFUTED:
         answer = Answer.INCONCLUSIVE
     pairs = [(one, finding) for one in view.shown for finding in _tested(one)]

@@ -57,25 +57,25 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 
 def of(findings: Sequence[FindingResult]) -> Answer:
     """Answers for one release: a leak, to whomever, is a leak; what is open stays open."""
-    said = {finding.leaked for finding in findings}
-    if Leaked.LEAK in said:
+    leaks = {finding.leaked for finding in findings}
+    if Leaked.LEAK in leaks:
         return Answer.LEAK
     if any(finding.claim == OnClaim.REFUTED for finding in findings):
         return Answer.REFUTED
-    if Leaked.INCONCLUSIVE in said:
+    if Leaked.INCONCLUSIVE in leaks:
         return Answer.INCONCLUSIVE
-    return Answer.NONE_FOUND if Leaked.NONE_FOUND in said else Answer.NOT_COVERED
+    return Answer.NONE_FOUND if Leaked.NONE_FOUND in leaks else Answer.NOT_COVERED
 
 
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
     """Answers for all releases: the worst; where one has no measure, or only in part, open."""
-    said = {*answers}
+    distinct = {*answers}
     for bad in (Answer.LEAK, Answer.REFUTED):
-        if bad in said:
+        if bad in distinct:
             return bad
-    if said <= {Answer.NOT_COVERED}:
+    if distinct <= {Answer.NOT_COVERED}:
         return Answer.NOT_COVERED
-    return Answer.INCONCLUSIVE if partly or said != {Answer.NONE_FOUND} else Answer.NONE_FOUND
+    return Answer.INCONCLUSIVE if partly or distinct != {Answer.NONE_FOUND} else Answer.NONE_FOUND
 
 
 def quotes(findings: Sequence[FindingResult]) -> list[FindingResult]:

@@ -158,17 +158,17 @@ def _silence(sessions: Sequence[SessionResult]) -> str:
     """Words who was silent in sessions whose parts have accounts, and what of these is private."""
     most = max(sessions, key=lambda session: sum(session.silent))
     quiet, parts = sum(n > 0 for n in most.silent), len(most.silent)
-    said = "No part was silent in any query"
+    silence = "No part was silent in any query"
     if quiet:
-        said = (
+        silence = (
             f"Most silence in one session: {words.integer(quiet)} of {words.integer(parts)} parts "
             f"in up to {words.integer(max(most.silent))} queries, "
             f"{words.integer(sum(most.silent))} of {words.integer(parts * most.answered)} shares, "
             f"in the {wording.spelled(most.purpose)} session"
         )
     return (
-        f" {said}. What a part's own account was charged, and when it was silent, depends on the "
-        "data: it is private, for the auditor only."
+        f" {silence}. What a part's own account was charged, and when it was silent, depends on "
+        "the data: it is private, for the auditor only."
     )
 
 

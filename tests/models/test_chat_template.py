@@ -239,8 +239,8 @@ def test_marks_are_found_where_the_tokenizer_reads_them(parts: list[str]) -> Non
 
 def test_the_turns_of_a_text_hold_no_mark() -> None:
     begun = "<|im_start|>user\n"
-    assert PLAIN_MARKS.said(begun + "Hi") == (("user", "Hi"),)
-    assert PLAIN_MARKS.said(begun + "Hi<|im_start|>user\nYou") == ()
+    assert PLAIN_MARKS.turns_of(begun + "Hi") == (("user", "Hi"),)
+    assert PLAIN_MARKS.turns_of(begun + "Hi<|im_start|>user\nYou") == ()
 
 
 def test_what_a_template_cannot_do_is_said_in_a_line() -> None:

@@ -55,11 +55,11 @@ class ChatSession:
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Samples what the assistant says; a prompt that ends in no turn of it is not answered."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
-        said = [self.template.said(self.tokenizer.decode(prompt[1:])) for prompt in prompts]
-        asked = [i for i, turns in enumerate(said) if turns and turns[-1][0] == ASSISTANT]
+        talks = [self.template.turns_of(self.tokenizer.decode(prompt[1:])) for prompt in prompts]
+        asked = [i for i, turns in enumerate(talks) if turns and turns[-1][0] == ASSISTANT]
         requests = [
             Request(
-                {**self.extras, **fields(said[i]), "max_tokens": length, "seed": seeds[i]},
+                {**self.extras, **fields(talks[i]), "max_tokens": length, "seed": seeds[i]},
                 partial(self._answer, len(prompts[i]), length),
             )
             for i in asked

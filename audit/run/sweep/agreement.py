@@ -52,10 +52,9 @@ class Agreement:
         word = self._leaked(joined, per_seed)
         p = self.p_values.get(test_of(joined))
         together = "" if p is None else f" Together p = {p:.2g} before adjustment."
-        said = charges.sentence(joined, per_seed) or self._each(
-            Leaked, [f.leaked for f in per_seed]
-        )
-        return word, said + together
+        exact = charges.sentence(joined, per_seed)
+        alone = exact or self._each(Leaked, [f.leaked for f in per_seed])
+        return word, alone + together
 
     def _leaked(self, joined: FindingResult, per_seed: Sequence[FindingResult]) -> Leaked:
         if test_of(joined) in self.rejections.leaking:
@@ -74,12 +73,12 @@ class Agreement:
         words = [f.claim for f in per_seed]
         refuting = self.rejections.refuting.get(test_of(joined))
         if refuting is not None and not all(untestable(f, self.claim) for f in per_seed):
-            word, said = OnClaim.REFUTED, f" (adjusted p = {refuting:.2g})"
+            word, evidence = OnClaim.REFUTED, f" (adjusted p = {refuting:.2g})"
         elif OnClaim.REFUTED in words or OnClaim.NOT_REFUTED in words:
-            word, said = OnClaim.NOT_REFUTED, ""
+            word, evidence = OnClaim.NOT_REFUTED, ""
         else:
             return _untested(per_seed)
-        joint = f"{str(word).capitalize()} by all seeds together{said}."
+        joint = f"{str(word).capitalize()} by all seeds together{evidence}."
         exact = charges.claim_sentence(joined, per_seed, word)
         return word, exact or f"{joint} {self._each(OnClaim, words)}"
 
@@ -94,8 +93,8 @@ def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
     """What most of the seeds say where none tests the claim, whichever comes first."""
     order = (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED, OnClaim.NOT_TESTABLE)
     word = next(word for word in order if any(f.claim == word for f in per_seed))
-    said = [f.claim_sentence for f in per_seed if f.claim == word]
-    return word, max(sorted(set(said)), key=said.count)
+    sentences = [f.claim_sentence for f in per_seed if f.claim == word]
+    return word, max(sorted(set(sentences)), key=sentences.count)
 
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:

@@ -50,10 +50,10 @@ def sentence(joined: FindingResult, per_seed: Sequence[FindingResult]) -> str:
         return f"{bets} little turned 1 into {won} on average; together p = {test.p_value:.2g}."
     share = f"{at_least(joined.value or 0.0)} times its charge"
     if test.exceeded:
-        said = f"{test.exceeded:,} of {test.queries:,} compared, the worst at {share}"
+        comparison = f"{test.exceeded:,} of {test.queries:,} compared, the worst at {share}"
     else:
-        said = f"{test.queries:,} compared, the nearest at {share}"
-    return f"{_exact(per_seed)}: {said}."
+        comparison = f"{test.queries:,} compared, the nearest at {share}"
+    return f"{_exact(per_seed)}: {comparison}."
 
 
 def claim_sentence(

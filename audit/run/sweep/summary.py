@@ -70,14 +70,14 @@ def _controls(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
         return ""
     null = [c for c in cells if releases[c.releases[0]].role == "null control"]
     undefended = [c for c in cells if _is_undefended(releases[c.releases[0]])]
-    said = ""
+    notes = ""
     if any(cell.leaked == Leaked.LEAK for cell in null):
-        said += f" The null control leaks: {NULL_LEAKS}."
+        notes += f" The null control leaks: {NULL_LEAKS}."
     if not undefended:
-        said += " No undefended model was run beside them: finding no leak shows nothing."
+        notes += " No undefended model was run beside them: finding no leak shows nothing."
     elif all(cell.leaked != Leaked.LEAK for cell in undefended):
-        said += " Not even the undefended model was found to leak: finding no leak shows nothing."
-    return said
+        notes += " Not even the undefended model was found to leak: finding no leak shows nothing."
+    return notes
 
 
 def _searches_nothing(cell: Cell) -> bool:

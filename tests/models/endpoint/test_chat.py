@@ -136,8 +136,8 @@ def test_turns_are_read_back_from_their_text(source: str) -> None:
     one = template(source)
     talk = (*chat.turns("Hi.", "Yes?"), *chat.turns("Where?", "There."))
     text = one.text(talk, "here")
-    assert one.said(text) == talk
-    assert one.said(text[:-3]) == (*talk[:-1], ("assistant", "The"))
+    assert one.turns_of(text) == talk
+    assert one.turns_of(text[:-3]) == (*talk[:-1], ("assistant", "The"))
     turn = conversation("assistant", "My")
-    assert one.said(one.frame("assistant", False).before + "My") == turn
+    assert one.turns_of(one.frame("assistant", False).before + "My") == turn
     assert isinstance(one, ChatTemplate)
