@@ -63,8 +63,8 @@ DIR` is a folder with the corpora and models:
 For `paper` the script takes `--scale paper`, AirDialogue, Europarl and WikiText-2; the others are
 as their authors give them. `--dry-run` says what would be run, and how long it takes. What stands
 below about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by
-the clock, on two cores that other claims often shared, and without models that other claims had
-trained already.
+the clock, on two cores that other claims often shared. They leave out models that other claims had
+trained already, and what a command had done before it was interrupted and started again.
 """
 
 
