@@ -187,6 +187,7 @@ def _judged(
         "digest": claim.digest(scale),
         "seeds": seeds,
         "seconds": round(max(seconds, float(taken))),
+        "models": sorted({one.plan["model"]["sha256"] for one in results.values()}),
         "statements": [one.document for one in judged],
         "shown": {name: values(name, results).values for name in beside},
     }

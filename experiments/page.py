@@ -65,6 +65,10 @@ as their authors give them. `--dry-run` says what would be run, and how long it 
 below about `paper` is of stand-ins of the same sizes (`benchmarks/paper_sizes.py`). Minutes are by
 the clock, on two cores that other claims often shared. They leave out models that other claims had
 trained already, and what a command had done before it was interrupted and started again.
+
+A public model is named by the first digits of its SHA-256. Sections of `medium` that name none are
+older: theirs were trained by the same script, and are other models. Figures of different models do
+not compare.
 """
 
 
@@ -177,7 +181,9 @@ def section(claim: Claim, judged: Mapping[str, Mapping[str, Any]], pictures: str
     for scale, document in judged.items():
         minutes, seeds = document["seconds"] / 60, ", ".join(map(str, document["seeds"]))
         verdict = document["verdict"]
-        yield f"\nAt `{scale}` **{verdict}** (seeds {seeds}; {minutes:.0f} min on two cores):\n"
+        models = "".join(f"; public model {sha[:8]}" for sha in document.get("models", ()))
+        cost = f"{minutes:.0f} min on two cores"
+        yield f"\nAt `{scale}` **{verdict}** (seeds {seeds}; {cost}{models}):\n"
         yield "| statement | | seeds | difference |\n|---|---|---|---|"
         for one in document["statements"]:
             yield f"| {one['says']} | {one['verdict']} | {_seeds(one)} | {_interval(one)} |"

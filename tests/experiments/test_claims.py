@@ -654,4 +654,14 @@ def test_what_is_shown_and_not_judged_says_so() -> None:
     lines = page.section(
         claims.read("M1"), {"small": {**judged, "statements": [], "shown": shown}}, ""
     )
+    assert "public model" not in "\n".join(lines)
     assert "Beside them, not judged: gnmax perplexity: 20, 21." in "\n".join(lines)
+
+
+def test_a_verdict_names_the_public_model_that_it_is_of() -> None:
+    """Models of one script differ from machine to machine, so figures of two do not compare."""
+    stored = json.loads(page.stored_path("P4", "medium").read_text())
+    of = {"medium": {**stored, "models": ["ab12cd34" * 8]}}
+    assert "on two cores; public model ab12cd34)" in "\n".join(
+        page.section(claims.read("P4"), of, "")
+    )

@@ -29,6 +29,11 @@ def test_claims_give_their_stored_verdicts_again(tmp_path: Path) -> None:
         assert f"{claim} at small: {stored['verdict']}" in ran.stdout
         for statement in stored["statements"]:
             assert f"{statement['verdict']}: {statement['says']}" in ran.stdout
+        results = json.loads(
+            (tmp_path / "small" / claim / "main" / "run" / "results.json").read_text()
+        )
+        verdict = json.loads((tmp_path / "small" / claim / "verdict.json").read_text())
+        assert verdict["models"] == [results["plan"]["model"]["sha256"]]
 
 
 def test_results_of_other_code_are_refused(tmp_path: Path) -> None:
