@@ -654,7 +654,7 @@ def test_what_is_shown_and_not_judged_says_so() -> None:
     lines = page.section(
         claims.read("M1"), {"small": {**judged, "statements": [], "shown": shown}}, ""
     )
-    assert "public model" not in "\n".join(lines)
+    assert "; public model" not in "\n".join(lines)
     assert "Beside them, not judged: gnmax perplexity: 20, 21." in "\n".join(lines)
 
 
