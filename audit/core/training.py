@@ -110,10 +110,10 @@ class Method(ABC):
         One that came later, and says so by `unsaid`, is left out at its default.
         """
         own = fields(self)  # type: ignore[arg-type]
-        settings = [
+        chosen = [
             f for f in own if not f.metadata.get("unsaid") or getattr(self, f.name) != f.default
         ]
-        return {f.name: getattr(self, f.name) for f in settings}
+        return {f.name: getattr(self, f.name) for f in chosen}
 
     @property
     @abstractmethod

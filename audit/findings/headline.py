@@ -94,12 +94,12 @@ def _without(attacks: Sequence[str], defense: str, releases: Sequence[ReleaseRes
     """
     mixture = _mixture(defense, releases)
     found = {} if mixture is None else {a: _by(a, mixture)[0] for a in attacks}
-    sentence = ""
+    clauses = ""
     for words, wanted in ((", but one", _LEAK), (", nor", _NONE)):
         names = [attack for attack, answer in found.items() if answer == wanted]
         which = "" if names == list(attacks) else f" by {', '.join(names)}"
-        sentence += f"{words} in its models unprotected{which}" if names else ""
-    return sentence
+        clauses += f"{words} in its models unprotected{which}" if names else ""
+    return clauses
 
 
 def _mixture(defense: str, releases: Sequence[ReleaseResult]) -> ReleaseResult | None:

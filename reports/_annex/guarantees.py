@@ -116,12 +116,12 @@ def comparing(view: View, asked: Asked) -> Evidence:
     """Says whether the claims of the run can be ranked."""
     kept = [one.release.guarantee for one in view.audited if not _absent(one.release.guarantee)]
     scopes = {(g.unit, g.relation, g.delta, g.alpha, g.basis) for g in kept}
-    ranked = "they differ in unit, relation, δ, order or basis, so their ε cannot be ranked"
+    reason = "they differ in unit, relation, δ, order or basis, so their ε cannot be ranked"
     if len(kept) < 2:
-        ranked = "there are not two to compare"
+        reason = "there are not two to compare"
     elif len(scopes) == 1:
-        ranked = "they have one unit, relation, δ, order and basis"
-    facts = [Fact(term="Claims", text=f"{words.count(len(kept), 'finite claim')}: {ranked}")]
+        reason = "they have one unit, relation, δ, order and basis"
+    facts = [Fact(term="Claims", text=f"{words.count(len(kept), 'finite claim')}: {reason}")]
     each = _each(view, claimed)
     return Evidence(each.answer, [*facts, *each.facts], [], each.places, each.note)
 

@@ -57,14 +57,14 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 
 def of(findings: Sequence[FindingResult]) -> Answer:
     """Answers for one release: a leak, to whomever, is a leak; what is open stays open."""
-    leaks = {finding.leaked for finding in findings}
-    if Leaked.LEAK in leaks:
+    answers = {finding.leaked for finding in findings}
+    if Leaked.LEAK in answers:
         return Answer.LEAK
     if any(finding.claim == OnClaim.REFUTED for finding in findings):
         return Answer.REFUTED
-    if Leaked.INCONCLUSIVE in leaks:
+    if Leaked.INCONCLUSIVE in answers:
         return Answer.INCONCLUSIVE
-    return Answer.NONE_FOUND if Leaked.NONE_FOUND in leaks else Answer.NOT_COVERED
+    return Answer.NONE_FOUND if Leaked.NONE_FOUND in answers else Answer.NOT_COVERED
 
 
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
