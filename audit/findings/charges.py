@@ -16,6 +16,7 @@ from audit.core.evidence import Divergences, LogRatios
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation
 from audit.findings.finding import Case, Finding
+from audit.results.numbers import rounded_down
 from audit.results.schema import ChargeTest, Power
 from audit.results.words import CHARGES, apart, at_least, at_most, count, number
 from audit.statistics.interval import Interval, IntervalKind
@@ -130,6 +131,7 @@ def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) ->
     wealth, n = bet(evidence, charges)
     if not n:
         return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+    wealth = rounded_down(wealth)  # as it is stored, since p follows from it
     p = 1.0 / max(1.0, wealth)
     sentence = (
         f"Bets on {n:,} drawn tokens that the ledger charges too little turned 1 into "

@@ -129,7 +129,7 @@ def _claim_words(release: ReleaseResult) -> str:
         )
         return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
-        claim = release.guarantee.claim
+        claim = release.guarantee
         most = most_shown(release.findings, claim) or 0.0
         shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
         unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""

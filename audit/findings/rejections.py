@@ -140,8 +140,6 @@ def untestable(finding: FindingResult, guarantee: Guarantee) -> str:
         return ""
     if bound is None:
         return "this measure gives no bound on ε"
-    if bound.guesses is None and bound.rank is None:
-        return "what its bound on ε was computed from is not stored"
     at = guarantee.delta  # of the bound, the evidence is stored: it is read again at the claim's δ
     return guarantee.incomparable(bound.unit, bound.relation, at) or ""
 

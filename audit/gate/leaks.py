@@ -75,7 +75,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     bound is above it without that adjustment. SKIPPED: nothing is claimed, or it is of another kind
     than any bound.
     """
-    claim = release.guarantee.claim
+    claim = release.guarantee
 
     def check(state: State, sentence: str) -> Check:
         return Check("empirical", label, "", state, sentence)
@@ -124,7 +124,7 @@ def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
 
 
 def _unlike(finding: FindingResult, release: ReleaseResult) -> bool:
-    bound, claim = finding.epsilon_lower, release.guarantee.claim
+    bound, claim = finding.epsilon_lower, release.guarantee
     return bound is not None and bool(claim.incomparable(bound.unit, bound.relation, claim.delta))
 
 

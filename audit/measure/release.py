@@ -18,7 +18,7 @@ from audit.core.release import NoJournal
 from audit.findings import Case, Finding
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
@@ -57,6 +57,12 @@ class Measured:
     family: Family
 
     @property
+    def sensitive(self) -> Sensitive:
+        """By (attack, metric), whether it leaks: of the undefended model."""
+        guarantee = GuaranteeResult.of(self.audited.release.guarantee)
+        return sensitive_where(self.unjudged, guarantee, self.family)
+
+    @property
     def unjudged(self) -> list[FindingResult]:
         """The findings before any answer."""
         return [finding.unjudged() for finding in self.findings]
@@ -80,8 +86,7 @@ class Measured:
     def result(self, sensitive: Sensitive | None) -> ReleaseResult:
         """The release as results.json shows it. sensitive: None where no references were run."""
         one = self.audited
-        guarantee = one.release.guarantee
-        fields = GuaranteeResult.model_fields
+        guarantee = GuaranteeResult.of(one.release.guarantee)
         findings = judge(self.unjudged, guarantee, sensitive, self.family)
         return ReleaseResult(
             defense=one.name,
@@ -89,7 +94,7 @@ class Measured:
             seed=self.seed,
             reference=one.reference,
             role=one.role,
-            guarantee=GuaranteeResult(**{f: getattr(guarantee, f) for f in fields}),
+            guarantee=guarantee,
             utility=self.utility,
             cost=Cost(
                 train_tokens=one.train_tokens,
@@ -206,7 +211,7 @@ def _measured_utility(
         seen = {"blocks": [], **stored["seen"]}
         blocks.append({"share": where, "blocks": seen.pop("blocks")})
         for name, m in seen.items():
-            utility[name] = Measure.model_validate(m).model_copy(update={"share": where})
+            utility[name] = Measure.model_validate({**m, "share": where})
     return utility, sessions, blocks
 
 

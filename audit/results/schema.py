@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic.dataclasses import dataclass
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
@@ -19,6 +21,7 @@ from audit.results.numbers import (
     Coins,
     Confidence,
     Count,
+    Lower,
     Nonnegative,
     Number,
     OneSided,
@@ -49,43 +52,36 @@ def words_of(words: type[StrEnum]) -> WithJsonSchema:
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def changed(self, **fields: Any) -> Self:
+        """Copies it with other fields, whose numbers are rounded as all are."""
+        return type(self)(**{**dict(self), **fields})
 
-class GuaranteeResult(_Strict):
-    """What is claimed. ε in nats, "inf" for no guarantee, null for unknown."""
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class GuaranteeResult(Guarantee):
+    """A guarantee as results.json has it. ε in nats, "inf" for no guarantee, null for unknown."""
 
     epsilon: Upper | None
-    delta: UpperProbability | None
-    alpha: Nonnegative | None
-    unit: str
-    relation: str
-    release: str
-    basis: str
-    theorem: str
-    conditions: list[str]
-    published_epsilon: Number | None
+    delta: UpperProbability | None = None
+    alpha: Nonnegative | None = None
+    published_epsilon: Number | None = None
     accounting: Table | None = Field(
         default=None, description="what ε was computed from: terms, relation and δ"
     )
-    population: int | None = Field(
-        default=None, description="public number of units that the mechanism was calibrated for"
-    )
-    teachers_per_user: dict[int, int] | None = Field(
-        default=None,
-        description="number of users seen by 1, 2, … teachers; private, for the auditor",
-    )
-    also: list[str] = Field(
-        default=[], description="further relations under which ε holds for the unit"
-    )
-    phrases: list[Table] = Field(
-        default=[],
+    phrases: tuple[Table, ...] = Field(
+        default=(),
         description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",
     )
 
-    @property
-    def claim(self) -> Guarantee:
-        """The claim as a Guarantee, which knows what it can be compared with."""
-        names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
-        return Guarantee(**{n: getattr(self, n) for n in names}, also=tuple(self.also))
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Self:
+        """Rounds a guarantee as it is stored."""
+        return cls(**{field.name: getattr(guarantee, field.name) for field in fields(guarantee)})
+
+    def as_json(self) -> dict[str, Any]:
+        """Converts it to JSON values."""
+        document: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return document
 
 
 class Measure(_Strict):
@@ -133,17 +129,17 @@ class EpsilonLower(_Strict):
     candidates.
     """
 
-    value: Nonnegative
+    value: Lower
     method: Literal["one_run", "rank"]
     hypothesis: str
     unit: str
     relation: str
-    delta: Probability
+    delta: UpperProbability
     confidence: OneSided = 0.95
     m: Coins | None = None
     guesses: list[tuple[Count, Count]] | None = None
-    rank: Number | None = None
-    space: Number | None = None
+    rank: Upper | None = None
+    space: Lower | None = None
     n: Count | None = None
 
     _evident = when_read(lambda bound: _check_evidence(bound))
@@ -151,17 +147,15 @@ class EpsilonLower(_Strict):
 
 def _check_evidence(bound: EpsilonLower) -> None:
     """Raises ValueError if the evidence is incomplete, impossible or of another method."""
-    m, guesses = bound.m, bound.guesses
-    ranks = (1 if bound.n else None, bound.rank, bound.space)
-    known = [number for number in ranks if number is not None]
+    coins, ranks = (bound.m, bound.guesses), (bound.n, bound.rank, bound.space)
+    own, others = (coins, ranks) if bound.method == "one_run" else (ranks, coins)
+    wrong = None in own or any(one is not None for one in others)
     if bound.method == "one_run":
-        wrong = (m is None) != (guesses is None) or bool(known)
-        wrong = wrong or guesses == []
-        wrong = wrong or any(not v <= r <= (m or 0) for r, v in guesses or [])
+        wrong = wrong or not bound.guesses
+        wrong = wrong or any(not v <= r <= (bound.m or 0) for r, v in bound.guesses or [])
     else:
-        wrong = m is not None or guesses is not None
-        wrong = wrong or 0 < len(known) < len(ranks) or known != sorted(known)
-        wrong = wrong or math.inf in known
+        wrong = wrong or not 1 <= (bound.n or 0) or math.inf in ranks
+        wrong = wrong or not 1 <= (bound.rank or 0.0) <= (bound.space or 0.0)
     refuse(wrong, f"no bound by {bound.method} has such evidence")
 
 
@@ -178,10 +172,10 @@ class ClaimTest(_Strict):
     m: Coins
     r: Count
     v: Count
-    p_value: Probability
-    least_p: Probability
+    p_value: UpperProbability
+    least_p: UpperProbability
     critical: Count | None
-    noise_at_most: Number | None = None
+    noise_at_most: Upper | None = None
 
     _sound = when_read(
         lambda t: refuse(not t.v <= t.r <= t.m, f"{t.v} of {t.r} guesses over {t.m} coins")
@@ -200,7 +194,7 @@ class ChargeTest(_Strict):
 
     queries: Count
     exceeded: Count | None = None
-    p_value: Probability | None = None
+    p_value: UpperProbability | None = None
 
     _sound = when_read(
         lambda t: refuse(
@@ -274,7 +268,7 @@ class FindingResult(_Strict):
         default=None,
         description="the same measure for a classifier that reads the candidates and no model",
     )
-    p_value: Probability | None = Field(
+    p_value: UpperProbability | None = Field(
         default=None, description="of the hypothesis that nothing leaked; unadjusted"
     )
     sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
@@ -297,7 +291,7 @@ class FindingResult(_Strict):
     untrained: str = Field(
         default="", description="which planted secrets may not have been trained on"
     )
-    least_p: Probability | None = Field(
+    least_p: UpperProbability | None = Field(
         default=None, description="smallest p-value that so many tries can have; null: unknown"
     )
     untested: str = Field(default="", description="why no test could show a leak")

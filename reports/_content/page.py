@@ -202,7 +202,7 @@ def _promises(results: Results, names: list[str]) -> list[Promise]:
     alike: dict[str, list[Promise]] = {}
     for release, name in zip(results.releases, names, strict=True):
         if not release.reference:
-            key = release.guarantee.model_dump_json()
+            key = repr(release.guarantee)
             alike.setdefault(key, []).append(promise(release, name))
     return [
         replace(first, name=f"{first.name} and {len(rest)} more" if rest else first.name)

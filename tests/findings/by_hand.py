@@ -108,7 +108,6 @@ def released(
     defense: str, guarantee: Guarantee, findings: list[Finding], perplexity: float, **changes: Any
 ) -> ReleaseResult:
     """A release with these findings."""
-    fields = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
     spent, sensitive = changes.pop("spent", []), changes.pop("sensitive", SENSITIVE)
     session = SessionResult(
         purpose="utility", queries=9, answered=9, budget=None, remaining=None, stopped_at=None,
@@ -119,7 +118,7 @@ def released(
     return ReleaseResult(
         defense=defense, parameters={}, seed=0,
         **{"role": "audited", "reference": False, **changes},
-        guarantee=GuaranteeResult(**fields),
+        guarantee=GuaranteeResult.of(guarantee),
         utility={"perplexity": measure},
         cost=Cost(train_tokens=0, queries=9, seconds=0.0),
         sessions=[session, session.model_copy(update={"epsilon_spent": spent[:1]})],

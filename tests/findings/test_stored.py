@@ -66,9 +66,8 @@ def released(
 ) -> dict[str, Any]:
     """The fields of a release that follow from its findings."""
     findings = judged(found, guarantee, sensitive, tests, claims)
-    promised = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
     return {
-        "guarantee": GuaranteeResult(**promised),
+        "guarantee": GuaranteeResult.of(guarantee),
         "findings": findings,
         "tests": tests,
         "claim_tests": claims,

@@ -27,8 +27,8 @@ from audit.results.schema import (
     ReleaseResult,
 )
 from audit.results.words import count
-from audit.run.sweep import charges
-from audit.run.sweep.agreement import Agreement, agreement
+from audit.findings import charges_over_seeds as charges
+from audit.findings.agreement import Agreement, agreement
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.power import smallest_rate
 from audit.statistics.stopped_rate import Series, stopped_rate
@@ -75,18 +75,16 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
     mean = t_interval([math.log(v) for v in values] if logarithmic else values)
     answered = [m.answered for m in measures if m.answered is not None]
     exponent = _exp if logarithmic else float
-    return first.model_copy(
-        update={
-            "value": exponent(mean.value or 0.0),
-            "ci": None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
-            "n": mean.n,
-            "method": f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''} "
-            f"({COVERAGE})"
-            if mean.ci
-            else f"{_seeds(mean.n)}, no interval over seeds",
-            "answered": min(answered, default=None),
-            "share": first.share if len({m.share for m in measures}) == 1 else None,
-        }
+    return first.changed(
+        value=exponent(mean.value or 0.0),
+        ci=None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
+        n=mean.n,
+        method=f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''} "
+        f"({COVERAGE})"
+        if mean.ci
+        else f"{_seeds(mean.n)}, no interval over seeds",
+        answered=min(answered, default=None),
+        share=first.share if len({m.share for m in measures}) == 1 else None,
     )
 
 
@@ -121,8 +119,9 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     claim, claim_sentence = together.on_claim(whole, per_seed)
     if whole.epsilon_lower is not None:
         claim_sentence += " The bound on ε is the lower median of the seeds'."
-    update = {"leaked": leaked, "sentence": sentence}
-    return whole.model_copy(update={**update, "claim": claim, "claim_sentence": claim_sentence})
+    return whole.changed(
+        leaked=leaked, sentence=sentence, claim=claim, claim_sentence=claim_sentence
+    )
 
 
 def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
@@ -142,29 +141,27 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRe
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
     if not measured:
-        return first.model_copy(update=shown)
+        return first.changed(**shown)
     stopped = _may_stop(per_seed)
     value = _stopped(per_seed, together.seeds) if stopped else _value(measured, charge_test)
     controls = [f.control for f in measured]
     control = _of_stopped(per_seed, together.seeds) if stopped else _control(controls, first.unit)
     without = [None] * (together.seeds - len(per_seed))
     bound = lower_median([*(f.epsilon_lower for f in per_seed), *without])
-    return first.model_copy(
-        update={
-            **shown,
-            "value": value.value,
-            "ci": value.ci,
-            "k": _hits(measured),
-            "n": value.n,
-            "confidence": value.confidence,
-            "method": value.method,
-            "chance": _average([f.chance for f in measured]),
-            "cut": any(f.cut for f in per_seed) if stopped else None,
-            "control": control,
-            "blind": _control([f.blind for f in measured], first.unit),
-            "epsilon_lower": bound,
-            "power": _power(measured, value.n),
-        }
+    return first.changed(
+        **shown,
+        value=value.value,
+        ci=value.ci,
+        k=_hits(measured),
+        n=value.n,
+        confidence=value.confidence,
+        method=value.method,
+        chance=_average([f.chance for f in measured]),
+        cut=any(f.cut for f in per_seed) if stopped else None,
+        control=control,
+        blind=_control([f.blind for f in measured], first.unit),
+        epsilon_lower=bound,
+        power=_power(measured, value.n),
     )
 
 

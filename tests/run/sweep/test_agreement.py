@@ -30,7 +30,7 @@ from audit.results.schema import (
     SweepResult,
     to_json,
 )
-from audit.run.sweep.agreement import agreement
+from audit.findings.agreement import agreement
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.fisher import combined_p_value
 from audit.statistics.one_run import epsilon_lower, p_value
@@ -314,10 +314,10 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
     several = []
     for seed in range(draw(st.integers(1, 4))):
         alone = release(measures(draw), seed, promise, family.tests, family.claims)
-        found = judge(alone.findings, alone.guarantee.claim, sensitive, family)
+        found = judge(alone.findings, alone.guarantee, sensitive, family)
         words = {
             "leaked": leaked_overall(found),
-            "claim": claim_overall(found, alone.guarantee.claim),
+            "claim": claim_overall(found, alone.guarantee),
         }
         update = {"defense": "submix", "findings": found, **words}
         several.append(alone.model_copy(update=update))

@@ -45,7 +45,7 @@ from audit.results.schema import (
     SessionResult,
 )
 from audit.run.sweep import summary
-from audit.run.sweep.agreement import Agreement
+from audit.findings.agreement import Agreement
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
 from audit.statistics.interval import clopper_pearson

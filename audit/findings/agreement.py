@@ -27,7 +27,7 @@ from audit.findings.rejections import (
 )
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import count
-from audit.run.sweep import charges
+from audit.findings import charges_over_seeds as charges
 from audit.statistics.fisher import combined_p_value
 
 
@@ -99,7 +99,7 @@ def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     """Combines the releases of one setting, one a seed."""
-    claims = [release.guarantee.claim for release in releases]
+    claims = [release.guarantee for release in releases]
     findings = [f for release in releases for f in release.findings]
     p_values = _combined(releases, lambda f, _: f.p_value)
     tests = max(release.tests for release in releases)
@@ -132,7 +132,7 @@ def _combined(releases: Sequence[ReleaseResult], p_of: P) -> dict[str, float]:
 
 
 def _p_values(release: ReleaseResult, p_of: P) -> dict[str, float]:
-    claim = release.guarantee.claim
+    claim = release.guarantee
     per_seed = {test_of(f): p for f in release.findings if (p := p_of(f, claim)) is not None}
     blind = (f for f in release.findings if not f.fair_coins)
     confounded = {test_of(f) for f in blind if is_confounded(f.blind, f.ci)}
