@@ -38,7 +38,7 @@ _AGAIN = "; run its plan again, which trains nothing that is there"
 
 
 def load(path: Path) -> Results:
-    """Reads results.json.
+    """Read results.json.
 
     Raises UsageError if it is missing, broken, of another version, or states what does not follow
     from its own numbers: an answer, a bound on ε, an ε below that of its own accounting.
@@ -75,7 +75,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _sensitive(results: Results, seed: int) -> Sensitive | None:
-    """Finds where the positive control of a seed leaks; None without references."""
+    """Find where the positive control of a seed leaks; None without references."""
     controls = [r for r in results.releases if r.defense == "none" and r.seed == seed]
     if not controls or not results.plan.get("references", True):
         return None
@@ -88,7 +88,7 @@ def _family(release: ReleaseResult) -> Family:
 
 
 def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
-    """Describes what a release states that does not follow from its numbers; empty if all does."""
+    """Describe what a release states that does not follow from its numbers; empty if all does."""
     claim = release.guarantee
     answers = judge(release.findings, claim, sensitive, _family(release))
     for finding, answer in zip(release.findings, answers, strict=True):
@@ -105,7 +105,7 @@ def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
 
 
 def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:
-    """Describes what a setting of a sweep states that does not follow from its seeds."""
+    """Describe what a setting of a sweep states that does not follow from its seeds."""
     together = agreement(seeds)
     for finding in cell.findings:
         of = (finding.attack, finding.metric, finding.unit)
@@ -127,7 +127,7 @@ def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:
 def _unlike(
     stated: FindingResult, leaked: tuple[Leaked, str], on_claim: tuple[OnClaim, str]
 ) -> str:
-    """Compares both answers with those that follow."""
+    """Compare both answers with those that follow."""
     if stated.leaked != leaked[0]:
         return _instead(f"is called {str(stated.leaked)!r}", *leaked)
     if stated.claim != on_claim[0]:
@@ -140,7 +140,7 @@ def _instead(stated: str, word: str, why: str) -> str:
 
 
 def _unlike_its_seeds(finding: FindingResult, p_value: float | None) -> str:
-    """Compares a p-value over seeds with the one that theirs give together."""
+    """Compare a p-value over seeds with the one that theirs give together."""
     stated = finding.p_value
     if None in (stated, p_value) and stated is p_value:
         return ""
@@ -150,7 +150,7 @@ def _unlike_its_seeds(finding: FindingResult, p_value: float | None) -> str:
 
 
 def _of_claim_test(finding: FindingResult, level: float) -> str:
-    """Compares the p-value of a claim on its curve with the number of guesses that refute it."""
+    """Compare the p-value of a claim on its curve with the number of guesses that refute it."""
     test = finding.claim_test
     if test is None or test.critical is None or test.v < test.critical:
         return ""
@@ -161,7 +161,7 @@ def _of_claim_test(finding: FindingResult, level: float) -> str:
 
 
 def _of_bound(bound: EpsilonLower | None) -> str:
-    """Compares a bound on ε with what its own evidence gives."""
+    """Compare a bound on ε with what its own evidence gives."""
     if bound is None:
         return ""
     shown = bounds.at_delta(bound, bound.delta)
@@ -171,7 +171,7 @@ def _of_bound(bound: EpsilonLower | None) -> str:
 
 
 def _of_ledger(finding: FindingResult) -> str:
-    """Compares a test of a ledger with the figure that it is of."""
+    """Compare a test of a ledger with the figure that it is of."""
     test, value = finding.charge_test, finding.value
     if test is None or not test.queries:
         return ""
@@ -194,7 +194,7 @@ def _name(finding: FindingResult) -> str:
 
 
 def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
-    """Compares the answers of a release, or of a setting, with those of its measures."""
+    """Compare the answers of a release, or of a setting, with those of its measures."""
     word = leaked_overall(joined.findings)
     if joined.leaked != word:
         of_them = "a measure of it is a leak" if word == Leaked.LEAK else f"its measures: {word}"
@@ -207,7 +207,7 @@ def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
 
 
 def _of_accounting(guarantee: Guarantee) -> str:
-    """Compares ε, δ and the relation with the accounting that is stored beside them."""
+    """Compare ε, δ and the relation with the accounting that is stored beside them."""
     table = guarantee.accounting
     if table is None or guarantee.epsilon is None or math.isinf(guarantee.epsilon):
         return ""

@@ -26,29 +26,29 @@ FROM_FILE = {"from": "file"}  # the context of a validation that reads a file
 
 
 def rounded(value: float) -> float:
-    """Rounds to six significant digits."""
+    """Round to six significant digits."""
     return float(f"{value:.6g}")
 
 
 def rounded_up(value: float) -> float:
-    """Rounds to the next larger number of six significant digits."""
+    """Round to the next larger number of six significant digits."""
     near = rounded(value)
     return near if near >= value else rounded(near + _unit(value))
 
 
 def rounded_down(value: float) -> float:
-    """Rounds to the next smaller number of six significant digits."""
+    """Round to the next smaller number of six significant digits."""
     near = rounded(value)
     return near if near <= value else rounded(near - _unit(value))
 
 
 def _unit(value: float) -> float:
-    """Computes what one in the sixth digit of a number above 0 is worth."""
+    """Compute what one in the sixth digit of a number above 0 is worth."""
     return float(10.0 ** (math.floor(math.log10(value)) - 5))
 
 
 def agree(one: float, other: float) -> bool:
-    """Decides whether two machines may have computed these from the same numbers.
+    """Decide whether two machines may have computed these from the same numbers.
 
     Their libraries differ in the last bits of a double, which may move the sixth digit by one.
     """
@@ -91,7 +91,7 @@ Point = tuple[Number, Number]
 
 
 def refuse(wrong: bool, what: str) -> None:
-    """Raises ValueError(what) if `wrong`."""
+    """Raise ValueError(what) if `wrong`."""
     if wrong:
         raise ValueError(what)
 
@@ -110,7 +110,7 @@ OneSided = Annotated[float, Field(gt=0.5, lt=1), AfterValidator(rounded)]
 
 
 def _plain(value: Any) -> Any:
-    """Converts a free-form value to JSON: infinity becomes "inf", NaN is refused."""
+    """Convert a free-form value to JSON: infinity becomes "inf", NaN is refused."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -124,7 +124,7 @@ Table = Annotated[dict[str, Any], BeforeValidator(_plain)]
 
 
 def check_measured(value: float | None, ci: Point | None, k: int | None, n: int) -> None:
-    """Raises ValueError if the value is outside its interval or is not k / n."""
+    """Raise ValueError if the value is outside its interval or is not k / n."""
     if value is not None and ci is not None:
         outside = not ci[0] <= value <= ci[1]
         # a mean of like values may miss them by its last bit, and be rounded to the other side
@@ -137,19 +137,19 @@ def check_measured(value: float | None, ci: Point | None, k: int | None, n: int)
 
 
 def check_outcomes(outcomes: str | None, k: int | None, n: int) -> None:
-    """Raises ValueError if the outcomes are not k hits in n; unmeasured secrets do not count."""
+    """Raise ValueError if the outcomes are not k hits in n; unmeasured secrets do not count."""
     if outcomes is not None:
         hits, known = outcomes.count("1"), len(outcomes) - outcomes.count("-")
         refuse((hits, known) != (k, n), f"outcomes say {hits} of {known}, k and n {k} of {n}")
 
 
 def check_least(p_value: float, least: float) -> None:
-    """Raises ValueError if a p-value is smaller than any that its test can have."""
+    """Raise ValueError if a p-value is smaller than any that its test can have."""
     refuse(p_value < least, f"p = {p_value:g}, and the least possible is {least:g}")
 
 
 def check_once(names: Iterable[tuple[str, ...]]) -> None:
-    """Raises ValueError for a duplicate name: a reader could take either entry."""
+    """Raise ValueError for a duplicate name: a reader could take either entry."""
     seen = set()
     for name in names:
         refuse(name in seen, f"{' '.join(name)} is there twice")
@@ -157,14 +157,14 @@ def check_once(names: Iterable[tuple[str, ...]]) -> None:
 
 
 def check_counts(counts: Mapping[str, Any]) -> None:
-    """Raises ValueError for a whole number below 0, or above what a double holds exactly."""
+    """Raise ValueError for a whole number below 0, or above what a double holds exactly."""
     for name, value in counts.items():
         if type(value) is int and name != "seed":
             refuse(not 0 <= value <= 2**53, f"{name} is no count of anything")
 
 
 def check_charges(name: str, charges: Iterable[float]) -> None:
-    """Raises ValueError for a charge below 0."""
+    """Raise ValueError for a charge below 0."""
     refuse(min(charges, default=0.0) < 0, f"{name} has a negative charge")
 
 
