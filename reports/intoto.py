@@ -18,7 +18,7 @@ from typing import Any
 from audit.core.errors import UsageError
 from audit.core.terms import Leaked, OnClaim
 from audit.gate import baseline, files, policy, verdict
-from audit.gate.metric import labels
+from audit.gate.identity import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.render.escaping import visible
 from audit.results import digests

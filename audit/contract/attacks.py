@@ -12,8 +12,9 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import KINDS
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
+from audit.results.measurement import Measurement
 
 _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
@@ -108,7 +109,7 @@ def finds_nothing_stronger_than_the_release(attack: Attack) -> None:
     """Declares the access of its evidence, so that none is called stronger than the release."""
     for access in Access:
         for finding in _findings(attack, _attacked(attack, access)[0], access):
-            fine = finding.interval.value is None or not finding.stronger_than_release
+            fine = finding.value is None or not finding.stronger_than_release
             assert fine, f"{type(attack).__name__}: {finding.metric} is beyond {access.word}"
 
 
@@ -126,10 +127,10 @@ def _attacked(
     return attack.run(counted, secrets, known), counted
 
 
-def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Finding]:
+def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Measurement]:
     secrets = toys.secrets(attack.kinds)
     tests = attack.tests(secrets)
-    return findings_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=tests))
+    return measurements_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=tests))
 
 
 CHECKS = (

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from audit.core.terms import Relation
-from audit.findings.finding import LEVEL, Case
+from audit.findings.case import LEVEL, Case
 from audit.results.numbers import rounded_down, rounded_up
 from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, one_run
@@ -160,12 +160,12 @@ def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | No
 
 
 def _by_rank(space: float, rank: float, n: int, delta: float, error: float) -> float:
-    """Computes the ε that the lower median of n ranks refutes: see `exposure.epsilon_from_ranks`."""
+    """Compute the ε that a lower median of n ranks refutes: `exposure.epsilon_from_ranks`."""
     return exposure.epsilon_from_rank(space, rank, delta, 1.0 - error / _times(n))
 
 
 def _times(n: int) -> int:
-    """Computes by how much the median of n ranks errs more often than one rank, at most."""
+    """Bound how many times as often as one rank the median of n ranks errs."""
     return 1 if n == 1 else 2
 
 

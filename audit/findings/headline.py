@@ -13,10 +13,10 @@ from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
 
 
-def headline(releases: Sequence[ReleaseResult]) -> str:
-    """Writes one sentence for each audited release, joined; first a null control that leaks."""
+def headline(releases: Sequence[ReleaseResult]) -> list[str]:
+    """Write one line for each audited release; first a null control that leaks."""
     audited = [_one_line(r, releases) for r in releases if not r.reference]
-    return " ".join([*null_control(releases), *audited])
+    return [*null_control(releases), *audited]
 
 
 def null_control(releases: Sequence[ReleaseResult]) -> list[str]:

@@ -19,11 +19,11 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds
 from audit.findings.agreement import agreement
-from audit.findings.finding import LEVEL
+from audit.findings.case import LEVEL
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family, test_of
 from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
-from audit.results.numbers import FROM_FILE, agree, rounded_up
+from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
     SCHEMA_VERSION,
     Cell,
@@ -92,13 +92,13 @@ def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
     claim = release.guarantee
     answers = judge(release.findings, claim, sensitive, _family(release))
     for finding, answer in zip(release.findings, answers, strict=True):
+        reason = answer.sentence.removeprefix(answer.observation)
         why = (
-            _unlike(finding, (answer.leaked, answer.sentence.removeprefix(finding.sentence)),
-                    (answer.claim, answer.claim_sentence))
+            _of_bound(finding.epsilon_lower)
+            or _unlike(finding, (answer.leaked, reason), (answer.claim, answer.claim_sentence))
             or _of_claim_test(finding, LEVEL / max(1, release.claim_tests))
-            or _of_bound(finding.epsilon_lower)
             or _of_ledger(finding)
-        )  # fmt: skip
+        )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
@@ -154,7 +154,7 @@ def _of_claim_test(finding: FindingResult, level: float) -> str:
     test = finding.claim_test
     if test is None or test.critical is None or test.v < test.critical:
         return ""
-    if test.p_value <= rounded_up(level):  # as rounded up as a p-value just below it
+    if test.p_value <= rounded(level):  # to which a p-value just below it may be rounded
         return ""
     enough = f"{test.v} guesses right refute the claim from {test.critical} on"
     return f"has p = {test.p_value:.2g} of the claim, but {enough}"
@@ -183,7 +183,7 @@ def _of_ledger(finding: FindingResult) -> str:
             most = f"the worst at {value:g} times it"
             return f"has {test.exceeded} queries beyond their charge, {most}"
     elif test.p_value is not None:
-        p = rounded_up(1.0 / max(1.0, value))
+        p = rounded(1.0 / max(1.0, value))
         if test.p_value != p:
             return f"has p = {test.p_value:.2g} of the charges, but its wealth gives {p:.2g}"
     return ""

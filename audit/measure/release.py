@@ -15,7 +15,7 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal
-from audit.findings import Case, Finding
+from audit.findings import Case
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
@@ -29,9 +29,9 @@ from audit.measure.session import Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.results.folder import RunFolder
+from audit.results.measurement import Measurement
 from audit.results.schema import (
     Cost,
-    FindingResult,
     GuaranteeResult,
     Measure,
     ReleaseResult,
@@ -49,7 +49,7 @@ class Measured:
     audited: Audited
     utility: dict[str, Measure]
     sessions: tuple[SessionResult, ...]
-    findings: tuple[Finding, ...]
+    measurements: tuple[Measurement, ...]
     attacked: tuple[Attacked, ...]
     blocks: tuple[dict[str, Any], ...]
     seconds: float
@@ -60,12 +60,7 @@ class Measured:
     def sensitive(self) -> Sensitive:
         """By (attack, metric), whether it leaks: of the undefended model."""
         guarantee = GuaranteeResult.of(self.audited.release.guarantee)
-        return sensitive_where(self.unjudged, guarantee, self.family)
-
-    @property
-    def unjudged(self) -> list[FindingResult]:
-        """The findings before any answer."""
-        return [finding.unjudged() for finding in self.findings]
+        return sensitive_where(self.measurements, guarantee, self.family)
 
     @property
     def evidence(self) -> OfRelease:
@@ -80,14 +75,14 @@ class Measured:
             guarantee=one.release.guarantee,
             sessions=tuple(map(facts, self.sessions)),
             utility=self.blocks,
-            attacks=tuple(of_attack(seen, self.findings) for seen in self.attacked),
+            attacks=tuple(of_attack(seen, self.measurements) for seen in self.attacked),
         )
 
     def result(self, sensitive: Sensitive | None) -> ReleaseResult:
         """The release as results.json shows it. sensitive: None where no references were run."""
         one = self.audited
         guarantee = GuaranteeResult.of(one.release.guarantee)
-        findings = judge(self.unjudged, guarantee, sensitive, self.family)
+        findings = judge(self.measurements, guarantee, sensitive, self.family)
         return ReleaseResult(
             defense=one.name,
             parameters=one.parameters,
@@ -120,7 +115,7 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         one,
         utility,
         tuple(sessions),
-        tuple(finding for seen in attacked for finding in seen.findings()),
+        tuple(one for seen in attacked for one in seen.measurements()),
         attacked,
         tuple(blocks),
         time.monotonic() - began,

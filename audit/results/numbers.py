@@ -2,8 +2,8 @@
 
 A float gets its six significant digits here, once, where it enters a result: intervals are wider
 than that, and a long run of digits could be mistaken for a planted code. All that follows, such as
-a verdict, follows from the rounded number. A claimed ε or δ and a p-value are rounded up, a lower
-bound on ε is rounded down. Infinity is the string "inf" in the file; NaN cannot enter.
+a verdict, follows from the rounded number. A claimed ε or δ is rounded up, a lower bound on ε
+rounded down. Infinity is the string "inf" in the file; NaN cannot enter.
 """
 
 from __future__ import annotations
@@ -76,12 +76,8 @@ _NONNEGATIVE = {"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 _Finite = Annotated[float, BeforeValidator(_finite_or_inf), PlainSerializer(_written)]
 Number = Annotated[_Finite, AfterValidator(rounded), WithJsonSchema(_ANY)]
-Nonnegative = Annotated[
-    _Finite, Field(ge=0), AfterValidator(rounded), WithJsonSchema(_NONNEGATIVE)
-]
-Probability = Annotated[
-    _Finite, Field(ge=0, le=1), AfterValidator(rounded), WithJsonSchema(_SHARE)
-]
+Nonnegative = Annotated[_Finite, Field(ge=0), AfterValidator(rounded), WithJsonSchema(_NONNEGATIVE)]
+Probability = Annotated[_Finite, Field(ge=0, le=1), AfterValidator(rounded), WithJsonSchema(_SHARE)]
 Lower = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_down), WithJsonSchema(_NONNEGATIVE)]
 Upper = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_up), WithJsonSchema(_NONNEGATIVE)]
 UpperProbability = Annotated[

@@ -15,8 +15,8 @@ import audit
 from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
 from audit.findings.headline import headline
-from audit.findings.rejections import Family
 from audit.findings.leaked import Sensitive
+from audit.findings.rejections import Family
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.publish import publish

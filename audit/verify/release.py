@@ -16,10 +16,10 @@ from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
+from audit.results.measurement import Measurement
 from audit.results.numbers import agree
 from audit.results.schema import (
     Cost,
-    FindingResult,
     GuaranteeResult,
     Measure,
     ReleaseResult,
@@ -53,21 +53,20 @@ class Derived:
         return replace(stated, epsilon=epsilon)
 
     @cached_property
-    def unjudged(self) -> list[FindingResult]:
-        """The findings before any answer."""
-        made = (finding for one in self.of.attacks for finding in self._attacked(one).findings())
-        return [finding.unjudged() for finding in made]
+    def measurements(self) -> list[Measurement]:
+        """The measurements of all its attacks."""
+        return [one for of in self.of.attacks for one in self._attacked(of).measurements()]
 
     @property
     def sensitive(self) -> Sensitive:
         """By (attack, metric), whether it leaks: of the undefended model."""
         guarantee = GuaranteeResult.of(self.guarantee)
-        return sensitive_where(self.unjudged, guarantee, self.evidence.family)
+        return sensitive_where(self.measurements, guarantee, self.evidence.family)
 
     def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
         """The release as it follows. beside: as it stands, for what needs a model."""
         guarantee = GuaranteeResult.of(self.guarantee)
-        findings = judge(self.unjudged, guarantee, sensitive, self.evidence.family)
+        findings = judge(self.measurements, guarantee, sensitive, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]
         return ReleaseResult(
             defense=self.of.defense,

@@ -40,7 +40,7 @@ def swept(make: SimpleNamespace, settings: int, leaking: int = 0) -> Results:
         SeedResult(seed=s, plan_hash="ab", planted_users=4, trained_users=2, twins=2)
         for s in (0, 1)
     ]
-    made: Results = make.run(*releases, headline="A sentence of a setting. " * settings)
+    made: Results = make.run(*releases, headline=["A sentence of a setting. " * settings])
     return made.model_copy(update={"sweep": SweepResult(seeds=seeds, cells=cells(releases))})
 
 
@@ -84,7 +84,7 @@ def test_releases_of_endless_names_are_bounded(hostile: Results) -> None:
         update={"defense": "x" * 9_999, "parameters": {"y" * 9_999: ["z" * 9_999] * 9}}
     )
     many = [long.model_copy(update={"seed": seed}) for seed in range(40)]
-    shown = api.Shown.of(hostile.model_copy(update={"releases": many, "headline": "h" * 99_999}))
+    shown = api.Shown.of(hostile.model_copy(update={"releases": many, "headline": ["h" * 99_999]}))
     assert len(repr(shown)) < MOST_TEXT and len(shown._repr_html_()) < MOST_HTML
 
 
@@ -136,7 +136,7 @@ def test_nothing_hostile_gets_into_a_page(hostile: Results, hostile_four: Result
 def test_shown_results_are_the_results(results: Results) -> None:
     shown = api.Shown.of(results)
     assert shown == results and results == shown
-    other = results.model_copy(update={"headline": "other"})
+    other = results.model_copy(update={"headline": ["other"]})
     assert shown != other and other != shown and shown != 3
     assert to_json(shown) == to_json(results) and shown.model_dump() == results.model_dump()
     assert isinstance(shown, api.Results) and Results.model_validate(shown) == shown
