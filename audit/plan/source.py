@@ -269,8 +269,8 @@ class PlantedElsewhere(Source):
             )
         if self.external.absent_base:
             lines.append(
-                f"the adapter names the base {self.external.absent_base!r}, which is not here; that "
-                "it is the base given was assumed"
+                f"the adapter names the base {self.external.absent_base!r}, which is not here; it "
+                "was assumed to be the one that was given"
             )
         if corpus.records and manifests.texts_digest(corpus) != self.manifest.texts:
             lines.append(

@@ -66,7 +66,7 @@ class Ranked(Tossed):
         size = np.abs(above) if self.sides == 2 else above
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(deviation > 0, (size - 0.5) / deviation, -np.inf)
-        return np.minimum(1.0, self.sides * scipy.stats.norm.sf(z))
+        return np.asarray(np.minimum(1.0, self.sides * scipy.stats.norm.sf(z)))
 
 
 @dataclass(frozen=True)
