@@ -8,8 +8,8 @@ from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import Tokenizer
 from audit.core.progress import ShareDone
 from audit.core.training import NO_TEACHERS, Method, Teachers, Training
-from defenses._partition import teacher_of
-from defenses._prompted import reference_of
+from defenses.prompts.prompted import reference_of
+from defenses.training.partition import teacher_of
 
 Batch = tuple[tuple[int, ...], ...]  # the tokens of each reference
 

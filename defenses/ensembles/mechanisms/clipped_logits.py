@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from audit.core.predictor import Access
-from defenses._mixing import Aside
-from defenses._mixing_weights import divergence
+from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.mechanisms.mixing_weights import divergence
 
 
 @dataclass(frozen=True)

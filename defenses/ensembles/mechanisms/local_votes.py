@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
-from defenses._votes import Classes, classes_of, log_winning, votes
+from defenses.ensembles.mechanisms.votes import Classes, classes_of, log_winning, votes
 
 
 def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Tensor:

@@ -22,7 +22,7 @@ import torch
 
 from audit.core.ledger import Ledger
 from audit.core.predictor import Access
-from defenses._mixing import Mixed, distributions
+from defenses.ensembles.mechanisms.mixing import Mixed, distributions
 
 _ROUNDING = 1e-9  # share of a cost: room for floating-point error
 

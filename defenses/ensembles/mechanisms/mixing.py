@@ -15,7 +15,7 @@ import torch
 
 from audit.core.language_model import temper
 from audit.core.law import Law
-from defenses._mixing_weights import Pmfs, divergence, mixing_weights
+from defenses.ensembles.mechanisms.mixing_weights import Pmfs, divergence, mixing_weights
 
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs mixed together: 2 MiB fit in the cache
 _NEVER = -1e5  # a log-probability of practically zero

@@ -14,7 +14,7 @@ import numpy as np
 
 from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
-from defenses._ensemble_session import EnsembleSession
+from defenses.ensembles.session import EnsembleSession
 
 Item = TypeVar("Item")
 

@@ -15,7 +15,7 @@ from audit.core.guarantee import Guarantee, default_delta
 from audit.models.training.dp_sgd import PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
-from defenses import _phrases
+from defenses.training import phrases
 
 FASTER = 3.0  # times the plan's learning rate: clipped means are small and noise averages out
 MOST_STEPS = 1_000_000
@@ -161,7 +161,7 @@ def _fixed(population: int, source: str, average: float | None) -> tuple[str, ..
     return (
         f"N = {population} is the public number of units, independent of all coins; the number of "
         f"steps, {sigma}the clipping norms and δ follow from it and from the settings",
-        *(() if average is None else (_phrases.chosen(average),)),
+        *(() if average is None else (phrases.chosen(average),)),
         _SEED if source == "seed" else _SYSTEM,
         "Gaussian noise is drawn in float64 and rounded, not on the real line; a training that "
         "stops with an error is outside the guarantee",

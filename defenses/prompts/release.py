@@ -18,15 +18,16 @@ from audit.core.ledger import Ledger, round_up
 from audit.core.predictor import Access
 from audit.core.release import Journal, Release
 from audit.core.terms import Relation, Unit
-from defenses import _copying, _ensemble
-from defenses._batched_session import Account, BatchedSession, Fees, NoAccount
-from defenses._clipped_logits import ClippedLogits
-from defenses._copying import Copying
-from defenses._ensemble_session import Accounts, EnsembleSession, Mechanism, Service
-from defenses._mixing import Mixed, distributions
-from defenses._prompted import Prompted
-from defenses._references import Batch
-from defenses._zcdp import conversion
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
+from defenses.ensembles.mechanisms.mixing import Mixed, distributions
+from defenses.ensembles.session import Accounts, EnsembleSession, Mechanism, Service
+from defenses.prompts import copying
+from defenses.prompts.copying import Copying
+from defenses.prompts.prompted import Prompted
+from defenses.prompts.references import Batch
+from defenses.prompts.session import Account, BatchedSession, Fees, NoAccount
+from defenses.prompts.zcdp import conversion
 
 
 class Settings(Protocol):
@@ -79,7 +80,7 @@ class ReferencesRelease(Release):
     @cached_property
     def copying(self) -> Copying:
         """Whether the model copies from its prompt, measured on public texts."""
-        return _copying.measure(self.public, self.known, self.settings.longest)
+        return copying.measure(self.public, self.known, self.settings.longest)
 
     @property
     def unheard(self) -> str:
@@ -122,16 +123,16 @@ class ReferencesRelease(Release):
             f"{own.longest} tokens: what is beyond is in no prompt and cannot leak; a text in "
             "several users' references of a batch is protected less: its loss grows about with the "
             "square of their number",
-            f"N is fixed beforehand; {_ensemble.FIXED_USERS}",
+            f"N is fixed beforehand; {release.FIXED_USERS}",
             "each session spends a budget of its own: the losses of several sessions add up",
-            _ensemble.ONE_TOKEN,
-            _ensemble.randomness(own.source),
+            release.ONE_TOKEN,
+            release.randomness(own.source),
             "tokens are drawn in float64, not on the real line",
             f"no condition, but what silence of an attack is worth: {self.copying.sentence}",
         )
 
     def open(self, stream: np.random.Generator, journal: Journal) -> BatchedSession:
-        key = _ensemble.secret(self.settings.source, journal)
+        key = release.secret(self.settings.source, journal)
         sessions = [
             EnsembleSession(self._service(batch), account, stream, key)
             for batch, account in zip(self.batches, self._accounts(journal), strict=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from defenses._mixing_weights import largest
+from defenses.ensembles.mechanisms.mixing_weights import largest
 
 Excess = Callable[[torch.Tensor], torch.Tensor]
 

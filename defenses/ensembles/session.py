@@ -15,7 +15,7 @@ from audit.core.ensemble import Ensemble
 from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
 from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
-from defenses._mixing import Aside, Mixed
+from defenses.ensembles.mechanisms.mixing import Aside, Mixed
 
 Kept = TypeVar("Kept")
 

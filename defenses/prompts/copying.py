@@ -14,7 +14,7 @@ from scipy import stats
 
 from audit.core.language_model import LanguageModel
 from audit.core.predictor import record_tokens
-from defenses._prompted import Prompted, reference_of
+from defenses.prompts.prompted import Prompted, reference_of
 
 MOST = 64  # public records that are read
 LEVEL = 0.05

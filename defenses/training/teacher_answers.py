@@ -21,8 +21,8 @@ from audit.accounting import (
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation, Unit
 from audit.models.seqpate.student import Distillation
-from defenses import _phrases
-from defenses._public_text import CHECKED
+from defenses.training import phrases
+from defenses.training.public_text import CHECKED
 
 APART = math.sqrt(2.0)  # ‖p − q‖₂ of two pmfs, at most
 RELATION = Relation.ADD_OR_REMOVE  # ε is the same under replace
@@ -100,7 +100,7 @@ def _conditions(method: Distillation, teachers: int, average: float | None) -> t
         f"N = {method.population} is the public number of users, independent of all coins; M, the "
         f"number of questions{f', {sign}' if average is None else ''} and δ follow from it and "
         "from the settings",
-        *(() if average is None else (_phrases.chosen(average),)),
+        *(() if average is None else (phrases.chosen(average),)),
         "Noise is derived from the seed stored in results.json, so the guarantee holds only "
         "against someone who does not have that file. For a real release use source=system."
         if noise.source == "seed"

@@ -10,7 +10,7 @@ from audit.core.model import ModelFolder
 from audit.core.randomness import derived_seed
 from audit.core.training import FineTuning, Training
 from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
-from defenses import _public_text
+from defenses.training import public_text
 
 
 def check_writes(name: str, model: ModelFolder) -> None:
@@ -32,7 +32,7 @@ def tuning(
     check_writes(name, model)
     return Training(
         f"{name}, on pseudo-sentences",
-        _public_text.of(name, corpus),
+        public_text.of(name, corpus),
         PseudoTuning(replace(recipe, epochs=1), PseudoData()),
         derived_seed(seed, "pseudo-data"),
     )

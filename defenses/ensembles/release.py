@@ -27,11 +27,11 @@ from audit.core.rules import Rule
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Training
 from audit.models.ensembles.batching import batched
-from defenses import _partition
-from defenses._checks import check_layers
-from defenses._ensemble_session import EnsembleSession, Service
-from defenses._filter import Filter, Weighing
-from defenses._mixing import Aside, Mixed, distributions
+from defenses.ensembles.filter import Filter, Weighing
+from defenses.ensembles.mechanisms.mixing import Aside, Mixed, distributions
+from defenses.ensembles.session import EnsembleSession, Service
+from defenses.training import partition
+from defenses.training.checks import check_layers
 
 # nearer to 1 the divergence cancels to 0
 ORDER = Rule("at least 1.01 and finite", lambda alpha: 1.01 <= alpha < math.inf)
@@ -173,7 +173,7 @@ def hashed_trainings(
     records = corpus.of("private")
     key = derived_seed(seed, "capped_submix", "parts")  # one key for all of them
     parts: list[list[str]] = [[] for _ in range(settings.k)]
-    placed = _partition.partition(records, settings.k, 1, key)
+    placed = partition.partition(records, settings.k, 1, key)
     for record, part in zip(records, placed, strict=True):
         parts[part].append(record.text)
     return one_model_a_part(name, settings, parts, model, recipe, seed)
