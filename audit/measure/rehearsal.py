@@ -108,8 +108,8 @@ def of_endpoint(run: Run, access: Access) -> Rehearsal:
 
 
 def _opened(run: Run, access: Access) -> Rehearsal:
-    model = run.plan.model
-    return Rehearsal(run.tokenizer, model.vocabulary, model.max_length, access)
+    model = run.plan.model  # of a tokenizer alone, no vocabulary is known
+    return Rehearsal(run.tokenizer, model.vocabulary or 2, model.max_length, access)
 
 
 def _attack(run: Run, session: Rehearsal, attack: Attack) -> None:

@@ -43,7 +43,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
         expected = estimate(current, execution.workers, rehearsed(current))
-        for line in (*announced(current, expected), *_earlier(folder)):
+        for line in announced(current, expected):
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers)
@@ -57,15 +57,6 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             samples.reveal(folder.path, current.planted)
         write(results, execution.formats, folder.path, report)
     return results
-
-
-def _earlier(folder: RunFolder) -> list[str]:
-    """Says that a folder holds models under the keys of an earlier version, which no run reads."""
-    models = len(list(folder.stages.glob("model-*.safetensors")))
-    return [
-        f"note: {folder.stages} holds {models} models of an earlier version of audit, which are "
-        f"not used; `audit clean {folder.path}` removes them"
-    ] * bool(models)
 
 
 def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:
