@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.europarl import LINES
-from audit.corpora.loading import load
+from tests.corpora.reading import read
 
 RAW = """<CHAPTER ID=1>
 Resumption of nothing
@@ -29,10 +25,6 @@ Thank you .
 <SPEAKER ID=4>
 Somebody shouts .
 """
-
-
-def read(source: Path | str) -> Corpus:
-    return load(str(source), EMBEDDED_FOLDER)
 
 
 def sentences(first: int, count: int) -> list[str]:
@@ -103,16 +95,11 @@ def test_other_texts_stay_what_they_were(tmp_path: Path) -> None:
     assert [r.text for r in read(path).records] == ["one\nmore", "two <P>"]
 
 
-def test_the_english_side_of_pairs_is_read_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_english_side_is_read_from_the_hub(hub: Any) -> None:
     pairs: list[Any] = [{"translation": {"de": "Satz", "en": s}} for s in sentences(0, LINES + 2)]
     pairs[1]["translation"]["en"] = ""
     pairs[2]["translation"]["en"] = "two\nlines "
-    known = {("europarl_bilingual", "de-en"): {"train": pairs}}
-
-    def load_dataset(path: str, name: str | None = None) -> Any:
-        return known[path, name]
-
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    hub({("europarl_bilingual", "de-en"): {"train": pairs}})
     corpus = read("hf:europarl_bilingual/de-en")
     assert len(corpus.records) == LINES + 1
     assert corpus.records[1].text == "two lines"
