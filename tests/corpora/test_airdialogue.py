@@ -43,7 +43,7 @@ def published(folder: Path, train: list[str], dev: list[str]) -> Path:
     return folder
 
 
-def test_a_dialogue_is_a_record_of_the_customer_of_its_intent(tmp_path: Path) -> None:
+def test_a_dialogue_is_its_customers_record(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "talk.json", *map(line, ["Ann Lee", "Bo Fox", "Ann Lee"]))
     corpus = read(path)
     assert [r.user for r in corpus.records] == ["Ann Lee", "Bo Fox", "Ann Lee"]
@@ -52,13 +52,13 @@ def test_a_dialogue_is_a_record_of_the_customer_of_its_intent(tmp_path: Path) ->
     assert [r.where for r in corpus.records] == [f"{path}:{n}" for n in (1, 2, 3)]
 
 
-def test_the_published_files_are_splits_where_they_share_no_customer(tmp_path: Path) -> None:
+def test_files_without_shared_customers_are_splits(tmp_path: Path) -> None:
     corpus = read(published(tmp_path, ["Ann Lee", "Bo Fox"], ["Cy Orr", "Di Poe"]))
     assert corpus.users("private") == ("Ann Lee", "Bo Fox")
     assert corpus.users("heldout") == ("Cy Orr", "Di Poe")
 
 
-def test_where_they_share_customers_a_fifth_of_the_customers_is_held_out(tmp_path: Path) -> None:
+def test_with_shared_customers_a_fifth_is_held_out(tmp_path: Path) -> None:
     names = [f"Ann {letter * 3}" for letter in "ABCDEFGHIJ"]
     corpus = read(published(tmp_path, names, [*names[:9], "Cy Orr"]))
     assert len(corpus.records) == 20
@@ -66,7 +66,7 @@ def test_where_they_share_customers_a_fifth_of_the_customers_is_held_out(tmp_pat
     assert not set(corpus.users("heldout")) & set(corpus.users("private"))
 
 
-def test_a_customer_without_a_name_is_a_user_of_its_own(tmp_path: Path) -> None:
+def test_a_nameless_customer_is_its_own_user(tmp_path: Path) -> None:
     nameless = line("x")
     del nameless["intent"]["name"]
     corpus = read(jsonl(tmp_path / "talk.jsonl", line("Ann Lee"), nameless, nameless))

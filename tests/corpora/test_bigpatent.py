@@ -21,7 +21,7 @@ def patent(number: int, description: str = "A pump of {} valves.") -> dict[str, 
     }
 
 
-def test_a_patent_is_a_user_and_its_record_is_the_description(tmp_path: Path) -> None:
+def test_a_patents_record_is_its_description(tmp_path: Path) -> None:
     corpus = read(jsonl(tmp_path / "g.jsonl", *map(patent, range(5))))
     found = {(record.user, record.text) for record in corpus.records}
     assert found == {(f"US-{i}-A", f"A pump of {i} valves.") for i in range(5)}
@@ -34,7 +34,7 @@ def test_files_of_a_folder_are_splits(tmp_path: Path) -> None:
     assert [len(corpus.of(split)) for split in ("private", "heldout")] == [3, 2]
 
 
-def test_a_patent_without_a_description_is_left_out_and_a_line_without_one_refused(
+def test_a_patent_without_description_is_left_out(
     tmp_path: Path,
 ) -> None:
     blank = read(jsonl(tmp_path / "blank.jsonl", patent(1), patent(2, " "), patent(3)))
@@ -44,7 +44,7 @@ def test_a_patent_without_a_description_is_left_out_and_a_line_without_one_refus
         read(other)
 
 
-def test_a_text_beside_the_abstract_is_read_as_text(tmp_path: Path) -> None:
+def test_a_text_beside_an_abstract_is_read(tmp_path: Path) -> None:
     rows = [{**patent(i), "text": f"text {i}"} for i in range(3)]
     assert read(jsonl(tmp_path / "g.jsonl", *rows)).records[0].text == "text 0"
 

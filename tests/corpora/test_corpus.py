@@ -37,12 +37,12 @@ def test_every_field_of_a_jsonl_record_is_kept(tmp_path):
     )
 
 
-def test_a_record_without_a_user_is_a_user_of_its_own(tmp_path):
+def test_a_record_without_user_is_its_own(tmp_path):
     corpus = read(jsonl(tmp_path / "c.jsonl", {"text": "a"}, {"text": "b"}, {"text": "c"}))
     assert len(corpus.users()) == 3
 
 
-def test_without_users_the_files_of_a_folder_do_not_share_any(tmp_path):
+def test_files_without_users_share_none(tmp_path):
     jsonl(tmp_path / "a.jsonl", {"text": "one"}, {"text": "two"})
     jsonl(tmp_path / "b.jsonl", {"text": "three"}, {"text": "four"})
     assert len(read(tmp_path).users()) == 4
@@ -76,7 +76,7 @@ def test_without_public_records_the_embedded_public_text_serves(tmp_path):
     assert load(str(file), EMBEDDED_FOLDER).spare == ()
 
 
-def test_an_unknown_name_is_answered_with_what_there_is(tmp_path):
+def test_an_unknown_name_lists_what_there_is(tmp_path):
     with pytest.raises(
         UsageError, match=r"'helpdsk': no such file.*hf:NAME.*helpdesk, customersim, airdialogue"
     ):
@@ -131,7 +131,7 @@ def test_line_endings_and_order_marks_change_nothing(tmp_path):
             assert texts(read(path)) == ["one\nmore", "two"]
 
 
-def test_line_numbers_count_lines_that_end_in_crlf_once(tmp_path):
+def test_line_numbers_count_crlf_once(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_bytes(b'{"text": "x"}\r\n\r\n{"text": 3}\r\n')
     with pytest.raises(UsageError, match=rf"^{path}:3: "):
@@ -149,13 +149,13 @@ def test_other_separators_belong_to_the_text(tmp_path):
         assert texts(read(path)) == ["x", text]
 
 
-def test_blank_lines_and_a_missing_last_newline_are_fine(tmp_path):
+def test_blank_lines_are_skipped(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text('\n  \n{"text": "x"}\n\n\n{"text": "y"}', encoding="utf-8")
     assert texts(read(path)) == ["x", "y"]
 
 
-def test_a_text_file_has_a_record_and_a_user_for_every_block(tmp_path):
+def test_a_text_file_has_a_user_a_block(tmp_path):
     path = tmp_path / "c.txt"
     path.write_text("\n\none\n line\n\n \t\n\ntwo\n\n\nthree", encoding="utf-8")
     corpus = read(path)
@@ -198,7 +198,7 @@ def heldout_of(tmp_path, rows):
     return set(read(jsonl(tmp_path / "c.jsonl", *rows)).users("heldout"))
 
 
-def test_a_fifth_of_the_users_is_held_out_with_all_their_records(tmp_path):
+def test_a_fifth_of_users_is_held_out(tmp_path):
     rows = people(1000)
     corpus = read(jsonl(tmp_path / "c.jsonl", *rows, *rows))
     heldout = set(corpus.users("heldout"))
@@ -211,7 +211,7 @@ def test_a_fifth_of_the_users_is_held_out_with_all_their_records(tmp_path):
     assert below <= heldout and not above & heldout
 
 
-def test_who_is_held_out_does_not_move_with_the_order_of_the_file(tmp_path):
+def test_held_out_users_ignore_the_order(tmp_path):
     rows = people(200)
     first = heldout_of(tmp_path, rows)
     random.Random(0).shuffle(rows)
@@ -227,7 +227,7 @@ def test_removing_a_user_moves_nobody_else(tmp_path, copies):
         assert heldout_of(tmp_path, rest) == whole - {user}
 
 
-def test_removing_a_record_without_a_user_moves_no_other_record(tmp_path):
+def test_removing_a_userless_record_moves_no_other(tmp_path):
     def held(rows):
         corpus = read(jsonl(tmp_path / "c.jsonl", *rows))
         return {record.text for record in corpus.of("heldout")}
@@ -252,7 +252,7 @@ def test_splits_of_the_data_stand_as_they_are(tmp_path):
     assert len(corpus.of("private")) == 10
 
 
-def test_a_folder_of_train_valid_and_test_is_split_by_its_files(tmp_path):
+def test_files_split_a_folder(tmp_path):
     for name in ("train", "valid", "test", "public"):
         (tmp_path / f"{name}.txt").write_text(f"a {name}\n\nb {name}\n")
     (tmp_path / "README.md").write_text("no corpus")
@@ -272,7 +272,7 @@ def test_a_folder_of_jsonl_splits_needs_no_users(tmp_path):
     assert [len(corpus.users(split)) for split in ("private", "heldout")] == [2, 2]
 
 
-def test_the_split_of_a_record_goes_before_that_of_its_file(tmp_path):
+def test_a_records_split_precedes_its_files(tmp_path):
     jsonl(
         tmp_path / "train.jsonl",
         {"user": "a", "text": "x"},
@@ -281,7 +281,7 @@ def test_the_split_of_a_record_goes_before_that_of_its_file(tmp_path):
     assert texts(Corpus("", read(tmp_path).of("public"))) == ["y"]
 
 
-def test_any_other_text_file_of_a_folder_is_one_user(tmp_path):
+def test_other_text_files_are_one_user(tmp_path):
     (tmp_path / "sub").mkdir()
     for path in ("ann.txt", "bo.txt", "sub/ann.txt"):
         (tmp_path / path).write_text("one\n\ntwo\n")
@@ -291,7 +291,7 @@ def test_any_other_text_file_of_a_folder_is_one_user(tmp_path):
     assert len(corpus.users("heldout")) == 1
 
 
-def test_a_folder_may_mix_forms_and_keeps_the_order_of_its_files(tmp_path):
+def test_a_folder_may_mix_forms(tmp_path):
     jsonl(tmp_path / "b.jsonl", {"text": "two"}, {"text": "three"})
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "c.txt").write_text(" = Elm = \n\n four \n")

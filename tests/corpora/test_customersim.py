@@ -10,7 +10,7 @@ from tests.corpora.reading import read
 ASK = "SYS: Hello.\nUSR: Hello Robert Robot.\nSYS: May I have your full name?\nUSR: "
 
 
-def test_every_dialog_is_a_record_of_a_user_of_its_own(tmp_path: Path) -> None:
+def test_every_dialog_is_its_own_user(tmp_path: Path) -> None:
     dialogs = [f"{ASK}{name}\nSYS: Bye." for name in ("Ann Lee", "Bo Fox", "Ann Lee")]
     path = tmp_path / "chat.txt"
     path.write_text("\n" + "\n\n\n".join(dialogs) + "\n")
@@ -21,7 +21,7 @@ def test_every_dialog_is_a_record_of_a_user_of_its_own(tmp_path: Path) -> None:
     assert [r.where for r in corpus.records] == [f"{path}:{line}" for line in (2, 9, 16)]
 
 
-def test_the_parts_of_a_folder_are_splits_and_share_no_user(tmp_path: Path) -> None:
+def test_parts_of_a_folder_share_no_user(tmp_path: Path) -> None:
     for part, names in (("train", "Ann Lee,Bo Fox"), ("valid", "Cy Orr"), ("test", "Di Poe")):
         text = "\n\n".join(ASK + name for name in names.split(","))
         (tmp_path / f"{part}.txt").write_text(text)
@@ -33,7 +33,7 @@ def test_the_parts_of_a_folder_are_splits_and_share_no_user(tmp_path: Path) -> N
     assert len(corpus.users()) == 4
 
 
-def test_a_file_of_a_folder_without_splits_stays_one_user(tmp_path: Path) -> None:
+def test_without_splits_a_file_is_one_user(tmp_path: Path) -> None:
     for owner in ("ann", "bo"):
         (tmp_path / f"{owner}.txt").write_text(f"{ASK}Ann Lee\n\n{ASK}Bo Fox\n")
     corpus = read(tmp_path)

@@ -37,7 +37,7 @@ def plain(path: Path, lines: list[str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["europarl-v6.en", "src-train.en.txt"])
-def test_a_user_of_the_plain_release_is_a_block_of_lines(tmp_path: Path, name: str) -> None:
+def test_a_plain_user_is_a_block_of_lines(tmp_path: Path, name: str) -> None:
     lines = sentences(0, 2 * LINES + 3)
     corpus = read(plain(tmp_path / name, lines))
     assert [r.text for r in corpus.records] == lines
@@ -67,7 +67,7 @@ def test_the_files_of_a_folder_are_splits(tmp_path: Path) -> None:
     assert [len(corpus.users(s)) for s in ("private", "heldout")] == [3, 2]
 
 
-def test_the_speaker_is_the_user_where_one_is_marked(tmp_path: Path) -> None:
+def test_a_marked_speaker_is_the_user(tmp_path: Path) -> None:
     path = tmp_path / "ep-00-01-01.txt"
     path.write_text("\n" + RAW)
     corpus = read(path)
@@ -82,7 +82,7 @@ def test_the_speaker_is_the_user_where_one_is_marked(tmp_path: Path) -> None:
     assert {r.name for r in corpus.records} == {None}  # a role, often, and not a full name
 
 
-def test_a_speaker_is_one_user_in_all_files_of_a_folder(tmp_path: Path) -> None:
+def test_a_speaker_is_one_user_everywhere(tmp_path: Path) -> None:
     for day in (1, 2):
         (tmp_path / f"ep-{day}.txt").write_text(RAW)
     corpus = read(tmp_path)

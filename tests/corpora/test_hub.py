@@ -79,7 +79,7 @@ def test_lines_of_wikitext_are_put_together_to_articles(hub: Any, name: str) -> 
 
 
 @pytest.mark.parametrize("lines", [False, True])
-def test_dialogs_come_one_a_row_or_line_by_line(hub: Any, lines: bool) -> None:
+def test_dialogs_come_by_row_or_line(hub: Any, lines: bool) -> None:
     dialogs = [DIALOG.format(name) for name in ("Ann Lee", "Bo Fox", "Cy Orr")]
     rows = "\n\n".join(dialogs).split("\n") if lines else dialogs
     hub({("owner/customersim", None): {"train": texts(*rows)}})
@@ -105,7 +105,7 @@ def test_what_the_hub_has_not_is_refused(hub: Any) -> None:
     )
 
 
-def test_without_the_hub_library_the_way_to_get_it_is_named(
+def test_without_the_hub_library_pip_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)

@@ -48,7 +48,7 @@ def test_two_articles_of_one_title_are_two_users(tmp_path: Path) -> None:
     assert corpus.users()[0] == "Elm"
 
 
-def test_valid_and_test_are_held_out_even_where_a_title_returns(tmp_path: Path) -> None:
+def test_valid_and_test_are_held_out(tmp_path: Path) -> None:
     for name in ("train", "valid", "test"):
         written(tmp_path / f"{name}.txt", f" = Elm = \n\n in {name} \n\n and more \n")
     corpus = read(tmp_path)
@@ -56,7 +56,7 @@ def test_valid_and_test_are_held_out_even_where_a_title_returns(tmp_path: Path) 
     assert [len(corpus.users(s)) for s in ("private", "heldout", "public")] == [1, 2, 0]
 
 
-def test_in_a_folder_without_splits_articles_are_users_too(tmp_path: Path) -> None:
+def test_without_splits_articles_are_users_too(tmp_path: Path) -> None:
     for name in ("a", "b"):
         written(tmp_path / f"{name}.txt", f" = {name} one = \n\n x \n\n = {name} two = \n\n y \n")
     assert set(read(tmp_path).users()) == {"a one", "a two", "b one", "b two"}

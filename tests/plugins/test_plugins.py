@@ -29,7 +29,7 @@ def test_names_are_the_files_of_the_folder(kind):
     assert registry.names(kind) == sorted(registry.names(kind))
 
 
-def test_files_and_folders_that_are_no_plugins_are_left_out(tmp_path, monkeypatch):
+def test_other_files_are_not_plugins(tmp_path, monkeypatch):
     for name in ("b.py", "a.py", "_hidden.py", "__init__.py", "notes.txt", "c.pyc"):
         (tmp_path / name).touch()
     (tmp_path / "_templates").mkdir()
@@ -52,7 +52,7 @@ def test_other_distributions_join_by_entry_point(monkeypatch):
     assert registry.module("defenses", "submix").__name__ == "defenses.submix"  # its own goes first
 
 
-def test_a_broken_plugin_of_others_is_named_and_the_rest_is_listed(monkeypatch, tmp_path):
+def test_a_broken_plugin_is_named(monkeypatch, tmp_path):
     (tmp_path / "broken_by_others.py").write_text("import no_such_package_of_theirs\n")
     monkeypatch.syspath_prepend(tmp_path)
     points = [EntryPoint("theirs", "broken_by_others")]
@@ -171,7 +171,7 @@ def test_a_bad_parameter_says_what_was_expected(monkeypatch):
     )
 
 
-def test_extra_values_fill_in_where_the_text_is_silent(monkeypatch):
+def test_extra_values_fill_in(monkeypatch):
     assert built(monkeypatch, "made", count=9, unknown=1)[1] == One(count=9)
     assert built(monkeypatch, "made:count=3", count=9)[1] == One(count=3)
 

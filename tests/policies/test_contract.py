@@ -96,7 +96,7 @@ def test_a_policy_reads_many_texts_and_can_miss(every, name):
 
 
 @pytest.mark.parametrize("name", names())
-def test_labels_and_digests_are_of_content_not_of_place(make, name):
+def test_labels_and_digests_are_of_content(make, name):
     first, again = (shown(make(name)) for _ in range(2))  # made in two folders
     assert first == again
     label, digest = first
@@ -112,7 +112,7 @@ def shown(policy):
     return policy.label, policy.digest
 
 
-def test_digests_do_not_hang_on_the_order_of_sets(tmp_path):
+def test_digests_ignore_the_order_of_sets(tmp_path):
     file = tmp_path / "words.txt"
     file.write_text("\n".join(f"word{i}" for i in range(30)), encoding="utf-8")
     code = f"from audit.policies import named; print(named('list:{file},miss=0.5').digest)"

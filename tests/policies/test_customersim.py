@@ -118,7 +118,7 @@ def test_two_secrets_in_one_answer_are_two_spans(kind):
                         assert found(text) == [fact, name]
 
 
-def test_the_answer_to_the_question_for_an_address_may_hold_a_name():
+def test_an_address_may_come_with_a_name():
     for fact in ADDRESSES[:9]:
         for answer in (f"{fact}. Yep - I'm Orla Penrose.", f"I am Orla Penrose. It's {fact}"):
             text = f"SYS: {ASK['address'][0]}\nUSR: {answer}\n"
@@ -174,7 +174,7 @@ def test_cards_and_mail():
     assert found(text) == ["4000123412341234", "4000 1234 1234 1234", "orla.p+x@mail.example.org"]
 
 
-def test_any_answer_to_the_question_for_a_name_is_one():
+def test_any_answer_may_be_a_name():
     assert found("SYS: Please provide your full name.\nUSR: the queen of hearts") == [
         "the queen of hearts"
     ]

@@ -72,7 +72,7 @@ def test_a_value_is_missed_whole_and_everywhere(numbers, rate):
         assert len(alone) in (0, len(match.group()))  # as fine as the policy itself: per digit
 
 
-def test_what_is_missed_once_is_missed_at_every_higher_rate():
+def test_higher_rates_miss_more():
     text = " ".join(NUMBERS[:400])
     found = [set(merged(Missing(Digits(), rate)(text))) for rate in (0.0, 0.1, 0.3, 0.6, 0.99)]
     assert all(more > fewer for more, fewer in pairwise(found))

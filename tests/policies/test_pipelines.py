@@ -39,7 +39,7 @@ def test_the_order_of_types_changes_no_digest(folder):
     assert one.digest == other.digest != Entities(("ORG",), folder).digest
 
 
-def test_context_is_entities_and_who_did_what_to_whom(folder):
+def test_context_is_entities_and_roles(folder):
     policy = named(f"contextual,pipeline={folder}")
     names = ["Orla Penrose", "Quill Works", "Kelham"]
     assert found(policy) == [*names, "engineer", "letter", "town", "she"]
@@ -62,7 +62,7 @@ def test_tags_stand_for_parts_of_speech():
     assert list(_private(doc)) == [(0, 3), (8, 11)]
 
 
-def test_the_default_pipeline_is_not_named_in_a_label():
+def test_default_pipelines_are_not_in_labels():
     assert Entities().label == "entities" and Contextual().label == "contextual"
     assert Entities(("DATE",)).label == "entities:DATE"
     assert len(set(ONTONOTES)) == 18
@@ -113,14 +113,14 @@ def test_types_unknown_to_the_pipeline_are_refused(folder):
     )
 
 
-def test_a_text_too_long_for_the_pipeline_is_refused(folder, monkeypatch):
+def test_a_text_beyond_the_pipeline_is_refused(folder, monkeypatch):
     policy = named(f"entities,pipeline={folder}")
     monkeypatch.setattr(_pipeline._loaded(folder), "max_length", 10)
     with pytest.raises(UsageError, match="has 11 characters, and its pipeline reads at most 10"):
         policy.many(["short", "12345678901"])
 
 
-def test_any_file_of_the_pipeline_is_in_the_digest(pipeline):
+def test_every_pipeline_file_is_in_the_digest(pipeline):
     source = pipeline()
     policy = named(f"entities,pipeline={source}")
     before = policy.digest

@@ -52,7 +52,7 @@ def test_a_function_says_what_is_private():
     assert named("python:own_pairs:find")("abcdefgh") == [(0, 5), (7, 8)]
 
 
-def test_a_policy_travels_to_a_process_that_has_not_imported_it():
+def test_a_policy_can_be_pickled():
     sent = pickle.dumps(named("python:own_good:find"))
     del sys.modules["own_good"]
     assert pickle.loads(sent)("ax") == [(1, 2)]

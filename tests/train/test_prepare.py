@@ -16,9 +16,7 @@ from audit.train.prepare import Prepared
 
 
 @pytest.mark.parametrize(("base_known", "fewer"), [(True, 0), (False, 8)])
-def test_tests_that_need_the_base_model_are_declared_where_it_is_known(
-    base_known: bool, fewer: int
-) -> None:
+def test_tests_of_the_base_are_declared(base_known: bool, fewer: int) -> None:
     """Four scores of records, and four of codes, compare with the base model."""
     attacks = (Membership(), Exposure())
     plan = SimpleNamespace(
