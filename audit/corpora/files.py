@@ -58,7 +58,7 @@ def _parts(folder: Path) -> Iterator[Part]:
 def _lines(path: Path) -> list[str]:
     try:
         # not splitlines(): form feeds and the like are part of JSON strings and lines of text
-        return read_text(path, "utf-8-sig", most=None).split("\n")
+        return read_text(path, most=None).split("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None
     except OSError as error:

@@ -42,7 +42,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     prepared = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
         expected = estimate(prepared, execution.workers)
-        for line in (*announced(prepared, expected), *_earlier(folder)):
+        for line in announced(prepared, expected):
             report(Remark(line), 0.0)
         if expected is not None:
             report = Steps(report, expected.steps, expected.attackers)
@@ -56,15 +56,6 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             samples.reveal(folder.path, prepared.planted)
         write(results, execution.formats, folder.path, report)
     return results
-
-
-def _earlier(folder: RunFolder) -> list[str]:
-    """Says that a folder holds models under the keys of an earlier version, which no run reads."""
-    models = len(list(folder.stages.glob("model-*.safetensors")))
-    return [
-        f"note: {folder.stages} holds {models} models of an earlier version of audit, which are "
-        f"not used; `audit clean {folder.path}` removes them"
-    ] * bool(models)
 
 
 def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:

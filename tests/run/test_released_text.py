@@ -299,7 +299,7 @@ def test_attacks_on_texts_alone_are_part_of_all_only_for_texts(corpus: Path) -> 
 
 
 def test_a_plan_without_texts_is_the_plan_it_was(corpus: Path) -> None:
-    """The default release is no part of a plan's document: old folders are still found."""
+    """The default release is not part of a plan's document."""
     assert "text" not in planned(corpus, release="as_defended").document
     assert planned(corpus).document["text"] == {"texts": N, "tokens": T}
 
