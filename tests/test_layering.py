@@ -32,8 +32,9 @@ ROOMS = {
     "findings": ["accounting", "core", "results", "statistics"],
     "gate": ["core", "findings", "results", "statistics"],
     "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
-    "train": ["canaries", "core", "models", "plan"],
-    "measure": ["core", "findings", "models", "plan", "results", "statistics", "train"],
+    "train": ["core", "models", "plan"],
+    "prepare": ["canaries", "core", "findings", "models", "plan", "train"],
+    "measure": ["core", "findings", "models", "plan", "prepare", "results", "statistics", "train"],
     "verify": ["accounting", "canaries", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
