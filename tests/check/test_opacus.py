@@ -62,7 +62,7 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch: pytest.M
         load("opacus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_opacus_passes_all_else(seed: int) -> None:
     by_record, by_user = (

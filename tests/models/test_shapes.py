@@ -44,7 +44,7 @@ def adapters() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_page_is_what_is_measured_and_no_row_is_wrong() -> None:
     found = list(rows())
     assert page(found) == PAGE.read_text(encoding="utf-8")

@@ -64,7 +64,7 @@ def test_its_error_rate_is_not_guaranteed(monkeypatch):
     assert refuted(10, 10, 0.1364, 0.1413) > 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_with_thirty_trainings_a_side_it_errs_up_to_23_times_in_a_hundred(monkeypatch):
     monkeypatch.setattr(bayesian, "_NODES", 400)
     monkeypatch.setattr(bayesian, "_WIDTH", 1e-4)

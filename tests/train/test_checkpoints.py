@@ -105,8 +105,8 @@ MORE = (
 )
 
 
-def slow(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.slow)
+def full(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.full)
 
 
 def files(stages: Path) -> dict[str, object]:
@@ -167,8 +167,8 @@ def whole(
     ("name", "saved", "after"),
     [
         *((name, 5, 2) for name in QUICK),
-        *(slow(name, 5, 2) for name in MORE),
-        *(slow(name, *at) for name in (*QUICK, *MORE) for at in ((1, 1), (4, 0), (7, 0))),
+        *(full(name, 5, 2) for name in MORE),
+        *(full(name, *at) for name in (*QUICK, *MORE) for at in ((1, 1), (4, 0), (7, 0))),
     ],
 )
 def test_a_killed_training_ends_with_the_same_bytes(
@@ -207,8 +207,8 @@ FORGOTTEN = (
     *(("none", part) for part in ("weights", "moments", "dropout", "watch")),
     *(("dp_sgd", part) for part in ("weights", "moments", "coins", "noise")),
     *(("s_dpsgd, independent", part) for part in ("hidden", "public")),
-    *(slow("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
-    *(slow("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
+    *(full("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
+    *(full("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
 )
 
 
@@ -267,7 +267,7 @@ def killed(base: ModelFolder, one: Task, name: str, last: int) -> int:
     return ran.returncode
 
 
-@pytest.mark.slow  # by default a training ends where it is told to, in this process
+@pytest.mark.full  # by default a training ends where it is told to, in this process
 @pytest.mark.parametrize("name", ["dp_sgd", "none", "none, lora", *MORE])
 def test_a_kill_is_a_kill(name: str, base: ModelFolder, whole: Any, tmp_path: Path) -> None:
     one = task(base, name, tmp_path)
@@ -292,7 +292,7 @@ def test_a_training_may_be_killed_many_times_and_goes_on_in_a_pool(
     assert told.count("one: goes on from its checkpoint") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_of_ray_starts_anew(
     base: ModelFolder, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

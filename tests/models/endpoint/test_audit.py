@@ -334,7 +334,7 @@ def test_nobody_listens(run):
         pytest.param(
             ("membership", "extraction:generations=6", "name_leak:generations=3,length=4"),
             (3, 30, 10),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.full,
         ),
     ],
 )
@@ -356,7 +356,7 @@ def test_a_run_that_failed_goes_on_where_it_was(run, server, attacks, failures):
     assert told("r") == told("whole")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_run_goes_on_where_it_was(run, server, planted):
     attacks = ("membership", "extraction:generations=6", "name_leak:generations=3,length=4")
     assert run("--output", "whole", attacks=attacks)[0] == 0

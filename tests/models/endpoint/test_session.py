@@ -103,7 +103,7 @@ def test_without_scored_prompts_only_generations_are_left(server, opened, switch
 
 @pytest.mark.parametrize(
     "dialect",
-    ["vllm", "bare", *(pytest.param(d, marks=pytest.mark.slow) for d in ("llama.cpp", "openai"))],
+    ["vllm", "bare", *(pytest.param(d, marks=pytest.mark.full) for d in ("llama.cpp", "openai"))],
 )
 def test_each_text_has_a_seed_of_its_own_and_a_session_repeats_itself(server, opened, dialect):
     server.switch(dialect=dialect)
