@@ -152,6 +152,7 @@ def test_imports_stand_at_the_top():
     extras = {*ray, "audit.corpora.hub", "audit.models.loading"}
     slow = {
         "audit.accounting.composition",
+        "audit.accounting.gaussians",
         "audit.accounting.moments",
         "audit.accounting.trade_off",
         "audit.core.model",
