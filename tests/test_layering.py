@@ -158,6 +158,7 @@ def test_imports_stand_at_the_top():
     }
     slow = {
         "audit.accounting.composition",
+        "audit.accounting.gaussians",
         "audit.accounting.moments",
         "audit.accounting.trade_off",
         "audit.core.model",
