@@ -36,7 +36,7 @@ def check(name: str, file: str | None, average: float | None) -> None:
 def read(name: str, file: str) -> tuple[str, ...]:
     """Reads the phrases of a file, one a line. Raises UsageError."""
     try:
-        lines = read_text(Path(file), "utf-8-sig").splitlines()
+        lines = read_text(Path(file)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: phrases={file} cannot be read ({error})") from None
     phrases = tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))

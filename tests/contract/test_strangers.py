@@ -141,7 +141,7 @@ def test_an_ensemble_is_attacked_exported_and_served(installed: Stranger, tmp_pa
 
 
 @pytest.mark.slow
-def test_it_passes_the_checks_as_its_page_runs_them(stranger: Stranger) -> None:
+def test_the_pages_checks_pass(stranger: Stranger) -> None:
     ran = stranger.python(
         stranger.source.parent, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source"
     )
