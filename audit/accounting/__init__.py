@@ -11,8 +11,8 @@ Every ε is an upper bound in nats: by dp-accounting's privacy loss distribution
 theorem is used. A claim is tested on the curve of its whole mechanism: `curve_of`.
 
 A new kind of release is one file with a subclass of `term.Term` and one line in `table.KINDS`; its
-ε, curve, table and verification follow. The mechanism of a single defense stands beside that
-defense: `defenses/_votes.py`, `_coins.py` ….
+ε, curve, table and verification follow. The mechanisms of ensembles are in
+`defenses/ensembles/mechanisms/`.
 """
 
 from audit.accounting.calibration import calibrate, least_noise

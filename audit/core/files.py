@@ -38,9 +38,12 @@ def regular(path: Path, most: int | None = None) -> Path:
     return path
 
 
-def read_text(path: Path, encoding: str = "utf-8", most: int | None = LARGEST) -> str:
-    """Reads the text of a regular file. Raises OSError or UnicodeDecodeError."""
-    return regular(path, most).read_text(encoding=encoding)
+def read_text(path: Path, most: int | None = LARGEST) -> str:
+    """Read the text of a regular file, without its byte order mark.
+
+    Raises OSError or UnicodeDecodeError.
+    """
+    return regular(path, most).read_text(encoding="utf-8-sig")
 
 
 def read_json(path: Path) -> Any:
@@ -86,16 +89,17 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         os.fsync(stream.fileno())
 
 
-def write_atomically(path: Path, text: str, private: bool = False) -> None:
+def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
     """Replaces a file atomically: readers see the old content or the new, never a part.
 
     private: readable by its owner only, from the first byte on.
     """
+    if isinstance(content, str):  # a lone surrogate, hostile or not, becomes a valid JSON escape
+        content = content.encode("utf-8", errors="backslashreplace")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.unlink(missing_ok=True)
     with _private(partial, "wb") if private else partial.open("wb") as stream:
-        # a lone surrogate, hostile or not, becomes a valid JSON escape
-        stream.write(text.encode("utf-8", errors="backslashreplace"))
+        stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
     partial.replace(path)
