@@ -161,7 +161,7 @@ def test_imports_stand_at_the_top():
         "audit.models.ensembles.adapters_of_one_base",
         "audit.models.ensembles.stacked_gpt2",
         "audit.models.external_model",
-        "audit.models.own_blocks",
+        "audit.models.measuring",
     }
     lazy = {
         name
