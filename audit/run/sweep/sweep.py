@@ -27,7 +27,6 @@ from audit.core.progress import WHOLE, StepProgress
 from audit.corpora import loading as corpora
 from audit.corpora.reading import Reading
 from audit.findings import stored
-from audit.measure.rehearsal import rehearsed
 from audit.models import loading
 from audit.plan import settings
 from audit.plan.execution import Execution
@@ -189,7 +188,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
 
 def _expected(prepared: list[Run], workers: int | str) -> list[str]:
     """Says how long the sweep takes, seed after seed, and what its stages need."""
-    each = [one for p in prepared if (one := estimate(p, workers, rehearsed(p))) is not None]
+    each = [one for p in prepared if (one := estimate(p, workers)) is not None]
     if not each:
         return []
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
