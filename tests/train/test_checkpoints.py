@@ -508,7 +508,7 @@ def test_other_checkpoints_are_passed_over_with_a_line(
     (path,) = tmp_path.iterdir()
     with monkeypatch.context() as patch:  # other code has another key, or other random numbers
         patch.setattr(module, "_version", lambda package: "1.0")
-        one.save(dict(state))
+        FileCheckpoint(task(base, "dp_sgd", tmp_path), told.append).save(dict(state))
     for how in ("other code", *SPOILED):
         if how != "other code":
             one.save(dict(state))
