@@ -129,7 +129,6 @@ def test_coarse_arithmetic_is_no_fault() -> None:
     assert failed(read(Bfloat16)) <= {"K13"}
 
 
-@pytest.mark.slow
 @pytest.mark.calibration
 def test_200_right_trainings_raise_no_alarm() -> None:
     least, refuted = 1.0, 0

@@ -62,7 +62,7 @@ def test_without_opacus_pip_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load("opacus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_opacus_passes_all_else(seed: int) -> None:
     by_record, by_user = (

@@ -97,7 +97,7 @@ def test_a_fault_in_the_own_engine_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert {outcome.check.code for outcome in noise.alone(made) if outcome.failed} == {"K7"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("unit", [Unit.RECORD, Unit.USER])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_own_engine_passes(unit: Unit, seed: int) -> None:

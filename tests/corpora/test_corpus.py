@@ -95,7 +95,7 @@ BROKEN = {
     "user is true": '{"text": "x", "user": true}',
     "user is a fraction": '{"text": "x", "user": 1.5}',
     "name is a number": '{"text": "x", "name": 4}',
-    "unknown split": '{"text": "x", "split": "test"}',
+    "unknown split": '{"text": "x", "split": "elsewhere"}',
     "split is a list": '{"text": "x", "split": []}',
     "half a character": '{"text": "x \\ud800"}',
     "half a character in the user": '{"text": "x", "user": "\\ud800"}',
@@ -171,12 +171,12 @@ def test_a_file_without_records_is_refused(tmp_path):
 
 
 def test_what_cannot_be_a_corpus_is_named(tmp_path):
-    (tmp_path / "c.csv").write_text("text\nx\n")
+    (tmp_path / "c.docx").write_text("text\nx\n")
     (tmp_path / "latin.jsonl").write_bytes('{"text": "é"}'.encode("latin-1"))
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
     (tmp_path / "bare").mkdir()
     (tmp_path / "folder.jsonl").mkdir()
-    names = ("c.csv", "latin.jsonl", "latin.txt", "bare", "folder.jsonl", "missing.jsonl")
+    names = ("c.docx", "latin.jsonl", "latin.txt", "bare", "folder.jsonl", "missing.jsonl")
     refusals(lambda name: read(tmp_path / name), [(name, name) for name in names])
 
 

@@ -100,7 +100,7 @@ def test_what_the_hub_has_not_is_refused(hub: Any) -> None:
         read,
         [
             ("hf:own/data", "hf:own/data: cannot be loaded (no own/data with None"),
-            ("hf:images", "hf:images: the corpus is empty"),
+            ("hf:images", "hf:images/train:1: the record has no 'text'"),
         ],
     )
 

@@ -30,9 +30,9 @@ from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.spending import charges
 from audit.models.training.fine_tuning import Recipe
-from defenses._caps import Caps
-from defenses._ensemble_session import EnsembleSession
 from defenses.capped_submix import CappedMixture, CappedSubMix
+from defenses.ensembles.mechanisms.caps import Caps
+from defenses.ensembles.session import EnsembleSession
 from tests.defenses.hostile_pmfs import (
     answers,
     both,
@@ -415,7 +415,7 @@ def session(made: Any, journal: Any = None) -> EnsembleSession:
     return opened
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=pytest.mark.slow) for i in (2, 3))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3))])
 @pytest.mark.parametrize("weight", [0.2, 1.0])
 def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int, weight: float) -> None:
     """Four tokens under a budget of three: the last one is the public model's."""

@@ -29,10 +29,10 @@ from audit.measure.spending import charges, silent, spent, stop
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked
 from audit.plan.plan import Chosen
-from defenses._caps import Caps
-from defenses._ensemble_session import EnsembleSession
-from defenses._filter import Filter
 from defenses.capped_submix import CappedMixture, CappedSubMix, FilteredMixture
+from defenses.ensembles.filter import Filter
+from defenses.ensembles.mechanisms.caps import Caps
+from defenses.ensembles.session import EnsembleSession
 from tests.defenses.hostile_pmfs import both, laws, speaking, tensor
 from tests.defenses.journal import Memory
 
@@ -95,7 +95,7 @@ def moment(p: np.ndarray, q: np.ndarray, charged: np.ndarray, alpha: float = 2.0
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(i, marks=pytest.mark.slow) for i in (2, 3, 4, 5))]
+    "seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3, 4, 5))]
 )
 @pytest.mark.parametrize(("weight", "multiple"), [(0.2, 1.5), (1.0, 2.0)])
 def test_no_transcript_costs_more_than_the_claim(

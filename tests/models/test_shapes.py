@@ -40,7 +40,7 @@ BY_NAME = {shape.name: shape for shape in SHAPES}
 WRONG = 100 * CLOSE
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_page_is_what_is_measured() -> None:
     found = list(rows())
     assert page(found) == PAGE.read_text(encoding="utf-8")

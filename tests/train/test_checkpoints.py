@@ -105,8 +105,8 @@ MORE = (
 )
 
 
-def slow(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.slow)
+def full(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.full)
 
 
 def files(stages: Path) -> dict[str, object]:
@@ -167,8 +167,8 @@ def whole(
     ("name", "saved", "after"),
     [
         *((name, 5, 2) for name in QUICK),
-        *(slow(name, 5, 2) for name in MORE),
-        *(slow(name, *at) for name in QUICK for at in ((1, 1), (4, 0), (7, 0))),
+        *(full(name, 5, 2) for name in MORE),
+        *(full(name, *at) for name in QUICK for at in ((1, 1), (4, 0), (7, 0))),
     ],
 )
 def test_a_killed_training_ends_with_the_same_bytes(
@@ -207,8 +207,8 @@ FORGOTTEN = (
     *(("none", part) for part in ("weights", "moments", "dropout", "watch")),
     *(("dp_sgd", part) for part in ("weights", "moments", "coins", "noise")),
     *(("s_dpsgd, independent", part) for part in ("hidden", "public")),
-    *(slow("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
-    *(slow("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
+    *(full("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
+    *(full("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
 )
 
 
@@ -280,7 +280,7 @@ def test_a_training_survives_many_kills(base: ModelFolder, whole: Any, tmp_path:
     assert told.count("one: goes on from its checkpoint") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_of_ray_starts_anew(
     base: ModelFolder, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
