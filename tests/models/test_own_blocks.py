@@ -43,7 +43,7 @@ def deep(blocks: int) -> Shape:
 @pytest.mark.parametrize(
     "shape",
     [
-        pytest.param(shape, id=shape.name, marks=() if shape.name in QUICK else pytest.mark.slow)
+        pytest.param(shape, id=shape.name, marks=() if shape.name in QUICK else pytest.mark.full)
         for shape in SHAPED
     ],
 )
