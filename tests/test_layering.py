@@ -151,9 +151,14 @@ def test_imports_stand_at_the_top():
     seconds to import that a dry run does not have."""
     light = {*of("audit.cli"), "audit.api", "audit.__main__"}
     ray = {f"audit.train.workers.{name}" for name in ("ray", "on_ray", "ray_worker")}
-    extras = {*ray, "audit.corpora.hub", "audit.models.loading"}
+    extras = {
+        *ray,
+        *(f"audit.corpora.{name}" for name in ("hub", "packed", "tables")),
+        "audit.models.loading",
+    }
     slow = {
         "audit.accounting.composition",
+        "audit.accounting.gaussians",
         "audit.accounting.moments",
         "audit.accounting.trade_off",
         "audit.core.model",
@@ -162,6 +167,7 @@ def test_imports_stand_at_the_top():
         "audit.models.ensembles.adapters_of_one_base",
         "audit.models.ensembles.stacked_gpt2",
         "audit.models.external_model",
+        "audit.models.loaded_whole",
         "audit.models.own_blocks",
     }
     lazy = {

@@ -19,7 +19,7 @@ def test_score_is_the_log_ratio_of_densities():
 
 
 @pytest.mark.parametrize(
-    ("s", "steps"), [(1.0, 1), (2.0, 5), pytest.param(10.0, 300, marks=pytest.mark.slow)]
+    ("s", "steps"), [(1.0, 1), (2.0, 5), pytest.param(10.0, 300, marks=pytest.mark.full)]
 )
 def test_area_without_sampling_is_of_two_normals(s, steps):
     """Scores are N(∓T/2s², T/s²)."""
