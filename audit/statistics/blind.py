@@ -1,4 +1,4 @@
-"""Blind baseline: can members be told from controls by their texts alone, without any model?
+"""Blind baseline: can members be separated from controls by their texts alone, without any model?
 
 Candidates that differ in themselves make every membership attack look good (Das et al. 2024, arXiv
 2406.16201; Meeus et al. 2024, arXiv 2406.17975).
@@ -37,7 +37,7 @@ def blind_auc(
     """Compute the cross-validated AUC of a bag-of-characters classifier, and the p-value of 1/2.
 
     texts_in, texts_out: members and controls, one text per protected unit; of more than 2,000 in
-    all some are drawn, and n says how many. Ridge regression, stratified folds; scores are compared
+    all, some are drawn; n is their number. Ridge regression, stratified folds; scores are compared
     only within a held-out fold, so that for exchangeable texts the AUC is 1/2 on average at any
     sizes. The p-value is two-sided; labels are permuted inside the folds, which is exact: p <= x
     with probability at most x. The interval's half-width is how far permuted AUCs stray from 1/2,

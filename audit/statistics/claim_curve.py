@@ -1,7 +1,7 @@
 """Tests guesses about coins against the trade-off curve of a claimed mechanism.
 
-The curve says how far an event can be likelier with a unit than without it. It is tighter than one
-(ε, δ) pair, so a false claim falls with fewer coins. Dependence between the units may be arbitrary.
+The curve bounds how far an event can be likelier with a unit than without it. It is tighter than
+one (ε, δ) pair, so a false claim falls with fewer coins. Units may depend on each other in any way.
 Derivation: docs/methods/claims-on-a-trade-off-curve.md; the recursion is that of Mahloujifar et al.
 2024 (arXiv 2410.22235).
 """

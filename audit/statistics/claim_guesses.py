@@ -1,4 +1,4 @@
-"""How many guesses to make, and of how many coins, when a claim is tested on its trade-off curve.
+"""The numbers of guesses and of coins with which a claim is tested on its trade-off curve.
 
 All of it follows from the claim, the number of coins and the level, and is fixed before any coin is
 seen. Derivation: docs/methods/claims-on-a-trade-off-curve.md.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-_CANCELS = 1e-9  # nats; closer logs have no difference to speak of
+_CANCELS = 1e-9  # nats; the difference of closer logs is rounding
 
 
 def least_divergence(

@@ -3,7 +3,7 @@
 The step from rank to ε is derived here, not in the paper. A secret is uniform over a space R and
 is one protected unit; its rank is among all |R| candidates by likelihood, ties against the secret,
 so at most t candidates have rank <= t.
-- add-or-remove: without the unit the release knows nothing of the secret, so P(rank <= t) is at
+- add-or-remove: without the unit the release is independent of the secret, so P(rank <= t) is at
   most t/|R|; with it, at most e^ε t/|R| + δ.
 - replace: let S be the set of candidates with rank <= t and P_s the law of a release trained on s.
   Sum P_s(s in S, s' not in S) <= e^ε P_s'(s in S, s' not in S) + δ over all ordered pairs s != s';

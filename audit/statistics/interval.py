@@ -11,7 +11,7 @@ from audit.statistics.checks import check_confidence, check_hits
 
 
 class IntervalKind(StrEnum):
-    """How an interval was computed. For code; `Interval.method` is the sentence for readers."""
+    """The method of an interval. For code; `Interval.method` is the sentence for readers."""
 
     CLOPPER_PEARSON = "clopper_pearson"  # a rate: k of n
     CLOPPER_PEARSON_AT_QUANTILE = "clopper_pearson_at_quantile"  # above an estimated threshold

@@ -1,6 +1,6 @@
 """Exact test of the low end of a ROC: do members crowd above the highest controls?
 
-Where a few of many members leak completely, averages see nothing, and the first places say it all.
+Where a few of many members leak completely, the first places show it and averages do not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 
 def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
-    """Compute P[at least `above` members stand before control number `passing` + 1].
+    """Compute P[at least `above` members precede control number `passing` + 1].
 
     Under the null all n + c candidates are exchangeable: every order of members and controls is
     equally likely. Then `above` members before that control means that of the first

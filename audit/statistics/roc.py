@@ -1,4 +1,4 @@
-"""How well scores tell members from controls: area under the ROC, its low end, accuracies.
+"""Scores that separate members from controls: area under the ROC, its low end, accuracies.
 
 Everywhere: members (n,) and controls (m,), scores, higher = more likely a member, ±inf allowed,
 the candidates of one side independent draws. With too few there is neither a value nor an interval.

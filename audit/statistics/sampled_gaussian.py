@@ -23,7 +23,7 @@ _TAIL = 9.0  # standard deviations of x beyond which nothing is left
 def log_ratios(x: Floats, deviations: Floats, q: float) -> Floats:
     """Compute Σ_t log(1 − q + q·e^{(2x − 1)/2s²}), (m,), from x (T, m) and s (m,).
 
-    The log-likelihood ratio of present against absent: no other score tells them apart better.
+    The log-likelihood ratio of present against absent: no other score separates them better.
     """
     exponents = (2.0 * x - 1.0) / (2.0 * deviations**2)
     return np.asarray(np.logaddexp(_log(1.0 - q), math.log(q) + exponents).sum(axis=0))

@@ -1,6 +1,6 @@
 """Exposure by skew-normal extrapolation (Carlini et al. 2019, arXiv 1802.08232, Section 4.4).
 
-For spaces without a prefix tree, and for display only: a fit says nothing certain about a tail
+For spaces without a prefix tree, and for display only: a fit shows nothing certain about a tail
 that no reference reached, so no ε ever comes from it.
 """
 
@@ -38,7 +38,7 @@ class SkewNormal:
 
     @property
     def acceptable(self) -> bool:
-        """p_value > 0.05 (true skew normals: 98 %); this still says little of the far tail."""
+        """p_value > 0.05 (true skew normals: 98 %); this still shows little of the far tail."""
         return self.p_value > 0.05
 
 

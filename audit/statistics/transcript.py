@@ -36,7 +36,7 @@ def epsilon_lower(log_ratios: ArrayLike, delta: float, confidence: float = 0.95)
 
     Multiples of `STEP` are tried from 0 up, and the first that is not refuted ends the search. So
     the bound is too high only if the first multiple from the true ε on is refuted, which is one
-    test at this confidence. (Stakes depend on ε, so a refutation of ε alone says nothing of a
+    test at this confidence. (Stakes depend on ε, so a refutation of ε alone refutes no
     smaller one.) 0.0 if nothing is shown, inf if even transcripts that are impossible under D' are
     shown to be more than delta. log_ratios as in `delta_lower`. Raises ValueError as it does, and
     unless 0 <= delta <= 1.
