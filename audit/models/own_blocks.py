@@ -31,7 +31,7 @@ BUSY = 1.2  # time of a pass while other processes compute, beside that of a pas
 
 
 def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
-    """Measures what a token of a model takes: with adapters, where they are trained.
+    """Measure what a token of a model takes: with adapters, where they are trained.
 
     Raises UsageError where no layer can have them.
     """
@@ -55,14 +55,14 @@ def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
 
 
 def _at_depth(blocks: int, measured: Sequence[float]) -> float:
-    """Draws a line through what was measured at both depths; it does not fall."""
+    """Draw a line through what was measured at both depths; it does not fall."""
     few, many = DEPTHS
     slope = max(0.0, measured[1] - measured[0]) / (many - few)
     return measured[0] + (blocks - few) * slope
 
 
 def _shallow(model: ModelFolder, blocks: int, device: str) -> Any:
-    """Makes a model of the same kind and width, with so many blocks and random weights."""
+    """Make a model of the same kind and width, with so many blocks and random weights."""
     from transformers import AutoModelForCausalLM  # two seconds, which small models do not need
 
     config = AutoConfig.from_pretrained(model.path, local_files_only=True, trust_remote_code=False)
@@ -85,7 +85,7 @@ def _loss(model: Any, tokens: int) -> Tensor:
 
 
 def _kept(model: Any, tokens: int) -> float:
-    """Counts the bytes of all tensors that a pass keeps for its way back, weights aside."""
+    """Count the bytes of all tensors that a pass keeps for its way back, weights aside."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     kept: dict[int, Tensor] = {}  # in which they stay, so that none takes the place of another
 
@@ -101,7 +101,7 @@ def _kept(model: Any, tokens: int) -> float:
 
 
 def _seconds(model: Any, tokens: int) -> float:
-    """Times a pass forward and back."""
+    """Measure the seconds of a pass forward and back."""
     began = _now(model)
     _loss(model, tokens).backward()  # type: ignore[no-untyped-call]
     model.zero_grad()
@@ -109,7 +109,7 @@ def _seconds(model: Any, tokens: int) -> float:
 
 
 def _now(model: Any) -> float:
-    """Tells the time once everything that was begun is done."""
+    """Read the clock once everything that was begun is done."""
     if model.device.type == "cuda":
         torch.cuda.synchronize()
     return time.perf_counter()

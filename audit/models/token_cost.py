@@ -1,4 +1,4 @@
-"""What a token takes of time and memory."""
+"""The time and memory that a token takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TokenCost:
-    """What one process takes for a token.
+    """The time and memory that one process takes for a token.
 
     training: seconds of a pass forward and back. query: seconds of an attack's query of one model.
     kept: bytes that the blocks keep for the way back; what the head keeps is not counted.

@@ -27,7 +27,7 @@ KEPT = 17  # numbers that a block keeps of a token for the way back, in widths o
 
 
 def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
-    """Measures what a token of a model takes, by one usual block and a head."""
+    """Measure what a token of a model takes, by one usual block and a head."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -39,7 +39,7 @@ def cost_of_token(model: ModelFolder, device: str, threads: int) -> TokenCost:
 
 
 def _seconds(model: ModelFolder, device: str, tokens: int) -> float:
-    """Times one block, as often as the model has it, and the head."""
+    """Measure the seconds of all blocks, from one of them, and of the head."""
     blocks = max(1, model.blocks)
     width = width_of(model)
     block, head = _Block(width).to(device), nn.Linear(width, model.vocabulary, False, device)
