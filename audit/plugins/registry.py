@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 def names(kind: str) -> list[str]:
-    """The names of all plugins of a kind: "defenses", "attacks" or "reports"."""
+    """Return the names of all plugins of a kind: "defenses", "attacks" or "reports"."""
     return sorted({*_own(kind), *(point.name for point in _entry_points(kind))})
 
 
 def of_others(kind: str) -> set[str]:
-    """The names of the plugins of a kind that other packages bring."""
+    """Return the names of the plugins of a kind that other packages bring."""
     return {point.name for point in _entry_points(kind)} - {*_own(kind)}
 
 
@@ -37,7 +37,7 @@ def _own(kind: str) -> list[str]:
 
 
 def module(kind: str, name: str) -> types.ModuleType:
-    """Imports the plugin's module. Raises UsageError for an unknown name, or another's module
+    """Import the plugin's module. Raises UsageError for an unknown name, or another's module
     that cannot be imported."""
     if name in _own(kind):
         return importlib.import_module(f"{kind}.{name}")
@@ -48,13 +48,13 @@ def module(kind: str, name: str) -> types.ModuleType:
 
 
 def check(kind: str, name: str) -> None:
-    """Raises UsageError as `module` does; imports only what another package brings."""
+    """Raise UsageError as `module` does; import only what another package brings."""
     if name not in _own(kind):
         module(kind, name)
 
 
 def source(kind: str, name: str) -> Path:
-    """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
+    """Find the file of a plugin without importing it. Raises UsageError where it cannot."""
     if name in _own(kind):
         return _folder(kind) / f"{name}.py"
     (point,) = (point for point in _entry_points(kind) if point.name == name)
@@ -76,7 +76,7 @@ def _third_party(kind: str, name: str, path: str) -> types.ModuleType:
 
 
 def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
-    """The one concrete subclass of `ancestor` that the plugin's module defines."""
+    """Return the one concrete subclass of `ancestor` that the plugin's module defines."""
     imported = module(kind, name)
     classes = [
         value
@@ -95,9 +95,9 @@ def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
 
 
 def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tuple[str, T]:
-    """Makes the plugin that `NAME[:key=value,…]` describes; lists inside a value join with "+".
+    """Make the plugin that `NAME[:key=value,…]` describes; lists inside a value join with "+".
 
-    extra: further values by field name, used where the class has the field and the text is silent.
+    extra: further values by field name, where the class has a field that the text does not set.
     Raises UsageError for an unknown name or key, or a value of the wrong type.
     """
     name, _, rest = text.partition(":")
@@ -121,7 +121,7 @@ def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tup
 
 
 def check_one_place() -> None:
-    """Raises UsageError unless the four packages come from one place.
+    """Raise UsageError unless the four packages come from one place.
 
     Their names are common words: another distribution's `reports` must not become part of a report.
     """
