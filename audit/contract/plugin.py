@@ -12,8 +12,9 @@ from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.fields import from_text
+from reports import Format
 
-Plugin = Defense | Attack
+Plugin = Defense | Attack | Format
 
 
 def is_a_frozen_dataclass(made: Plugin) -> None:
@@ -30,7 +31,7 @@ def is_final_on_top_of_abstract_classes(made: Plugin) -> None:
     cls = type(made)
     assert not cls.__subclasses__(), f"{cls.__name__} has subclasses: a plugin is final"
     for base in cls.__mro__[1:]:
-        concrete = issubclass(base, (Defense, Attack)) and not inspect.isabstract(base)
+        concrete = issubclass(base, (Defense, Attack, Format)) and not inspect.isabstract(base)
         assert not concrete, f"{cls.__name__} derives from {base.__name__}, which is not abstract"
 
 

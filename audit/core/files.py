@@ -89,16 +89,17 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         os.fsync(stream.fileno())
 
 
-def write_atomically(path: Path, text: str, private: bool = False) -> None:
-    """Replace a file atomically: readers see the old content or the new, never a part.
+def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
+    """Replaces a file atomically: readers see the old content or the new, never a part.
 
     private: readable by its owner only, from the first byte on.
     """
+    if isinstance(content, str):  # a lone surrogate, hostile or not, becomes a valid JSON escape
+        content = content.encode("utf-8", errors="backslashreplace")
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.unlink(missing_ok=True)
     with _private(partial, "wb") if private else partial.open("wb") as stream:
-        # a lone surrogate, hostile or not, becomes a valid JSON escape
-        stream.write(text.encode("utf-8", errors="backslashreplace"))
+        stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
     partial.replace(path)

@@ -20,6 +20,7 @@ from audit.core.errors import UsageError, did_you_mean, first_line
 from audit.core.fields import from_text
 
 T = TypeVar("T")
+_EXPORTS = "exports"  # a folder within `reports/` whose files are formats as well
 
 
 def names(kind: str) -> list[str]:
@@ -32,15 +33,19 @@ def of_others(kind: str) -> set[str]:
     return {point.name for point in _entry_points(kind)} - {*_own(kind)}
 
 
-def _own(kind: str) -> list[str]:
-    return [path.stem for path in _folder(kind).glob("*.py") if not path.stem.startswith("_")]
+def _own(kind: str) -> dict[str, Path]:
+    """Finds the files of the project's own plugins of a kind, by name."""
+    home = _folder(kind)
+    files = (path for folder in (home, home / _EXPORTS) for path in folder.glob("*.py"))
+    return {path.stem: path for path in files if not path.stem.startswith("_")}
 
 
 def module(kind: str, name: str) -> types.ModuleType:
     """Import the plugin's module. Raises UsageError for an unknown name, or another's module
     that cannot be imported."""
-    if name in _own(kind):
-        return importlib.import_module(f"{kind}.{name}")
+    if path := _own(kind).get(name):
+        place = path.relative_to(_folder(kind).parent).with_suffix("")
+        return importlib.import_module(".".join(place.parts))
     for point in _entry_points(kind):
         if point.name == name:
             return _third_party(kind, name, point.module)
@@ -54,9 +59,9 @@ def check(kind: str, name: str) -> None:
 
 
 def source(kind: str, name: str) -> Path:
-    """Find the file of a plugin without importing it. Raises UsageError where it cannot."""
-    if name in _own(kind):
-        return _folder(kind) / f"{name}.py"
+    """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
+    if path := _own(kind).get(name):
+        return path
     (point,) = (point for point in _entry_points(kind) if point.name == name)
     try:
         spec = importlib.util.find_spec(point.module)

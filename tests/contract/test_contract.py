@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from audit import api, contract
+from audit.contract import plugin as plugin_checks
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.plugins import registry
 from audit.results.schema import Results
+from reports import Format, Report
+from tests import by_hand
 from tests.command_line import audit
+from tests.reports.pages import HIDDEN
 
 PROJECT = Path(__file__).parents[2]
 ANCESTORS = {"defenses": Defense, "attacks": Attack}
@@ -45,11 +49,27 @@ def test_an_attack(name):
 # the registry
 
 
-def test_a_report_can_be_written():
-    for name in registry.names("reports"):
-        module = registry.module("reports", name)
-        assert list(inspect.signature(module.write).parameters) == ["results", "folder"], name
-        assert module.__doc__, name
+FORMATS = [registry.plugin("reports", name, Format)() for name in registry.names("reports")]
+
+
+@pytest.mark.parametrize("check", plugin_checks.CHECKS)
+@pytest.mark.parametrize("made", FORMATS, ids=lambda made: type(made).__name__)
+def test_a_format(made, check):
+    check(made)
+
+
+def test_a_format_returns_files_and_writes_none(tmp_path, monkeypatch):
+    """Plain names, bytes, the same again, and no character that hides something."""
+    monkeypatch.chdir(tmp_path)
+    report = Report(by_hand.hostile(by_hand.ordinary()), tmp_path)
+    for made in FORMATS:
+        files = made.files(report)
+        assert made.files(Report(report.stored, tmp_path)) == files, made
+        assert list(tmp_path.iterdir()) == [], made
+        for name, content in files.items():
+            assert name == Path(name).name
+            if not name.endswith(".pdf"):
+                assert not HIDDEN.search(content.decode("utf-8")), name
 
 
 def test_the_list_names_every_plugin():
@@ -69,7 +89,9 @@ def public(path):
 
 
 FILES = sorted(
-    p for package in ("audit", "attacks", "defenses") for p in (PROJECT / package).rglob("*.py")
+    path
+    for package in ("audit", "attacks", "defenses", "reports")
+    for path in (PROJECT / package).rglob("*.py")
 )
 
 

@@ -24,7 +24,8 @@ PROJECT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("kind", ["defenses", "attacks", "reports"])
 def test_names_are_the_files_of_the_folder(kind):
-    files = {path.stem for path in (PROJECT / kind).glob("*.py")}
+    folders = (PROJECT / kind, PROJECT / kind / "exports")
+    files = {path.stem for folder in folders for path in folder.glob("*.py")}
     assert set(registry.names(kind)) == {name for name in files if not name.startswith("_")}
     assert registry.names(kind) == sorted(registry.names(kind))
 
@@ -32,9 +33,11 @@ def test_names_are_the_files_of_the_folder(kind):
 def test_other_files_are_not_plugins(tmp_path, monkeypatch):
     for name in ("b.py", "a.py", "_hidden.py", "__init__.py", "notes.txt", "c.pyc"):
         (tmp_path / name).touch()
-    (tmp_path / "_templates").mkdir()
+    for folder in ("_templates", "exports", "others"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"of_{folder}.py").touch()
     monkeypatch.setattr(registry, "_folder", lambda kind: tmp_path)
-    assert registry.names("defenses") == ["a", "b"]
+    assert registry.names("defenses") == ["a", "b", "of_exports"]
 
 
 @dataclass

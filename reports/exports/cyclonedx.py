@@ -10,15 +10,14 @@ import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from audit import __version__
-from audit.gate import files
-from audit.results import digests
 from audit.results.schema import FindingResult, ReleaseResult, Results, to_json
+from reports import Format, Report
 from reports._content import wording
-from reports._content.page import inert, labels
+from reports._content.page import labels
 
 FILENAME = "model.cdx.json"
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
@@ -26,20 +25,22 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CORPUS = "corpus"  # the only reference between components
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes model.cdx.json into `folder`."""
-    text = json.dumps(document(results, folder), indent=1, ensure_ascii=True, allow_nan=False)
-    return files.replaced(folder / FILENAME, text + "\n")
+@dataclass(frozen=True)
+class CycloneDX(Format):
+    """A bill of materials: each release with its weights, its ancestors and a model card."""
+
+    def files(self, report: Report) -> dict[str, bytes]:
+        text = json.dumps(document(report), indent=1, ensure_ascii=True, allow_nan=False)
+        return {FILENAME: f"{text}\n".encode("ascii")}
 
 
-def document(results: Results, folder: Path) -> dict[str, Any]:
+def document(report: Report) -> dict[str, Any]:
     """Builds the bill of materials; the same results and weights give the same one."""
-    weights = [digests.weights(folder, results, release) for release in results.releases]
-    clean = inert(results)
-    number = uuid.uuid5(uuid.NAMESPACE_URL, to_json(clean) + repr(weights))
-    named = zip(clean.releases, labels(clean.releases), weights, strict=True)
+    results, weights = report.results, report.weights
+    number = uuid.uuid5(uuid.NAMESPACE_URL, to_json(results) + repr(weights))
+    named = zip(results.releases, labels(results.releases), weights, strict=True)
     tool = {"type": "application", "name": "audit", "version": __version__}
-    models = [_model(clean, *one) for one in named if not one[0].reference]
+    models = [_model(results, *one) for one in named if not one[0].reference]
     return {
         "$schema": SCHEMA,
         "bomFormat": "CycloneDX",
@@ -47,7 +48,7 @@ def document(results: Results, folder: Path) -> dict[str, Any]:
         "serialNumber": f"urn:uuid:{number}",
         "version": 1,
         "metadata": {"tools": {"components": [tool]}},
-        "components": [*models, _corpus(clean)],
+        "components": [*models, _corpus(results)],
     }
 
 

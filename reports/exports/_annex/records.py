@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from audit.results import words
 from audit.results.schema import ReleaseResult
-from reports._annex.document import Answer, Fact, Place
-from reports._annex.rows import Asked
-from reports._annex.view import Evidence, View
 from reports._content import detail, wording
+from reports.exports._annex.document import Answer, Fact, Place
+from reports.exports._annex.rows import Asked
+from reports.exports._annex.view import Evidence, View
 
 _DRAWS = ("noise", "source", "sampling", "beta")  # parameters that say how was drawn
 _RELEASED = {

@@ -1,28 +1,27 @@
 """statement.intoto.json: an in-toto Statement v1 with the predicate test-result v0.1, unsigned.
 
-It says what the gate says, by policy and baseline of the working directory. Its subjects are what
-is released and results.json; see https://github.com/in-toto/attestation.
+It says what the gate says. Its subjects are what is released and results.json; see https://github.com/in-toto/attestation.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.core.errors import UsageError
+from audit.core.digest import sha256_of
 from audit.core.terms import Leaked, OnClaim
-from audit.gate import baseline, files, policy, verdict
+from audit.gate import baseline, policy
 from audit.gate.metric import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.render.escaping import visible
 from audit.results import digests
 from audit.results.schema import Results, to_json
+from reports import Format, Report
 
 FILENAME = "statement.intoto.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -31,27 +30,25 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _OPEN = (State.INCONCLUSIVE, State.WAIVED)
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes statement.intoto.json into `folder`.
+@dataclass(frozen=True)
+class InToto(Format):
+    """What the gate says of the released weights, to be signed; only of a complete run."""
 
-    Raises UsageError for a run that is not complete: nothing is attested of a part.
-    """
-    if results.status != "complete":
-        raise UsageError(f"{folder}: the run is {results.status}, not complete; run its plan again")
-    document = statement(results, folder, date.today())
-    return files.replaced(folder / FILENAME, json.dumps(document, indent=1) + "\n")
+    def files(self, report: Report) -> dict[str, bytes]:
+        text = json.dumps(statement(report), indent=1)
+        return {FILENAME: f"{text}\n".encode("ascii")}
 
 
-def statement(results: Results, folder: Path, today: date) -> dict[str, Any]:
-    """Builds the statement. today: decides which waivers are valid."""
-    outcome = verdict(results, files.policy_in(None), files.baseline_in(None), today)
+def statement(report: Report) -> dict[str, Any]:
+    """Builds the statement."""
+    results = report.stored
     return {
         "_type": STATEMENT,
-        "subject": [*_subjects(results, folder), _written(results, folder)],
+        "subject": [*_subjects(report), _written(report)],
         "predicateType": PREDICATE,
         "predicate": {
-            **_answers(outcome, _leaks(results), _refuted(results)),
-            "configuration": list(_configuration(results)),
+            **_answers(report.outcome, _leaks(results), _refuted(results)),
+            "configuration": list(_configuration(report)),
         },
     }
 
@@ -102,49 +99,51 @@ def _refuted(results: Results) -> list[str]:
     ]
 
 
-def _subjects(results: Results, folder: Path) -> Iterator[dict[str, Any]]:
+def _subjects(report: Report) -> Iterator[dict[str, Any]]:
     """Describes what is released, as far as it is known.
 
     The models of a service are protected by the service alone. So they are one subject, with the
     hash of their folder, and none of them is a subject by itself.
     """
-    audited = [release for release in results.releases if not release.reference]
-    for label, release in zip(map(visible, labels(audited)), audited, strict=True):
-        known = digests.weights(folder, results, release)
+    released = zip(report.stored.releases, report.weights, strict=True)
+    audited = [(release, known) for release, known in released if not release.reference]
+    names = map(visible, labels([release for release, _ in audited]))
+    for label, (release, known) in zip(names, audited, strict=True):
         if known and release.guarantee.release == "model":
             ((name, digest),) = known.items()
             yield _described(f"{label}/{name}", "sha256", digest)
         elif known:
             yield _described(f"{label}/{digests.MEMBERS}", "dirHash", digests.of_members(known))
         else:
-            yield from _planned("finished", results.plan.get("finished"))
+            yield from _planned("finished", report.stored.plan.get("finished"))
 
 
-def _written(results: Results, folder: Path) -> dict[str, Any]:
+def _written(report: Report) -> dict[str, Any]:
     """Describes results.json: the file that is there, else what would be written."""
-    path = folder / "results.json"
-    text = (
-        path.read_bytes() if path.is_file() else to_json(results).encode(errors="backslashreplace")
-    )
-    return _described("results.json", "sha256", hashlib.sha256(text).hexdigest())
+    path = report.folder / "results.json"
+    if path.is_file():
+        return _described(path.name, "sha256", digests.of_file(path))
+    text = to_json(report.stored).encode(errors="backslashreplace")
+    return _described(path.name, "sha256", sha256_of(text))
 
 
-def _configuration(results: Results) -> Iterator[dict[str, Any]]:
+def _configuration(report: Report) -> Iterator[dict[str, Any]]:
     """Describes what the verdict depends on: the rules, the baseline and the plan."""
-    rules = Path(policy.FILENAME)
+    rules = report.policy or Path(policy.FILENAME)
+    accepted = report.baseline or Path(baseline.FILENAME)
     if rules.is_file():
         yield _described(rules.name, "sha256", digests.of_file(rules))
     else:
         yield _described("default policy", "sha256", _default_policy())
-    if Path(baseline.FILENAME).is_file():
-        yield _described(baseline.FILENAME, "sha256", digests.of_file(Path(baseline.FILENAME)))
-    yield from _planned("plan", {"name": "plan", "sha256": results.plan.get("hash")})
+    if accepted.is_file():
+        yield _described(accepted.name, "sha256", digests.of_file(accepted))
+    yield from _planned("plan", {"name": "plan", "sha256": report.stored.plan.get("hash")})
 
 
 def _default_policy() -> str:
     """Computes SHA-256 of the default rules, written as JSON with sorted keys."""
     rules = json.dumps(dataclasses.asdict(policy.Policy()), sort_keys=True)
-    return hashlib.sha256(rules.encode()).hexdigest()
+    return sha256_of(rules)
 
 
 def _planned(what: str, one: Any) -> Iterator[dict[str, Any]]:

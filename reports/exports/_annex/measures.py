@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from audit.core.terms import Leaked, OnClaim
 from audit.results import quoting, words
 from audit.results.schema import FindingResult, ReleaseResult
-from reports._annex.document import Answer, Fact, Figure
-from reports._annex.rows import Asked
-from reports._annex.view import MOST, Evidence, One, View, name_of
 from reports._content import claims, summary, verdicts, wording
+from reports.exports._annex.document import Answer, Fact, Figure
+from reports.exports._annex.rows import Asked
+from reports.exports._annex.view import MOST, Evidence, One, View, name_of
 
 # By what a row asks for: what attackers read that belongs to the other row.
 _OTHER = {"text": ("score", "distribution"), "probabilities": ("generate", "text")}

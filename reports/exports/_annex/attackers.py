@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from audit.results import words
-from reports._annex.document import Answer, Fact
-from reports._annex.measures import of, overall
-from reports._annex.rows import Asked
-from reports._annex.view import Evidence, One, View, name_of
 from reports._content import verdicts, wording
+from reports.exports._annex.document import Answer, Fact
+from reports.exports._annex.measures import of, overall
+from reports.exports._annex.rows import Asked
+from reports.exports._annex.view import Evidence, One, View, name_of
 
 
 def every_attack(view: View, asked: Asked) -> Evidence:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from audit.core.terms import Leaked
 from audit.results import words
 from audit.results.schema import Results
-from reports._annex import attackers, guarantees, measures, records, rows
-from reports._annex.document import Annex, Release, Row, Source
-from reports._annex.rows import Asked, Text
-from reports._annex.view import MOST, Evidence, One, View
 from reports._content import wording
+from reports.exports._annex import attackers, guarantees, measures, records, rows
+from reports.exports._annex.document import Annex, Release, Row, Source
+from reports.exports._annex.rows import Asked, Text
+from reports.exports._annex.view import MOST, Evidence, One, View
 
 STATEMENTS = (
     "This annex sets what a run of audit measured beside what published texts ask for. It draws no "

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from audit.core.terms import OnClaim, Unit
 from audit.results import words
 from audit.results.schema import FindingResult, GuaranteeResult
-from reports._annex.document import Answer, Fact
-from reports._annex.measures import figure, quotes
-from reports._annex.rows import Asked
-from reports._annex.view import Evidence, One, View
 from reports._content import claims as bounds
 from reports._content import summary, wording
+from reports.exports._annex.document import Answer, Fact
+from reports.exports._annex.measures import figure, quotes
+from reports.exports._annex.rows import Asked
+from reports.exports._annex.view import Evidence, One, View
 
 NO_CLAIM = "no ε is claimed"
 _ANSWERS = {

@@ -1,19 +1,17 @@
 """annex.html, annex.pdf and annex.json: the annex for reviewers, one document in three forms.
 
-Row by row, what published texts ask for (`reports/_annex/*.toml`) stands beside what the run shows,
+Row by row, what published texts ask for (`_annex/*.toml`) stands beside what the run shows,
 or "not covered". It draws no legal conclusion.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
-from audit.gate import files
-from audit.results.schema import Results
-from reports import html, pdf
-from reports._annex import build
-from reports._annex.document import Annex, Answer, to_json
+from reports import Format, Report, html, pdf
 from reports._content import verdicts
+from reports.exports._annex import build, document
+from reports.exports._annex.document import Answer
 
 FILENAME, PRINT, DATA = "annex.html", "annex.pdf", "annex.json"
 _MEANINGS = {
@@ -24,21 +22,18 @@ _MEANINGS = {
 _MARK = verdicts.NO_SEARCH  # the shape of what is no finding
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes all three files into `folder`; returns the page."""
-    annex = build.build(results)
-    files.replaced(folder / DATA, to_json(annex))
-    (folder / PRINT).write_bytes(printed(annex))
-    return files.replaced(folder / FILENAME, page(annex))
+@dataclass(frozen=True)
+class Annex(Format):
+    """What reviewers ask for beside what the run shows: a page, its print, and its data."""
+
+    def files(self, report: Report) -> dict[str, bytes]:
+        annex = build.build(report.results)
+        data = document.to_json(annex).encode("utf-8")
+        return {FILENAME: page(annex), PRINT: printed(annex), DATA: data}
 
 
-def also(results: Results) -> tuple[str, ...]:
-    """Names the files that `write` writes beside the page."""
-    return PRINT, DATA
-
-
-def page(annex: Annex) -> str:
-    """Returns annex.html; the same annex gives the same text."""
+def page(annex: document.Annex) -> bytes:
+    """Lays out annex.html."""
     return html.laid_out(
         "annex.html.j2",
         annex=annex.model_dump(mode="json"),
@@ -48,8 +43,8 @@ def page(annex: Annex) -> str:
     )
 
 
-def printed(annex: Annex) -> bytes:
-    """Returns annex.pdf; the same annex gives the same bytes."""
+def printed(annex: document.Annex) -> bytes:
+    """Lays out annex.pdf."""
     data = {
         "page": {"title": annex.title, "subtitle": annex.subtitle},
         "annex": annex.model_dump(mode="json"),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from audit.core.terms import Leaked
 from audit.results.schema import FindingResult, ReleaseResult, Results
-from reports._annex import rows
-from reports._annex.document import Answer, Fact, Figure, Place
 from reports._content import claims, glance, page, summary, wording
 from reports._content.worst import rank
+from reports.exports._annex import rows
+from reports.exports._annex.document import Answer, Fact, Figure, Place
 
 MOST = 12  # releases that are shown row by row
 _REPORT = "report.html"
@@ -66,9 +66,8 @@ class View:
 
     @classmethod
     def of(cls, results: Results) -> View:
-        """Makes every string of the results visible first."""
-        clean = page.inert(results)
-        return cls(clean, glance.views(clean))
+        """Views results whose strings are visible."""
+        return cls(results, glance.views(results))
 
     @functools.cached_property
     def audited(self) -> list[One]:

@@ -8,34 +8,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from audit.gate import files
 from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
+from reports import Format, Report
 from reports._content import wording
-from reports._content.page import inert, labels
+from reports._content.page import labels
 
 FILENAME = "model-index.md"
 _WIDEST = 1_000_000  # no text is folded: a line of its own could begin with ---
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes model-index.md into `folder`."""
-    written = yaml.safe_dump(
-        {"model-index": index(results)}, sort_keys=False, allow_unicode=True, width=_WIDEST
-    )
-    return files.replaced(folder / FILENAME, f"---\n{written}---\n")
+@dataclass(frozen=True)
+class ModelIndex(Format):
+    """The front matter of a model card on Hugging Face, an entry a release."""
+
+    def files(self, report: Report) -> dict[str, bytes]:
+        written = yaml.safe_dump(
+            {"model-index": _index(report.results)},
+            sort_keys=False,
+            allow_unicode=True,
+            width=_WIDEST,
+        )
+        return {FILENAME: f"---\n{written}---\n".encode()}
 
 
-def index(results: Results) -> list[dict[str, Any]]:
-    """Builds an entry for each release that is no reference."""
-    clean = inert(results)
-    named = zip(clean.releases, labels(clean.releases), strict=True)
+def _index(results: Results) -> list[dict[str, Any]]:
+    """Builds an entry for each release that is not a reference."""
+    named = zip(results.releases, labels(results.releases), strict=True)
     return [
-        {"name": label, "results": [_result(clean, release)]}
+        {"name": label, "results": [_result(results, release)]}
         for release, label in named
         if not release.reference
     ]
