@@ -20,7 +20,7 @@ from audit.cli.commands import FOLDER, Commands, parts
 def gate(
     folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
 ) -> None:
-    """Holds a run to audit.toml and audit-baseline.json; exits with 1 where it fails."""
+    """Check a run against audit.toml and audit-baseline.json; exit with 1 where it fails."""
     from audit.gate import files
     from audit.gate.render import console
     from audit.run import reports

@@ -90,7 +90,7 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Replaces a file atomically: readers see the old content or the new, never a part.
+    """Replace a file atomically: readers see the old content or the new, never a part.
 
     private: readable by its owner only, from the first byte on.
     """

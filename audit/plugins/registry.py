@@ -34,7 +34,7 @@ def of_others(kind: str) -> set[str]:
 
 
 def _own(kind: str) -> dict[str, Path]:
-    """Finds the files of the project's own plugins of a kind, by name."""
+    """Find the files of the project's own plugins of a kind, by name."""
     home = _folder(kind)
     files = (path for folder in (home, home / _EXPORTS) for path in folder.glob("*.py"))
     return {path.stem: path for path in files if not path.stem.startswith("_")}
@@ -59,7 +59,7 @@ def check(kind: str, name: str) -> None:
 
 
 def source(kind: str, name: str) -> Path:
-    """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
+    """Find the file of a plugin without importing it. Raises UsageError where it cannot."""
     if path := _own(kind).get(name):
         return path
     (point,) = (point for point in _entry_points(kind) if point.name == name)
