@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, argument types, and a hint for a mistyped name."""
+"""The parts that commands share: exit codes, argument types, and a hint for a mistyped name."""
 
 from __future__ import annotations
 
@@ -72,18 +72,18 @@ class Commands(click.Group):
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """The words between commas."""
+    """Split words at commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def given(flags: dict[str, Any], formats: str | None) -> dict[str, Any]:
-    """The flags that were given, as settings. 0 is a value; absent are None, False and ()."""
+    """Collect the flags that were given, as settings. 0 is a value; None, False, () are absent."""
     settings = {k: v for k, v in flags.items() if not any(v is a for a in (None, False, ()))}
     return settings if formats is None else {**settings, "format": parts(formats)}
 
 
 def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
-    """Describes what is planned, or runs it with its progress shown, and logs it where asked to.
+    """Describe what is planned, or run it with its progress shown, and log it where asked to.
 
     The last lines on stdout are the verdict sentence and where the report is. Interrupted, it ends
     with how to resume it.
@@ -114,7 +114,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
 
 
 def _next(folder: Path, shown: str) -> list[str]:
-    """Names three sensible next commands."""
+    """Name three sensible next commands."""
     opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
     here = shlex.quote(str(folder))
     return [

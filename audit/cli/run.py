@@ -59,7 +59,7 @@ def run(
     dry_run: bool,
     **flags: Any,
 ) -> None:
-    """Trains, attacks and reports; running the same plan again resumes."""
+    """Train, attack and report; running the same plan again resumes."""
     from audit import api
 
     settings = given(flags, formats)

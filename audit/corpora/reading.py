@@ -27,7 +27,7 @@ class UserForm(StrEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a corpus is read.
+    """The settings with which a corpus is read.
 
     text, user, messages, split: names of columns; None: recognised by their usual names.
     records: what is a record of plain text; None: a paragraph, where blank lines make that plain.
