@@ -21,9 +21,9 @@ from audit.models.external_model import load as load_external
 from audit.models.loading import describe, load_weights
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve, resolve_on
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import pipeline
-from audit.train.prepare import prepare
 
 FEW = ["submix:epsilon=1000.0,k=2,budget=12,train=top:1", "capped_submix:k=2,budget=12", "dp_sgd"]
 MORE = ["seqpate:teachers=2,sentences=40", "s_dpsgd", "redaction"]
@@ -67,7 +67,7 @@ def test_adapters_are_trained_and_nothing_else(run: Path) -> None:
     only_adapters(run, FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_defense_trains_adapters_and_nothing_else(tmp_path: Path) -> None:
     only_adapters(run_of(plan(tmp_path, defense=[*FEW, *MORE]), tmp_path / "run"), [*FEW, *MORE])
 

@@ -24,10 +24,10 @@ from audit.plan.execution import execution
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.text import Text
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import pipeline
 from audit.run.limitations import not_tested
-from audit.train.prepare import prepare
 from audit.train.publication import Publication
 from audit.train.train import workers_for
 from audit.verify import verify

@@ -8,7 +8,9 @@ never written or shown.
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, first_line
 from audit.core.masking import API_KEY, api_key, without_key
 
 if TYPE_CHECKING:
@@ -30,11 +32,14 @@ if TYPE_CHECKING:
     import httpx
 
 LARGEST = 1 << 26  # bytes of an answer, unpacked
-TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed
+# HTTP statuses after which a retry may succeed; those above 511 are of proxies before the server
+TRANSIENT = (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
-_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names them
-_PATIENCE = 600.0  # seconds; a server that asks for a longer wait counts as failed
+_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
+_PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
 _SHOWN = 160  # characters of a server's error message
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 _ADVICE = {
     400: "where it is too long for the server, give a smaller as_is:context=TOKENS",
@@ -55,12 +60,12 @@ class RefusedError(Exception):
 
 
 def is_url(source: str) -> bool:
-    """Tells whether a model is named by its URL."""
+    """Return whether a model is named by its URL."""
     return source.lower().startswith(("http://", "https://"))
 
 
 def address(source: str) -> str:
-    """Normalises the URL that /completions follows: no slash at its end, /v1 for a bare host.
+    """Normalise the URL that /completions follows: no slash at its end, /v1 for a bare host.
 
     Raises UsageError for anything else, and for a URL with credentials.
     """
@@ -84,13 +89,21 @@ def address(source: str) -> str:
 
 
 def address_of(url: str, model: str | None) -> str:
-    """Joins an endpoint's URL and a model's name to one address; without a name, the URL."""
+    """Join an endpoint's URL and a model's name to one address; without a name, the URL."""
     return f"{url}/models/{model}" if model else url
 
 
 def url_of(address: str, model: str | None) -> str:
-    """Takes the URL out of what `address_of` made."""
+    """Extract the URL from a result of `address_of`."""
     return address.removesuffix(f"/models/{model}")
+
+
+def _is_loopback(host: str) -> bool:
+    """Check whether a host is this machine, which is reached without a proxy."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 @dataclass
@@ -103,7 +116,7 @@ class Pace:
     _ready: float = field(default=-math.inf, init=False)
 
     def wait(self) -> None:
-        """Waits until the next request may be sent."""
+        """Wait until the next request may be sent."""
         if self.rate is None:
             return
         while (left := self._ready - self.clock()) > 0:
@@ -116,7 +129,7 @@ class Endpoint:
     """Where a model is served. url: as `address` gives it. timeout: seconds for each whole answer.
 
     retries: how often a request is sent again after a timeout, a lost connection or a TRANSIENT
-        status: after the wait that the server names, else after 0.5, 1, 2 … seconds.
+        status: after 0.5, 1, 2 … seconds, or later if the server names a longer wait.
     """
 
     url: str
@@ -126,7 +139,7 @@ class Endpoint:
 
     @contextmanager
     def connected(self) -> Iterator[Post]:
-        """Opens a connection: post(path, fields) gives the answer, a JSON object.
+        """Open a connection: post(path, fields) gives the answer, a JSON object.
 
         Raises RefusedError where the server does not support the request, and UsageError where it
         fails after all retries.
@@ -135,14 +148,25 @@ class Endpoint:
             yield lambda path, fields: self._answer(client, "POST", path, fields)
 
     def get(self, path: str) -> dict[str, Any]:
-        """Requests an object by GET. Raises as `connected` does."""
+        """Request an object by GET. Raises as `connected` does."""
         with self._client() as client:
             return self._answer(client, "GET", path, None)
 
     def _client(self) -> httpx.Client:
         import httpx  # with its own command line it takes a fifth of a second
 
-        return httpx.Client(headers=_credentials(), timeout=self.timeout, verify=_trusted())
+        headers = {**_credentials(), "Accept-Encoding": "identity"}
+        here = _is_loopback(urlsplit(self.url).hostname or "")
+        try:
+            return httpx.Client(
+                headers=headers, timeout=self.timeout, verify=_trusted(), trust_env=not here
+            )
+        except (ImportError, ValueError) as error:  # of the proxies that the environment names
+            names = [name for name in _PROXIES if os.environ.get(name)]
+            raise UsageError(
+                f"{self.url}: the proxy in {' or '.join(names)} cannot be used "
+                f"({first_line(error)}); unset it, or name an http:// proxy"
+            ) from None
 
     def _answer(
         self, client: httpx.Client, method: str, path: str, fields: dict[str, Any] | None
@@ -153,7 +177,7 @@ class Endpoint:
             answer = _sent(client, method, where, fields)
             if not isinstance(answer, _Failure):
                 return answer
-            wait = _delay(tries) if answer.wait is None else answer.wait
+            wait = max(_delay(tries), answer.wait or 0.0)
             if not answer.transient or tries > self.retries or wait > _PATIENCE:
                 times = f" (tried {tries} times)" if tries > 1 else ""
                 error = RefusedError if answer.refusal else UsageError
@@ -164,7 +188,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why there is no answer. wait: seconds that the server asks to wait before a retry."""
+    """An answer is missing. wait: seconds that the server requests before a retry."""
 
     problem: str
     advice: str
@@ -175,7 +199,7 @@ class _Failure:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Loads the trusted certificates, once for all clients: it takes 50 ms."""
+    """Load the trusted certificates, once for all clients: it takes 50 ms."""
     import httpx
 
     return httpx.create_ssl_context()
@@ -197,6 +221,12 @@ def _sent(
     except _TooLongError:
         return _Failure(
             f"answers with more than {LARGEST >> 20} MB", "is this the right address?", False
+        )
+    except _CodedError as error:
+        return _Failure(
+            f"answers in the coding {_line(str(error))!r}, which was not asked for",
+            "switch off compression at the server or its proxy",
+            False,
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Failure(
@@ -225,15 +255,22 @@ class _TooLongError(Exception):
     """An answer is larger than any that a request here can have."""
 
 
+class _CodedError(Exception):
+    """An answer is packed, so its length does not bound the unpacked length."""
+
+
 def _received(
     client: httpx.Client, method: str, where: str, fields: dict[str, Any] | None, seconds: float
 ) -> httpx.Response:
-    """Reads a whole answer, of limited size and time."""
+    """Read a whole answer, of limited size and time, as it arrives: nothing is unpacked."""
     import httpx
 
     end, parts, size = time.monotonic() + seconds, [], 0
     with client.stream(method, where, json=fields) as response:
-        for part in response.iter_bytes():
+        coding = response.headers.get("Content-Encoding", "identity")
+        if coding.strip().lower() not in ("", "identity"):
+            raise _CodedError(coding)
+        for part in response.iter_raw():
             size += len(part)
             if size > LARGEST:
                 raise _TooLongError
@@ -246,7 +283,7 @@ def _received(
 
 
 def _within(seconds: float, do: Callable[[], T]) -> T:
-    """Waits for a result; raises TimeoutError, and leaves the thread alone, where it takes longer.
+    """Wait for a result; raise TimeoutError, and leave the thread alone, where it takes longer.
 
     A limit on each read alone would let a server drip its headers for ever.
     """
@@ -282,20 +319,20 @@ def _delay(tries: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Reads the seconds to wait, from the header Retry-After; None without one."""
+    """Read the seconds to wait, from the header Retry-After; None without one."""
     text = response.headers.get("Retry-After", "").strip()
     try:
         wait = float(text)
     except ValueError:
         try:
             wait = parsedate_to_datetime(text).timestamp() - time.time()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return max(wait, 0.0) if math.isfinite(wait) else None
 
 
 def _problem(response: httpx.Response) -> str:
-    """Words the HTTP status and the beginning of the server's error message."""
+    """Describe the HTTP status and the beginning of the server's error message."""
     try:
         body = response.json()
         error = body.get("error", body)
@@ -306,6 +343,6 @@ def _problem(response: httpx.Response) -> str:
 
 
 def _line(text: str) -> str:
-    """Puts a server's message on one short line, without the key that it may repeat."""
+    """Shorten a server's message to one line, without the key that it may repeat."""
     words = " ".join(without_key(text).split())
     return words if len(words) <= _SHOWN else words[:_SHOWN] + "…"

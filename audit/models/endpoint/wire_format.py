@@ -7,7 +7,6 @@ chat completions, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 
+_NUMBERS = 1 << 31  # more than any vocabulary or context has
+_ABOVE_ONE = 1e-3  # nats: rounding of a log-probability of a sure token
 _ID = "token_id:"
 _NOT_TEXT = (_ID, "bytes:")  # how a token begins that is not written as its text
 _SPACES = str.maketrans("▁Ġ", "  ")  # how vocabularies write a space
@@ -35,7 +36,7 @@ class TokenReport:
 
     @property
     def scored(self) -> bool:
-        """Whether both log-probabilities are reported."""
+        """Return whether both log-probabilities are reported."""
         return self.log_prob is not None and self.top is not None
 
 
@@ -51,7 +52,7 @@ class Choice:
 
 
 def choice_of(answer: dict[str, Any]) -> Choice:
-    """Reads the one choice of an answer. Raises UsageError for any other form."""
+    """Read the one choice of an answer. Raises UsageError for any other form."""
     try:
         (choice,) = answer["choices"]
         usage = answer.get("usage") or {}
@@ -62,14 +63,20 @@ def choice_of(answer: dict[str, Any]) -> Choice:
             completion_tokens=_count(usage.get("completion_tokens")),
             prompt_tokens=_count(usage.get("prompt_tokens")),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise UsageError(
             "the endpoint's answers have not the form of the completions API; is it one?"
         ) from None
 
 
 def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
+    """Read a number of tokens, or of one token. Raises ValueError if a vocabulary has no such."""
+    if value is None:
+        return None
+    number = int(value)
+    if not 0 <= number < _NUMBERS:
+        raise ValueError
+    return number
 
 
 def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
@@ -80,7 +87,7 @@ def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
     columns = zip(texts, log_probs, tops, strict=True)
     return tuple(
-        TokenReport(_id(text), text, _nats(log_prob), _largest((top or {}).values()))
+        TokenReport(_id(_text(text)), text, _nats(log_prob), _largest((top or {}).values()))
         for text, log_prob, top in columns
     )
 
@@ -89,16 +96,23 @@ def _llama_cpp(token: dict[str, Any]) -> TokenReport:
     tops = [top["logprob"] for top in token.get("top_logprobs") or []]
     log_prob = _nats(token["logprob"])
     number = _id(token["token"]) if token.get("id") is None else _count(token["id"])
-    return TokenReport(number, token["token"], log_prob, _largest(tops))
+    return TokenReport(number, _text(token["token"]), log_prob, _largest(tops))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _id(text: str) -> int | None:
-    return int(text.removeprefix(_ID)) if text.startswith(_ID) else None
+    return _count(text.removeprefix(_ID)) if text.startswith(_ID) else None
 
 
 def _nats(value: Any) -> float | None:
+    """Read a log-probability. Raises ValueError for NaN, or more than that of a sure token."""
     number = None if value is None else float(value)
-    if number is not None and math.isnan(number):
+    if number is not None and not number <= _ABOVE_ONE:
         raise ValueError
     return number
 
@@ -108,7 +122,7 @@ def _largest(values: Any) -> float | None:
 
 
 def same_tokens(tokenizer: Tokenizer, ids: Tokens, reported: Sequence[TokenReport]) -> bool:
-    """Tells whether a server writes at least half of the tokens as the tokenizer here does.
+    """Return whether a server writes at least half of the tokens as the tokenizer here does.
 
     Servers differ in how they write special tokens and parts of characters; with another
     vocabulary nearly every token differs.
@@ -125,7 +139,7 @@ def same_tokens(tokenizer: Tokenizer, ids: Tokens, reported: Sequence[TokenRepor
 def generated(
     choice: Choice, tokenizer: Tokenizer, length: int
 ) -> tuple[list[int], list[TokenReport]]:
-    """Reads (the `length` tokens of a completion; the reports of those before its stop token).
+    """Read (the `length` tokens of a completion; the reports of those before its stop token).
 
     A server stops where a text ends: the rest is filled with stop tokens. Where it reports no ids,
     its text is tokenized here, and there are no reports. Raises UsageError where the completion is
