@@ -32,6 +32,7 @@ from audit.results.schema import (
     SweepResult,
 )
 from audit.run.sweep.over_seeds import cells
+from audit.statistics.interval import IntervalKind
 from reports import Format, Report
 
 HOSTILE = (
@@ -40,7 +41,7 @@ HOSTILE = (
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
 KEPT = {"schema_version", "status"}
-LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
+LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *IntervalKind}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:

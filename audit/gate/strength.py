@@ -20,7 +20,7 @@ def measured_in(findings: Iterable[FindingResult]) -> dict[str, FindingResult]:
 
 def counted(one: Measurement) -> bool:
     """Decide whether the value is a rate of k hits in n trials."""
-    return one.k is not None and one.value is not None and one.n > 0
+    return one.k is not None and one.n > 0 and one.value == rounded(one.k / one.n)
 
 
 def exact(one: Measurement) -> bool:
