@@ -13,7 +13,8 @@ from scipy.stats import norm
 
 from audit.accounting import Gaussians, Mechanism
 from audit.accounting.gaussian_losses import _deltas, _mixture
-from audit.accounting.pld import _at_interval, pld_epsilon
+from audit.accounting.pld import _at_interval, _self_composed, pld_epsilon
+from audit.accounting.privacy_loss import Losses
 
 RELATIONS = {
     "add_or_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -131,3 +132,11 @@ def test_losses_whose_exponential_overflows_are_counted(sigma):
     true = exact_epsilon(sigma, 0.5, 1e-5)
     found = pld_epsilon(Mechanism((Gaussians(sigma, 1, 0.5),), "add_or_remove"), 1e-5, 1e-3)
     assert true <= found <= 1.05 * true
+
+
+@pytest.mark.parametrize(("lost", "endless"), [(0.1, 1 - 0.9**3), (0.0, 0.0)])
+def test_composed_infinite_loss_is_the_chance_of_any(lost, endless):
+    """Three releases; the mass that a composition may cut off, 1e-15, is counted at infinity."""
+    one = Losses(0, np.array([0.5, 0.5 - lost]), lost)
+    delta = _self_composed(one, 3, 0.1).get_delta_for_epsilon(1e6)
+    assert delta == pytest.approx(endless + 1e-15, rel=1e-12)
