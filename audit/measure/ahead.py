@@ -38,7 +38,7 @@ def attack_ahead(
     items = [
         _Attacked(run, folder, reveal, chosen, bare)
         for chosen in run.tasks
-        for bare in ((True, False) if run.mixes(chosen) else (False,))
+        for bare in ((True, False) if chosen in run.mixed else (False,))
     ]
     finished = (folder.path / "results.json").exists()
     if place.at_once == 1 or not possible(run) or finished:

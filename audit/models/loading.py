@@ -16,13 +16,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, load_model
 from transformers import PreTrainedTokenizerFast, logging
 
-from audit.core.errors import DamagedError, UsageError, first_line
+from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
-from audit.models.adapters import freeze, is_adapted, put
+from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
 from audit.models.loaded_whole import check_files, check_model
@@ -175,19 +174,6 @@ def count_parameters(file: Path) -> int:
         ) from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
-
-
-def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
-    """Gives a model the weights of a file of the run folder. Raises DamagedError."""
-    inner: Any = model
-    try:
-        if is_adapted(inner):
-            put(inner, load_file(path, device=device))
-        else:
-            load_model(inner, str(path), device=device)
-    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-        why = first_line(error)
-        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
 
 
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts

@@ -21,7 +21,7 @@ from audit.models.sizes import weights_of
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
-from audit.train import first_steps
+from audit.train.first_steps import cost_of
 from audit.train.task import Task
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
@@ -112,12 +112,12 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     for task in missing:
         labels[task.training.label] += 1
         name = numbered(task.training.label, labels[task.training.label])
-        trainings[name] = first_steps.cost_of(task).seconds * run.tokens(task.training)
+        trainings[name] = cost_of(task, run.tokenizer).seconds * run.tokens(task.training)
     attacks, memory = _attacks(run)
     attackers = processes if possible(run) else 1
     models = sum(len(tasks) for tasks in run.tasks.values()) + 1
     shared, own = weights_of(plan.model)
-    kept = sorted(2 * own + first_steps.cost_of(task).memory for task in missing)[-processes:]
+    kept = sorted(2 * own + cost_of(task, run.tokenizer).memory for task in missing)[-processes:]
     here = resident()
     apart = len(kept) * here if len(missing) > 1 else 0.0  # one alone is trained here
     return Estimate(
@@ -151,11 +151,12 @@ def _readers(run: Run) -> dict[str, float]:
         return {}
     heldout = tuple(record.text for record in plan.corpus.of("heldout"))
     training = Training("reader", heldout, plan.training, plan.seed)
-    cost = first_steps.cost_of(Task(training, plan.model, plan.device, plan.threads, Path()))
+    reader = Task(training, plan.model, plan.device, plan.threads, Path())
+    cost = cost_of(reader, run.tokenizer)
     tokens = {}
     for chosen in (c for c in run.tasks if not c.plugin.external):
         tokens[chosen.label] = text.affordable(getattr(chosen.plugin, "budget", None)) * text.tokens
-        if run.mixes(chosen):
+        if chosen in run.mixed:
             tokens[chosen.unprotected_label] = text.texts * text.tokens
     epochs = plan.training.epochs
     return {f"reader of {label}": cost.seconds * n * epochs for label, n in tokens.items()}

@@ -30,6 +30,7 @@ from audit.results import sums
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
 from audit.run import export
+from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
@@ -93,7 +94,7 @@ def _audit(
         status="complete",
         headline=headline(audited),
         not_tested=not_tested(plan),
-        warnings=warnings(current, audited),
+        warnings=[*warnings(current, audited), *cut_records(current)],
         reproduce=plan.command,
         plan={**plan.document, "hash": plan.hash},
         environment=_environment(plan, time.monotonic() - began),
