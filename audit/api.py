@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import html
 import importlib
-import tempfile
+import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final, overload
@@ -57,7 +56,6 @@ __all__ = [
     "write_reports",
 ]
 Report = Callable[[str, float], None]  # is called with what is done, and how much of all
-_GATED = {"intoto", "junit", "sarif"}  # formats that say what the gate says
 _WIDTH = "46rem"  # of a figure: about a column of text
 
 
@@ -267,18 +265,13 @@ def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
 
     Those that say what the gate says are written of a complete run only, as the gate reads it.
     """
-    from audit.gate import files
+    from audit.run import reports
+    from reports import Report
 
+    for name in formats:
+        registry.check("reports", name)
     home = Path(folder)
-    writers = [registry.module("reports", name) for name in formats if name != "json"]
-    if _GATED & set(formats):
-        files.finished(home)
-    results = load(home)
-    written: list[Path] = []
-    for writer in writers:
-        written.append(writer.write(results, home))
-        written += [home / name for name in getattr(writer, "also", lambda of: ())(results)]
-    return written
+    return reports.write(Report(load(home), home, reread=True), formats)
 
 
 def log(folder: str | Path, target: str) -> None:
@@ -286,14 +279,14 @@ def log(folder: str | Path, target: str) -> None:
 
     target: `mlflow:URI`, the tracking URI of MLflow, which audit does not install.
     """
-    from reports import _mlflow
+    from reports.exports import _mlflow
 
     _mlflow.log(load(folder), Path(folder), target)
 
 
 def check_log(target: str) -> None:
     """Raises UsageError where `log` could not begin, before anything is run."""
-    from reports import _mlflow
+    from reports.exports import _mlflow
 
     _mlflow.checked(target)
 
@@ -302,13 +295,10 @@ def write_comparison(
     one: Results, other: Results, output: str | Path, formats: Sequence[str]
 ) -> list[Path]:
     """Writes two runs side by side into a folder. Raises UsageError."""
-    writers = [registry.module("reports", name) for name in formats]
-    for name, writer in zip(formats, writers, strict=True):
-        if not callable(getattr(writer, "write_comparison", None)):
-            raise UsageError(f"--format {name}: a comparison is written as html or pdf")
-    if writers:
-        Path(output).mkdir(parents=True, exist_ok=True)
-    return [writer.write_comparison(one, other, Path(output)) for writer in writers]
+    from audit.run import reports
+    from reports import TwoRuns
+
+    return reports.write_comparison(TwoRuns(one, other), formats, Path(output))
 
 
 def load(folder: str | Path) -> Results:
@@ -325,9 +315,9 @@ def findings(results: Results) -> Findings:
 
 def figures(results: Results) -> Figures:
     """The figures of the report, as far as the run has data for them."""
-    from reports._content import page, sweep
+    from reports import Report
 
-    _, drawn = (page if results.sweep is None else sweep).content(results)
+    drawn = Report(results).figures
     return Figures(tuple(Figure(f.title, f.caption, f.alternative, f.svg) for f in drawn))
 
 
@@ -343,13 +333,10 @@ def gate(
     given, and the default policy where there is neither. strict: inconclusive is not enough.
     Raises UsageError for a run that is not complete.
     """
-    from audit.gate import files, verdict
+    from audit.gate import files
 
-    if results.status != "complete":
-        raise UsageError(f"the run is {results.status}, not complete; run its plan again")
-    held = files.policy_in(None if policy is None else Path(policy))
-    earlier = files.baseline_in(None if baseline is None else Path(baseline))
-    return verdict(results, held, earlier, date.today(), strict)
+    held, earlier = (None if path is None else Path(path) for path in (policy, baseline))
+    return files.judged(results, held, earlier, strict)
 
 
 def verify(folder: str | Path) -> Verification:
@@ -405,9 +392,10 @@ class Findings:
             pandas: Any = importlib.import_module("pandas")
         except ImportError:
             raise UsageError("a data frame needs pandas; run: pip install pandas") from None
-        with tempfile.TemporaryDirectory() as folder:
-            written = registry.module("reports", "csv").write(self.results, Path(folder))
-            return pandas.read_csv(written, keep_default_na=False, na_values=[""])
+        from reports import Report, csv
+
+        (table, *_) = csv.Csv().files(Report(self.results)).values()
+        return pandas.read_csv(io.BytesIO(table), keep_default_na=False, na_values=[""])
 
     def __len__(self) -> int:
         return sum(len(release.findings) for release in self.results.releases)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from audit.results.schema import Control, EpsilonLower, FindingResult, ReleaseResult, Results
+from reports import Format, Report
 from reports._content import sweep_rows
-from reports._content.page import inert
 
 FILENAME = "findings.csv"
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
@@ -38,27 +39,28 @@ _CHARGES = ("queries", "exceeded", "p_value")
 _POWER = ("smallest_rate", "detectable_rate", "largest_epsilon")
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes findings.csv into `folder`, and for a sweep also sweep.csv."""
-    clean = inert(results)
-    pairs = [(release, finding) for release in clean.releases for finding in release.findings]
-    if clean.sweep is not None:
-        _table(folder / sweep_rows.FILENAME, sweep_rows.COLUMNS, sweep_rows.rows(clean))
-    return _table(folder / FILENAME, _COLUMNS, (_row(clean, *pair) for pair in pairs))
+@dataclass(frozen=True)
+class Csv(Format):
+    """Findings as a table, a row each; of a sweep, its measures as well."""
+
+    def files(self, report: Report) -> dict[str, bytes]:
+        results = report.results
+        found = [
+            _row(results, release, f) for release in results.releases for f in release.findings
+        ]
+        tables = {FILENAME: _table(_COLUMNS, found)}
+        if results.sweep is not None:
+            tables[sweep_rows.FILENAME] = _table(sweep_rows.COLUMNS, sweep_rows.rows(results))
+        return tables
 
 
-def also(results: Results) -> tuple[str, ...]:
-    """Names the files that `write` writes beside findings.csv."""
-    return () if results.sweep is None else (sweep_rows.FILENAME,)
-
-
-def _table(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows:
-            writer.writerow([_cell(row[column]) for column in columns])
-    return path
+def _table(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> bytes:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row[column]) for column in columns])
+    return file.getvalue().encode("utf-8")
 
 
 def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> dict[str, Any]:

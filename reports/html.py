@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from audit.results.schema import Results
-from reports._content import comparison, page, sweep, verdicts
+from reports import Format, Report
+from reports._content import verdicts
+from reports._content.comparison import TwoRuns
 from reports._content.page import Page
 from reports._figures import svg
 from reports._figures.figure import Figure
@@ -24,27 +26,18 @@ _TEMPLATES = Path(__file__).parent / "_templates"
 _JOINTS = re.compile(r"(?<=[:,=_])(?=[^\W\d_])|(?<=[:=_])(?=\d)")
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes report.html into `folder`."""
-    path = folder / FILENAME
-    path.write_text(render(results), encoding="utf-8", newline="\n")
-    return path
+@dataclass(frozen=True)
+class Html(Format):
+    """A page for readers, with every measure, figure and table of the run."""
+
+    def files(self, report: Report) -> dict[str, bytes]:
+        return {FILENAME: _laid_out(report.page, report.figures)}
+
+    def compared(self, runs: TwoRuns) -> dict[str, bytes]:
+        return {COMPARISON: _laid_out(runs.page, runs.figures)}
 
 
-def write_comparison(one: Results, other: Results, folder: Path) -> Path:
-    """Writes comparison.html of two runs into `folder`."""
-    path = folder / COMPARISON
-    text = _laid_out(*comparison.content(one, other))
-    path.write_text(text, encoding="utf-8", newline="\n")
-    return path
-
-
-def render(results: Results) -> str:
-    """Returns the page; the same results give the same bytes."""
-    return _laid_out(*(page if results.sweep is None else sweep).content(results))
-
-
-def _laid_out(content: Page, figures: list[Figure]) -> str:
+def _laid_out(content: Page, figures: list[Figure]) -> bytes:
     return laid_out(
         "report.html.j2",
         page=content,
@@ -55,7 +48,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> str:
     )
 
 
-def laid_out(template: str, **values: Any) -> str:
+def laid_out(template: str, **values: Any) -> bytes:
     """Fills a template of this folder, with the one style of all pages."""
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
@@ -66,7 +59,8 @@ def laid_out(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["soft"] = _soft
-    return environment.get_template(template).render(css=css, css_hash=_digest(css), **values)
+    text = environment.get_template(template).render(css=css, css_hash=_digest(css), **values)
+    return text.encode("utf-8")
 
 
 def _soft(name: str) -> Markup:

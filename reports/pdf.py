@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import typst
 
-from audit.results.schema import Results
-from reports._content import comparison, page, sweep, verdicts
+from reports import Format, Report
+from reports._content import verdicts
+from reports._content.comparison import TwoRuns
 from reports._content.page import Page
 from reports._content.wording import code_point
 from reports._figures import svg
@@ -26,23 +27,15 @@ _COVERED = ((0x20, 0x2FF), (0x370, 0x4FF), (0x1E00, 0x1FFF), (0x2010, 0x2040), (
 _UNCOVERED = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in _COVERED)}]")
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Writes report.pdf into `folder`."""
-    path = folder / FILENAME
-    path.write_bytes(render(results))
-    return path
+@dataclass(frozen=True)
+class Pdf(Format):
+    """The printed report: what html says but for the findings in full."""
 
+    def files(self, report: Report) -> dict[str, bytes]:
+        return {FILENAME: _laid_out(report.page, report.figures)}
 
-def write_comparison(one: Results, other: Results, folder: Path) -> Path:
-    """Writes comparison.pdf of two runs into `folder`."""
-    path = folder / COMPARISON
-    path.write_bytes(_laid_out(*comparison.content(one, other)))
-    return path
-
-
-def render(results: Results) -> bytes:
-    """Returns the file; the same results give the same bytes."""
-    return _laid_out(*(page if results.sweep is None else sweep).content(results))
+    def compared(self, runs: TwoRuns) -> dict[str, bytes]:
+        return {COMPARISON: _laid_out(runs.page, runs.figures)}
 
 
 def _laid_out(content: Page, figures: list[Figure]) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from audit.cli.commands import FOLDER, Commands
+from audit.cli.commands import FOLDER, Commands, parts
 
 
 @click.command()
@@ -20,22 +20,22 @@ from audit.cli.commands import FOLDER, Commands
 def gate(
     folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
 ) -> None:
-    """Holds a run to audit.toml and audit-baseline.json; exits with 1 where it fails."""
-    from audit import api
+    """Check a run against audit.toml and audit-baseline.json; exit with 1 where it fails."""
     from audit.gate import files
     from audit.gate.render import console
+    from audit.run import reports
+    from reports import Report
 
-    wanted = files.check_formats(formats)
-    outcome = api.gate(files.finished(folder), policy_file, baseline_file, strict)
-    written = files.write(outcome, folder, wanted)
-    files.append_summary(outcome, os.environ)
-    click.echo("\n".join([console.render(outcome), *map(str, written)]))
-    raise SystemExit(outcome.exit_code)
+    report = Report(files.finished(folder), folder, policy_file, baseline_file, strict)
+    written = reports.write(report, parts(formats))
+    files.append_summary(report.outcome, os.environ)
+    click.echo("\n".join([console.render(report.outcome), *map(str, written)]))
+    raise SystemExit(report.outcome.exit_code)
 
 
 @click.group(cls=Commands)
 def baseline() -> None:
-    """What a gate holds later runs to."""
+    """Manage the baseline to which the gate compares later runs."""
 
 
 @baseline.command()
@@ -50,7 +50,7 @@ def baseline() -> None:
     show_default=True,
 )
 def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
-    """Accepts a run: writes what it measured, to be committed beside the code."""
+    """Accept a run: write what it measured, to be committed beside the code."""
     from audit.gate import baseline as baselines
     from audit.gate import files
 

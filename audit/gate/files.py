@@ -1,24 +1,22 @@
-"""Reads a complete run, a policy and a baseline for the gate, and writes its reports."""
+"""Reads a complete run, a policy and a baseline, and judges by them; writes the baseline."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
-from audit import __version__
-from audit.core.errors import UsageError, did_you_mean
+from audit.core.errors import UsageError
 from audit.core.files import write_atomically
 from audit.findings import stored
-from audit.gate import baseline, policy
+from audit.gate import baseline, policy, verdict
 from audit.gate.baseline import Baseline
 from audit.gate.outcome import Outcome
 from audit.gate.policy import Policy
-from audit.gate.render import junit, markdown, sarif
+from audit.gate.render import markdown
 from audit.results.folder import run_record
 from audit.results.schema import Results
-
-FORMATS = ("junit", "sarif")
 
 
 def finished(folder: Path) -> Results:
@@ -69,23 +67,17 @@ def baseline_in(path: Path | None) -> Baseline | None:
     return baseline.load(path or Path(baseline.FILENAME))
 
 
-def check_formats(text: str) -> list[str]:
-    """Parses a list such as `junit,sarif`. Raises UsageError for an unknown format."""
-    wanted = [part.strip() for part in text.split(",") if part.strip()]
-    for name in wanted:
-        if name not in FORMATS:
-            raise UsageError(f"unknown format {name!r}{did_you_mean(name, list(FORMATS))}")
-    return wanted
+def judged(
+    results: Results, policy_file: Path | None, baseline_file: Path | None, strict: bool
+) -> Outcome:
+    """Judges a run by these files, as `policy_in` and `baseline_in` find them.
 
-
-def write(outcome: Outcome, folder: Path, formats: list[str]) -> list[Path]:
-    """Writes junit.xml and report.sarif into the run folder. Raises UsageError where it cannot."""
-    written = []
-    if "junit" in formats:
-        written.append(replaced(folder / junit.FILENAME, junit.render(outcome)))
-    if "sarif" in formats:
-        written.append(replaced(folder / sarif.FILENAME, sarif.render(outcome, __version__)))
-    return written
+    Raises UsageError for a run that is not complete.
+    """
+    if results.status != "complete":
+        raise UsageError(f"the run is {results.status}, not complete; run its plan again")
+    rules, accepted = policy_in(policy_file), baseline_in(baseline_file)
+    return verdict(results, rules, accepted, date.today(), strict)
 
 
 def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
@@ -99,10 +91,10 @@ def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
             raise UsageError(f"{name}: cannot be written ({error.strerror})") from None
 
 
-def replaced(path: Path, text: str) -> Path:
+def replaced(path: Path, content: str | bytes) -> Path:
     """Replaces a file as a whole. Raises UsageError where it cannot be written."""
     try:
-        write_atomically(path, text)
+        write_atomically(path, content)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
     return path

@@ -32,8 +32,7 @@ def execution(settings: dict[str, Any]) -> Execution:
     """Takes the settings that cannot change a result. Raises UsageError."""
     formats = tuple(settings.get("format", Execution.formats))
     for name in formats:
-        if name != "json":
-            registry.check("reports", name)
+        registry.check("reports", name)
     output = settings.get("output")
     return Execution(
         output=None if output is None else Path(output),

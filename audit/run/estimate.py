@@ -166,6 +166,7 @@ def announced(run: Run, expected: Estimate | None) -> list[str]:
     """Says what a run takes, who wrote most, and whether its positive control looks too weak."""
     weak, (largest, tokens) = weak_control(run), largest_user(run)
     return [
+        *(f"corpus: {note}" for note in run.plan.corpus.notes),
         *([f"expected: {expected.sentence}"] if expected else []),
         *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
         *([f"note: {weak}"] if weak else []),

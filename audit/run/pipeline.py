@@ -23,18 +23,18 @@ from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
 from audit.plan.execution import Execution
 from audit.plan.plan import Plan
-from audit.plugins import registry
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results import sums
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
-from audit.run import export
+from audit.run import export, reports
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
 from audit.train.train import train_on, workers_for
+from reports import Report
 
 
 def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
@@ -63,10 +63,7 @@ def write(results: Results, formats: Sequence[str], folder: Path, report: StepPr
     """Writes results.json with the digests of what it follows from, and the reports beside it."""
     write_atomically(folder / "results.json", to_json(results))
     sums.write(folder)
-    for name in formats:
-        if name != "json":
-            report(f"writing {name}", 0.0)
-            registry.module("reports", name).write(results, folder)
+    reports.write(Report(results, folder), formats, report)
 
 
 def _audit(

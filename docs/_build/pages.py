@@ -17,7 +17,7 @@ import click
 from audit.cli.app import cli
 from audit.core import HOME
 from audit.results.schema import schema
-from reports._annex.document import schema as annex_schema
+from reports.exports._annex.document import schema as annex_schema
 
 ROOT = Path(__file__).parents[2]
 MEANINGS = tomllib.loads(Path(__file__).with_name("meanings.toml").read_text(encoding="utf-8"))

@@ -7,18 +7,17 @@ single run.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from audit.gate import comparison
-from audit.gate.comparison import NAMES, NOTES, Comparison, Part, Section
-from audit.results.schema import Results
+from audit.gate.comparison import NAMES, NOTES, Part, Section
+from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, page, wording
 from reports._content.page import Page
 from reports._content.summary import Block, Row, Summary, Value, anchor
 from reports._content.table import Table
-from reports._figures import run as run_figures
 from reports._figures.figure import Figure
 
 RUNS = NAMES
@@ -29,25 +28,49 @@ _TESTS = (
 )
 
 
-def content(one: Results, other: Results) -> tuple[Page, list[Figure]]:
-    """Builds the page and its figures, once for all formats."""
-    return _content(*(page.inert(run).model_dump_json() for run in (one, other)))
+@dataclass(frozen=True)
+class TwoRuns:
+    """Two runs side by side, as formats see them: built once, and handed to each."""
+
+    one: Results
+    other: Results
+
+    @cached_property
+    def runs(self) -> list[Results]:
+        """Both with every string visible."""
+        return [page.inert(run) for run in (self.one, self.other)]
+
+    @property
+    def releases(self) -> list[ReleaseResult]:
+        """The releases of A, then of B."""
+        return [release for run in self.runs for release in run.releases]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the releases, each after that of its run."""
+        return [
+            f"{word} · {name}"
+            for word, run in zip(RUNS, self.runs, strict=True)
+            for name in page.labels(run.releases)
+        ]
+
+    @cached_property
+    def page(self) -> Page:
+        """What html and pdf say, apart from the figures."""
+        return _build(self.runs, self.releases, self.names)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The figures of all releases."""
+        from reports._figures import run  # loads matplotlib
+
+        return run.figures(self.releases, self.names)
 
 
-@functools.lru_cache(maxsize=1)
-def _content(one: str, other: str) -> tuple[Page, list[Figure]]:
-    runs = [Results.model_validate_json(document) for document in (one, other)]
-    joined = runs[1].model_copy(update={"releases": [r for run in runs for r in run.releases]})
-    names = [
-        f"{word} · {name}"
-        for word, run in zip(RUNS, runs, strict=True)
-        for name in page.labels(run.releases)
-    ]
+def _build(
+    runs: Sequence[Results], releases: Sequence[ReleaseResult], names: Sequence[str]
+) -> Page:
     found = comparison.compare(runs[0], runs[1])
-    return _build(runs, joined, names, found), run_figures.figures(joined.releases, names)
-
-
-def _build(runs: Sequence[Results], joined: Results, names: list[str], found: Comparison) -> Page:
     pages = [page.build(run) for run in runs]
     later, both = pages[1], list(zip(RUNS, pages, strict=True))
     return replace(
@@ -68,16 +91,16 @@ def _build(runs: Sequence[Results], joined: Results, names: list[str], found: Co
         not_tested=list(dict.fromkeys(line for one in pages for line in one.not_tested)),
         command="\n".join(f"{word}: {one.command}" for word, one in both),
         plan_hash=", ".join(f"{word} {one.plan_hash}" for word, one in both),
-        attacks=attacks.attacks(joined.releases, names),
-        comparisons=claims.comparisons(joined.releases, names),
+        attacks=attacks.attacks(releases, names),
+        comparisons=claims.comparisons(releases, names),
         details=[],
-        costs=detail.costs(joined.releases, names),
+        costs=detail.costs(releases, names),
         environment=_both([one.environment for one in pages]),
         warnings=list(dict.fromkeys(line for one in pages for line in one.warnings)),
     )
 
 
-def _settings(found: Comparison) -> list[str]:
+def _settings(found: comparison.Comparison) -> list[str]:
     """Names the first settings that differ, for page one."""
     rows = [row for part in found.sections if part.title == Part.SETTINGS for row in part.rows]
     if not rows:

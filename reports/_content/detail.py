@@ -309,7 +309,7 @@ def _power(finding: FindingResult) -> str:
     return f"n = {words.integer(power.n)} could have shown {' and '.join(could)} ({level})"
 
 
-def costs(releases: list[ReleaseResult], names: list[str]) -> Table:
+def costs(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Table:
     """Lists what each release cost."""
     rows = [
         [

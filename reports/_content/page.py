@@ -5,7 +5,6 @@ All strings in a Page are visible text: see `wording.visible`. Formats only lay 
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,6 @@ from audit.results.schema import ReleaseResult, Results
 from reports._content import attacks, claims, detail, summary, verdicts, wording
 from reports._content.table import Table
 from reports._content.terms import TERMS
-from reports._figures import run
-from reports._figures.figure import Figure
 
 Pair = tuple[str, str]
 PAGE_LINES = 46
@@ -60,17 +57,6 @@ class Page:
     costs: Table
     warnings: list[str]
     changes: list[Table] = field(default_factory=list)
-
-
-def content(results: Results) -> tuple[Page, list[Figure]]:
-    """Builds the page and its figures, once for all formats of the same results."""
-    return _content(inert(results).model_dump_json())
-
-
-@functools.lru_cache(maxsize=1)
-def _content(document: str) -> tuple[Page, list[Figure]]:
-    clean = Results.model_validate_json(document)
-    return build(clean), run.figures(clean.releases, labels(clean.releases))
 
 
 def inert(results: Results) -> Results:

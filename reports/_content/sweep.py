@@ -6,7 +6,6 @@ details share their code with a run's report. Only the curves are a sweep's own.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import replace
 
@@ -15,9 +14,6 @@ from audit.results.schema import Cell, Cost, ReleaseResult, Results, SweepResult
 from reports._content import page, wording
 from reports._content.detail import Detail
 from reports._content.page import Page
-from reports._figures import run as run_figures
-from reports._figures import sweep as sweep_figures
-from reports._figures.figure import Figure
 
 NOTE = (
     "Every row is one setting over its seeds. Counts are pooled over the trained models; all else "
@@ -27,20 +23,24 @@ NOTE = (
 )
 
 
-def content(results: Results) -> tuple[Page, list[Figure]]:
-    """Builds the page and its figures, once for all formats of the same results."""
-    return _content(page.inert(results).model_dump_json())
-
-
-@functools.lru_cache(maxsize=1)
-def _content(document: str) -> tuple[Page, list[Figure]]:
-    clean = Results.model_validate_json(document)
-    if clean.sweep is None:
-        raise TypeError("these are not the results of a sweep")
-    views = settings(clean, clean.sweep)
-    shown = clean.model_copy(update={"releases": views})
-    first = run_figures.of_settings(views, page.labels(views))
-    return _page_of(shown, clean.sweep), [*first, *sweep_figures.figures(views)]
+def build(results: Results, sweep: SweepResult) -> Page:
+    """Builds the page of a sweep whose results have gone through `page.inert`."""
+    shown = results.model_copy(update={"releases": settings(results, sweep)})
+    base = page.build(shown)
+    seeds = ", ".join(str(s.seed) for s in sweep.seeds)
+    tested = {**dict(base.tested), "Users by coin": _coins(sweep)}
+    tested.pop("Seed", None)
+    note = NOTE if len(sweep.seeds) > 1 else ""
+    attacks = dict.fromkeys(f.attack for release in shown.releases for f in release.findings)
+    tested["Attacks"] = ", ".join(map(wording.spelled, attacks)) or "none"
+    return replace(
+        base,
+        title=base.title.replace("Privacy audit", "Privacy sweep", 1),
+        subtitle=base.subtitle.replace("Privacy audit", "Privacy sweep", 1),
+        tested=[*tested.items(), ("Seeds", seeds)],
+        summary=replace(base.summary, note=f"{note} {base.summary.note}".strip()),
+        details=[_seeded(detail, seeds) for detail in base.details],
+    )
 
 
 def settings(results: Results, sweep: SweepResult) -> list[ReleaseResult]:
@@ -78,24 +78,6 @@ def _setting(results: Results, cell: Cell) -> ReleaseResult:
 def _promised(release: ReleaseResult) -> float:
     epsilon = release.guarantee.epsilon
     return math.inf if epsilon is None else epsilon
-
-
-def _page_of(shown: Results, sweep: SweepResult) -> Page:
-    base = page.build(shown)
-    seeds = ", ".join(str(s.seed) for s in sweep.seeds)
-    tested = {**dict(base.tested), "Users by coin": _coins(sweep)}
-    tested.pop("Seed", None)
-    note = NOTE if len(sweep.seeds) > 1 else ""
-    attacks = dict.fromkeys(f.attack for release in shown.releases for f in release.findings)
-    tested["Attacks"] = ", ".join(map(wording.spelled, attacks)) or "none"
-    return replace(
-        base,
-        title=base.title.replace("Privacy audit", "Privacy sweep", 1),
-        subtitle=base.subtitle.replace("Privacy audit", "Privacy sweep", 1),
-        tested=[*tested.items(), ("Seeds", seeds)],
-        summary=replace(base.summary, note=f"{note} {base.summary.note}".strip()),
-        details=[_seeded(detail, seeds) for detail in base.details],
-    )
 
 
 def _coins(sweep: SweepResult) -> str:

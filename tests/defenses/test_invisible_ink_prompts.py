@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from itertools import product
@@ -29,16 +30,17 @@ from audit.measure import release as measured
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.train.task import Task, weights_path
-from defenses import _copying
-from defenses._clipped_logits import ClippedLogits
-from defenses._prompted import Prompted, reference_of
-from defenses._references_release import ReferencesRelease
-from defenses._zcdp import conversion, largest_rho
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
 from defenses.invisible_ink_prompts import InvisibleInkPrompts
+from defenses.prompts import copying
+from defenses.prompts.prompted import Prompted, reference_of
+from defenses.prompts.release import ReferencesRelease
+from defenses.prompts.session import NoAccount
+from defenses.prompts.zcdp import conversion, largest_rho
 from tests.defenses.copying_model import Copier
 from tests.defenses.hostile_pmfs import answers, both, divergences, emptied, laws
 from tests.defenses.journal import Memory
-from tests.defenses.test_submix import RECIPE
+from tests.defenses.services import RECIPE
 
 SLACK = 1 + 1e-9
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 16.0])
@@ -264,6 +266,23 @@ def test_a_user_who_leaves_moves_nobody() -> None:
     assert len(set(placed[0].values())) == 8
 
 
+def test_batch_is_a_hash_of_the_key_and_the_user() -> None:
+    """Reproducible by hand, and another seed deals all users anew: unkeyed, anybody could."""
+    users = [f"u{i}" for i in range(40)]
+    texts = {user: ["abc"] for user in users}
+    dealt = []
+    for seed in (3, 4):
+        training, _ = InvisibleInkPrompts(references=5).trainings(
+            corpus(texts, 40), MODEL, RECIPE, seed
+        )
+        method = training.method
+        dealt.append([method.batch_of(user) for user in users])
+        words = (f"{method.key}\x1f0\x1f{user}".encode() for user in users)
+        by_hand = [int(hashlib.sha256(word).hexdigest(), 16) % 8 for word in words]
+        assert dealt[-1] == by_hand
+    assert sum(one != two for one, two in zip(*dealt, strict=True)) > 20
+
+
 def test_slots_do_not_look_at_content_but_digests_do() -> None:
     defense = InvisibleInkPrompts(references=5)
     one, two = (
@@ -358,7 +377,7 @@ def test_how_many_prompts_are_read_at_once_tells_nothing_of_a_batch() -> None:
     release = made(SIX, 6, copier(), references=2)
     sizes = {len(batch) for batch in release.batches}
     assert len(sizes) > 1
-    assert {release._service(batch).models for batch in release.batches} == {3}
+    assert {release._service(batch, NoAccount()).models for batch in release.batches} == {3}
 
 
 def test_the_public_prompt_reads_the_same_numbers_beside_any_references() -> None:
@@ -411,22 +430,6 @@ def test_each_batch_speaks_of_its_own_references_only() -> None:
         assert {t for t in range(21) if row[t] > -math.log(21) + 0.1} == own[turn % 3]
 
 
-def test_a_killed_session_is_replayed_and_what_it_spent_stays_spent() -> None:
-    release, journal = made(SIX, 6, copier(), references=2, tokens=5), Memory()
-    first = release.open(np.random.default_rng(5), journal).generate([[0, 1]] * 3, 2)
-    rows = len(journal.rows)
-    again = release.open(np.random.default_rng(5), journal)
-    repeated = again.generate([[0, 1]] * 3, 2)
-    assert [a.tokens for a in repeated] == [a.tokens for a in first]
-    assert len(journal.rows) == rows == 6 and again.remaining == 9
-    other = release.open(np.random.default_rng(5), journal)
-    other.generate([[0, 2]] * 3, 2)
-    assert len(journal.rows) > rows
-    total = np.array([row["charge"] for row in journal.rows if not row["stopped"]]).sum(axis=0)
-    assert (total <= release.settings.fees(release.delta).total).all()
-    assert (other.remaining or 0) <= 5
-
-
 def test_the_unprotected_mean_copies_and_the_service_hardly_does() -> None:
     toy, code = copier(), "9876543210"
     texts = {"ann": [f"a{code}"], "ben": ["b"], "cat": ["c"], "dan": ["d"]}
@@ -452,20 +455,20 @@ def test_the_unprotected_mean_copies_and_the_service_hardly_does() -> None:
 
 def test_a_model_that_copies_is_found_to() -> None:
     texts = [f"{a}{b}{c}" for a, b, c in product("abcd", "efg", "0123")]
-    found = _copying.measure(copier(), texts, 20)
+    found = copying.measure(copier(), texts, 20)
     assert found.found and found.itself < found.another and found.unheard == ""
     assert f"copies from its prompt: on {len(texts)} public records" in found.sentence
-    deaf = _copying.measure(copier(sure=1 / 21), texts, 20)
+    deaf = copying.measure(copier(sure=1 / 21), texts, 20)
     assert not deaf.found
     assert not replace(found, itself=found.another - 1e-4).found  # it may be rounding
     assert "was not found to copy" in deaf.unheard and "as good as not trained on" in deaf.unheard
-    assert "not measured" in _copying.measure(copier(), texts[:1], 20).unheard
+    assert "not measured" in copying.measure(copier(), texts[:1], 20).unheard
 
 
 def test_the_costs_are_those_of_each_record_after_itself_and_the_next() -> None:
     toy = copier()
     texts = ["ab", "cde"]
-    found = _copying.measure(toy, texts, 20)
+    found = copying.measure(toy, texts, 20)
     records = [record_tokens(toy.tokenizer, text) for text in texts]
 
     def cost(before: list[int], record: list[int]) -> float:
@@ -481,9 +484,9 @@ def test_the_costs_are_those_of_each_record_after_itself_and_the_next() -> None:
 
 def test_public_texts_are_chosen_evenly_and_once() -> None:
     texts = [f"{i // 2}" for i in range(1000)] + [""]
-    chosen = _copying.spread_out(texts)
+    chosen = copying.spread_out(texts)
     assert len(chosen) == len(set(chosen)) == 64 and chosen[1] == "7" and "" not in chosen
-    assert _copying.spread_out(["a", "b", "a"]) == ("a", "b")
+    assert copying.spread_out(["a", "b", "a"]) == ("a", "b")
 
 
 @pytest.mark.parametrize("copies", [True, False])

@@ -169,7 +169,7 @@ def refused(done: Done) -> str:
         (("gate", "missing"), "missing/results.json: no results here"),
         (("gate", "run", "--policy", "missing.toml"), "missing.toml: no such policy"),
         (("gate", "run", "--baseline", "missing.json"), "missing.json: no such baseline"),
-        (("gate", "run", "--format", "sarf"), "unknown format 'sarf'; did you mean 'sarif'?"),
+        (("gate", "run", "--format", "sarf"), "unknown report 'sarf'; did you mean 'sarif'?"),
         (("gate", "run", "--polcy", "x"), "--policy"),
         (("baseline", "updat", "run"), "did you mean 'update'?"),
         (("baseline", "update", "run"), "--reason"),

@@ -15,10 +15,11 @@ import pytest
 from audit.gate import baseline, comparison, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
-from audit.gate.render import console, junit, sarif
+from audit.gate.render import console
 from audit.gate.render import markdown as summary
 from audit.gate.render.escaping import markdown, visible
 from audit.results.schema import Results
+from reports import junit, sarif
 
 HOSTILE = (
     "<script>alert(1)</script> ]]> &amp; <img src=x onerror=alert(1)> [a](javascript:b) "
@@ -78,7 +79,7 @@ def test_junit_stays_xml_without_a_foreign_element(outcome: Outcome) -> None:
 
 
 def test_sarif_is_ascii_without_links(outcome: Outcome) -> None:
-    text = sarif.render(outcome, "1.0")
+    text = sarif.render(outcome)
     assert text.isascii()
     for result in json.loads(text)["runs"][0]["results"]:
         message = result["message"]["text"]

@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 
 from audit.gate.outcome import Check, Outcome, State
-from audit.gate.render import console, junit, markdown, sarif
+from audit.gate.render import console, markdown
 from audit.gate.render.rules import RULES
+from reports import junit, sarif
 
 GATE = Path(__file__).parents[2] / "audit" / "gate"
 CHECKS = (
@@ -150,7 +151,7 @@ SARIF = closed(
 
 
 def results(outcome: Outcome) -> list[dict[str, Any]]:
-    document = json.loads(sarif.render(outcome, "1.0"))
+    document = json.loads(sarif.render(outcome))
     jsonschema.validate(document, SARIF)  # the part of SARIF 2.1.0 that is used, closed
     (one,) = document["runs"]
     rules = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
@@ -170,7 +171,7 @@ def test_sarif_says_what_is_not_passed_and_where_it_is_asked() -> None:
 
 
 def test_every_rule_says_what_helps_and_names_taxa_that_are_there() -> None:
-    (run,) = json.loads(sarif.render(OUTCOME, "1.0"))["runs"]
+    (run,) = json.loads(sarif.render(OUTCOME))["runs"]
     taxa = [{taxon["id"] for taxon in one["taxa"]} for one in run["taxonomies"]]
     names = [one["name"] for one in run["taxonomies"]]
     assert run["tool"]["driver"]["supportedTaxonomies"] == [

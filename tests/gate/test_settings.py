@@ -10,10 +10,10 @@ import pytest
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
-from audit.gate.render import sarif
 from audit.results.schema import FindingResult, ReleaseResult, Results, SweepResult
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.one_run import epsilon_lower, p_value
+from reports import sarif
 
 LEAK = "leak/submix/extraction.hit_rate"
 CLAIM = "empirical/submix"
@@ -63,7 +63,7 @@ def test_a_leak_of_all_seeds_together_fails(make: SimpleNamespace) -> None:
     assert (failed(outcome), outcome.exit_code) == ([LEAK], 1)
     check = next(c for c in outcome.checks if c.id == LEAK)
     assert check.sentence.startswith("all 5 seeds together: a leak (0.02 [")
-    assert LEAK in sarif.render(outcome, "1")
+    assert LEAK in sarif.render(outcome)
 
 
 def test_a_claim_that_all_seeds_together_refute_fails(make: SimpleNamespace) -> None:

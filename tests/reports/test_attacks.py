@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from audit.results.schema import Example, Results, SessionResult
 from reports._content import attacks, unmeasured
+from tests import by_hand as make
 
 
 def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> None:
@@ -34,7 +34,7 @@ def test_what_no_release_could_measure_is_named_once(four: Results) -> None:
     assert "Not measured on any release: record loss TPR at 0.1\u00a0% FPR" in membership.note
 
 
-def test_the_audited_come_first_and_many_are_parted(make: SimpleNamespace) -> None:
+def test_the_audited_come_first_and_many_are_parted() -> None:
     releases = [
         make.release("d", make.guarantee(1.0), make.finding(0.0), reference=i % 2 == 0)
         for i in range(12)
@@ -45,7 +45,7 @@ def test_the_audited_come_first_and_many_are_parted(make: SimpleNamespace) -> No
     assert attack.matrices[1].caption == "extraction, by release, part 2 of 3"
 
 
-def test_an_attack_nobody_knows_is_shown_like_any_other(make: SimpleNamespace) -> None:
+def test_an_attack_nobody_knows_is_shown_like_any_other() -> None:
     odd = make.finding(3.5, attack="my_probe", metric="odd_ratio", unit="widgets", ci=None)
     other = make.finding(0.0)
     releases = [
@@ -60,13 +60,13 @@ def test_an_attack_nobody_knows_is_shown_like_any_other(make: SimpleNamespace) -
     assert extraction.matrices[0].lines[0].cells[0].leaked == ""
 
 
-def test_an_attack_that_measured_nothing_has_no_table(make: SimpleNamespace) -> None:
+def test_an_attack_that_measured_nothing_has_no_table() -> None:
     nothing = make.finding(None, leaked="not measured")
     (attack,) = attacks.attacks([make.release("d", make.guarantee(1.0), nothing)], ["d"])
     assert attack.matrices == [] and attack.note == "Not measured on any release: hit rate."
 
 
-def test_a_leak_without_a_value_has_its_line(make: SimpleNamespace) -> None:
+def test_a_leak_without_a_value_has_its_line() -> None:
     """Ranks known within bounds only have no median, and their test may be rejected."""
     bounded = make.finding(None, leaked="leak", claim="refuted")
     (attack,) = attacks.attacks([make.release("d", make.guarantee(1.0), bounded)], ["d"])
@@ -74,7 +74,7 @@ def test_a_leak_without_a_value_has_its_line(make: SimpleNamespace) -> None:
     assert (cell.leaked, cell.claim, attack.note) == ("leak", "claim refuted", "")
 
 
-def test_a_refuted_claim_stands_beside_the_leak(make: SimpleNamespace) -> None:
+def test_a_refuted_claim_stands_beside_the_leak() -> None:
     found = [make.finding(0.4, leaked="leak", claim=c) for c in ("refuted", "not refuted")]
     releases = [make.release("d", make.guarantee(1.0), f) for f in found]
     (attack,) = attacks.attacks(releases, ["a", "b"])
@@ -82,7 +82,7 @@ def test_a_refuted_claim_stands_beside_the_leak(make: SimpleNamespace) -> None:
     assert [(c.leaked, c.claim) for c in cells] == [("leak", "claim refuted"), ("leak", "")]
 
 
-def test_examples_are_masked_one_of_a_leak_and_one_of_none(make: SimpleNamespace) -> None:
+def test_examples_are_masked_one_of_a_leak_and_one_of_none() -> None:
     def finding(*planted: bool) -> Any:
         shown = [Example(generation=7, prompt="My PIN is #", planted=p) for p in planted]
         return make.finding(0.5, examples=shown)
@@ -98,9 +98,7 @@ def test_examples_are_masked_one_of_a_leak_and_one_of_none(make: SimpleNamespace
     ]
 
 
-def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do(
-    make: SimpleNamespace,
-) -> None:
+def test_what_a_service_could_not_be_asked_is_said_once_with_what_to_do() -> None:
     open_session = SessionResult(
         purpose="extraction", queries=9, answered=9, budget=1024, remaining=0, stopped_at=None,
         epsilon_spent=[],

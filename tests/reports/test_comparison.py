@@ -3,165 +3,122 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from audit.core.errors import UsageError
+from audit.plugins import registry
 from audit.results.schema import Results
-from reports import html, pdf
-from reports._content import comparison
+from reports import Format, TwoRuns
+from tests import by_hand as make
+from tests.reports.pages import assert_inert
 
 
-def rate(make: SimpleNamespace, k: int, **changes: Any) -> Any:
-    told = {"k": k, "n": 100, "ci": (max(0.0, k / 100 - 0.05), k / 100 + 0.05)}
-    return make.finding(k / 100, **told, **changes)
+def written(one: Results, other: Results, name: str) -> bytes:
+    made = registry.build("reports", name, Format, {})[1]  # type: ignore[type-abstract]
+    return made.compared(TwoRuns(one, other))[f"comparison.{name}"]
 
 
-def two(make: SimpleNamespace, before: int, after: int) -> tuple[Results, Results]:
-    runs = [
-        make.run(make.release("submix", make.guarantee(2.0), rate(make, k)))
-        for k in (before, after)
-    ]
-    return runs[0], runs[1]
+def rate(k: int, n: int = 100, **changes: Any) -> Any:
+    told = {"k": k, "n": n, "ci": (max(0.0, k / n - 0.05), k / n + 0.05)}
+    return make.finding(k / n, **told, **changes)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        (2, 2, "Nothing differs."),
-        (2, 3, " 0 of 2 measures of audited releases told apart"),
-        (2, 40, " 1 of 2 measures of audited releases told apart"),
-        (40, 2, " 1 of 2 measures of audited releases told apart"),
-    ],
-)
-def test_the_headline_counts_what_surely_changed(
-    make: SimpleNamespace, before: int, after: int, told: str
-) -> None:
-    page, _ = comparison.content(*two(make, before, after))
-    assert told in " ".join(page.headline)
-    assert "Settings that differ" not in " ".join(page.headline)
+def of(k: int, *others: Any, **changes: Any) -> Results:
+    """A run in which SubMix gave away k planted values."""
+    return make.run(make.release("submix", make.guarantee(2.0), rate(k)), *others, **changes)
 
 
-def test_plans_that_differ_are_named_in_the_headline(four: Results) -> None:
+def public(k: int) -> Any:
+    return make.release("public", make.guarantee(0.0), rate(k), reference=True, role="null control")
+
+
+def headline(one: Results, other: Results) -> str:
+    return " ".join(TwoRuns(one, other).page.headline)
+
+
+def apart(one: Results, other: Results) -> int:
+    """How many of two measures the headline says were told apart."""
+    counted = re.search(r" (\d) of 2 measures of audited releases told apart", headline(one, other))
+    assert counted is not None
+    return int(counted[1])
+
+
+@pytest.mark.parametrize(("before", "after", "count"), [(2, 3, 0), (2, 40, 1), (40, 2, 1)])
+def test_the_headline_counts_what_surely_changed(before: int, after: int, count: int) -> None:
+    assert apart(of(before), of(after)) == count
+    assert "Settings that differ" not in headline(of(before), of(after))
+
+
+def test_the_headline_of_a_run_beside_itself_names_no_difference() -> None:
+    assert headline(of(2), of(2)) == "Nothing differs."
+
+
+def test_the_headline_names_settings_that_differ(four: Results) -> None:
     other = four.model_copy(update={"plan": {**four.plan, "seed": 9, "policy": "names"}})
-    page, _ = comparison.content(four, other)
-    assert re.search(r"Settings that differ: seed, policy\.", " ".join(page.headline))
+    assert "Settings that differ: seed, policy." in headline(four, other)
+    plans = [{"defenses": [{"name": "dp_sgd", "parameters": {"epsilon": e}}]} for e in (8.0, 1.0)]
+    runs = [of(2, plan=plan) for plan in plans]
+    assert "Settings that differ: defenses.dp_sgd.epsilon." in headline(*runs)
+
+
+def test_the_headline_counts_what_only_one_run_measured() -> None:
+    lost = make.finding(None, leaked="not measured")
+    other = make.run(make.release("submix", make.guarantee(2.0), lost))
+    assert "1 in one run only" in headline(of(50), other)
+
+
+def test_the_headline_counts_no_reference() -> None:
+    assert apart(of(2, public(2)), of(2, public(60))) == 0
+
+
+def test_outcomes_of_other_secrets_are_never_paired() -> None:
+    """30 and 38 of 60: p = 1/128 if the secrets were the same, Fisher's 0.2 where they are not."""
+    runs = [
+        make.run(make.release("submix", make.guarantee(2.0), rate(
+            k, 60, outcomes="1" * k + "0" * (60 - k))), plan={"seed": seed})
+        for k, seed in ((30, 0), (38, 1))
+    ]  # fmt: skip
+    same = runs[1].model_copy(update={"plan": runs[0].plan})
+    assert (apart(*runs), apart(runs[0], same)) == (0, 1)
 
 
 def test_every_release_of_both_stands_under_the_name_of_its_run(
     results: Results, four: Results
 ) -> None:
-    page, figures = comparison.content(results, four)
-    heads = {head.name for attack in page.attacks for m in attack.matrices for head in m.heads}
+    two = TwoRuns(results, four)
+    heads = {head.name for attack in two.page.attacks for m in attack.matrices for head in m.heads}
     assert {name[0] for name in heads} == {"A", "B"}
-    assert len(page.costs.rows) == len(results.releases) + len(four.releases)
-    assert {block.name[:4] for block in page.summary.blocks} == {"A · ", "B · "}
-    assert figures
+    assert len(two.page.costs.rows) == len(results.releases) + len(four.releases)
+    assert {block.name[:4] for block in two.page.summary.blocks} == {"A · ", "B · "}
+    assert two.figures
 
 
-def test_each_run_keeps_its_own_controls(make: SimpleNamespace) -> None:
-    """The public model of A is no control of B."""
-    runs = [
-        make.run(
-            make.release("submix", make.guarantee(2.0), rate(make, 1)),
-            make.release(
-                "public", make.guarantee(0.0), rate(make, k), reference=True, role="null control"
-            ),
-        )
-        for k in (3, 7)
-    ]
-    page, _ = comparison.content(*runs)
-    column = page.summary.controls.index("Public")
-    shown = [row.controls[column].text for block in page.summary.blocks for row in block.rows]
-    assert shown == ["3\N{NO-BREAK SPACE}%", "7\N{NO-BREAK SPACE}%"]
-
-
-def test_a_control_that_only_one_has_is_left_open_in_the_other(make: SimpleNamespace) -> None:
-    alone = make.run(make.release("submix", make.guarantee(2.0), rate(make, 1)))
-    beside = make.run(
-        make.release("submix", make.guarantee(2.0), rate(make, 1)),
-        make.release(
-            "public", make.guarantee(0.0), rate(make, 2), reference=True, role="null control"
-        ),
-    )
-    page, _ = comparison.content(alone, beside)
+@pytest.mark.parametrize(
+    ("one", "shown"), [(of(1, public(3)), "3\u00a0%"), (of(1), "—")], ids=["its own", "none"]
+)
+def test_each_run_keeps_its_own_controls(one: Results, shown: str) -> None:
+    """The public model of one run is no control of the other."""
+    page = TwoRuns(one, of(1, public(7))).page
     column = page.summary.controls.index("Public")
     rows = [row for block in page.summary.blocks for row in block.rows]
-    assert [row.controls[column].text for row in rows] == ["—", "2\N{NO-BREAK SPACE}%"]
+    assert [row.controls[column].text for row in rows] == [shown, "7\u00a0%"]
 
 
-def test_the_files_hold_the_tables_and_are_the_same_again(
-    results: Results, four: Results, tmp_path: Path
-) -> None:
-    page, pdf_path = (f.write_comparison(results, four, tmp_path) for f in (html, pdf))
-    text = page.read_text(encoding="utf-8")
-    assert "What changed from A to B" in text
-    assert "How to reproduce" in text and 'id="releases"' not in text
-    anchors, ids = (
-        set(re.findall(r'href="#([^"]+)"', text)),
-        set(re.findall(r' id="([^"]+)"', text)),
-    )
-    assert anchors <= ids
-    first = pdf_path.read_bytes()
+def test_the_files_are_inert_and_the_same_again(hostile: Results, hostile_four: Results) -> None:
+    for name in ("html", "pdf"):
+        first = written(hostile, hostile_four, name)
+        assert written(hostile, hostile_four, name) == first
     assert first.startswith(b"%PDF")
-    assert html.write_comparison(results, four, tmp_path).read_text(encoding="utf-8") == text
-    assert pdf.write_comparison(results, four, tmp_path).read_bytes() == first
+    assert_inert(written(hostile, hostile_four, "html").decode("utf-8"), links="$.")
 
 
-def test_hostile_text_is_inert(hostile: Results, hostile_four: Results, tmp_path: Path) -> None:
-    text = html.write_comparison(hostile, hostile_four, tmp_path).read_text(encoding="utf-8")
-    assert "<script" not in text.lower() and "\x1b" not in text and "\u202e" not in text
-    assert pdf.write_comparison(hostile, hostile_four, tmp_path).read_bytes().startswith(b"%PDF")
+@pytest.mark.parametrize("name", sorted({*registry.names("reports")} - {"html", "pdf"}))
+def test_other_formats_refuse_a_comparison(name: str) -> None:
+    with pytest.raises(UsageError, match="html or pdf"):
+        written(of(2), of(3), name)
 
 
-def test_an_ordinary_report_says_nothing_of_changes(results: Results) -> None:
-    assert "What changed" not in html.render(results)
-
-
-def test_what_is_no_longer_measured_and_other_parameters_are_told(make: SimpleNamespace) -> None:
-    runs = [
-        make.run(
-            make.release("dp_sgd", make.guarantee(e), *found, parameters={"epsilon": e}),
-            plan={"defenses": [{"name": "dp_sgd", "parameters": {"epsilon": e}}]},
-        )
-        for e, found in (
-            (8.0, [rate(make, 50)]),
-            (1.0, [make.finding(None, leaked="not measured")]),
-        )
-    ]
-    page, _ = comparison.content(*runs)
-    assert "1 in one run only" in " ".join(page.headline)
-    assert "Settings that differ: defenses.dp_sgd.epsilon." in " ".join(page.headline)
-
-
-def test_references_are_not_counted(make: SimpleNamespace) -> None:
-    runs = [
-        make.run(
-            make.release("submix", make.guarantee(2.0), rate(make, 2)),
-            make.release("none", make.guarantee(2.0), rate(make, k), reference=True),
-        )
-        for k in (2, 60)
-    ]
-    page, _ = comparison.content(*runs)
-    assert " 0 of 2 measures" in " ".join(page.headline)
-
-
-def test_other_secrets_are_never_paired(make: SimpleNamespace) -> None:
-    """30 and 38 of 60: p = 1/128 if the secrets were the same, Fisher's 0.2 where they are not."""
-    runs = [
-        make.run(
-            make.release(
-                "submix",
-                make.guarantee(2.0),
-                make.finding(k / 60, k=k, n=60, outcomes="1" * k + "0" * (60 - k)),
-            ),
-            plan={"seed": seed},
-        )
-        for k, seed in ((30, 0), (38, 1))
-    ]
-    page, _ = comparison.content(*runs)
-    assert " 0 of 2 measures" in " ".join(page.headline)
-    same = runs[1].model_copy(update={"plan": runs[0].plan})
-    assert " 1 of 2 measures" in comparison.content(runs[0], same)[0].headline[0]
+def test_an_ordinary_report_has_no_section_of_changes(results: Results) -> None:
+    assert "What changed" not in make.text("html", results)

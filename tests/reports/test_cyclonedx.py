@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
 
+from audit.results import digests
 from audit.results.schema import Example, Results
-from reports import cyclonedx as report
+from reports import Report
+from reports.exports import cyclonedx as report
+from tests import by_hand as make
 
 TEXT = {"type": "string", "minLength": 1}
 
@@ -81,7 +83,7 @@ BOM = closed(
 
 
 def built(results: Results, folder: Path) -> Any:
-    document = report.document(results, folder)
+    document = report.document(Report(results, folder))
     jsonschema.validate(document, BOM)  # the part of CycloneDX 1.6 that is used, closed
     return document
 
@@ -143,7 +145,7 @@ def test_answers_and_the_claim_stand_in_properties(results: Results, tmp_path: P
     assert properties(submix)["audit:measure:perplexity"].endswith("; 1,024 tokens answered")
 
 
-def test_more_access_than_the_release_gives_is_said(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_more_access_than_the_release_gives_is_said(tmp_path: Path) -> None:
     found = make.finding(0.4, leaked="leak", stronger_than_release=True)
     model, _ = built(make.run(make.release("a", make.guarantee(1.0), found)), tmp_path)[
         "components"
@@ -153,7 +155,7 @@ def test_more_access_than_the_release_gives_is_said(make: SimpleNamespace, tmp_p
     )
 
 
-def test_what_was_not_measured_has_no_value(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_what_was_not_measured_has_no_value(tmp_path: Path) -> None:
     found = make.finding(None, leaked="not measured", control=None)
     model, _ = built(make.run(make.release("a", make.guarantee(1.0), found)), tmp_path)[
         "components"
@@ -162,7 +164,7 @@ def test_what_was_not_measured_has_no_value(make: SimpleNamespace, tmp_path: Pat
     assert properties(model)["audit:leaked:extraction.hit_rate"] == "not measured"
 
 
-def test_hashes_are_written_where_they_are_hashes(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_hashes_are_written_where_they_are_hashes(tmp_path: Path) -> None:
     run = make.run(make.release("a", make.guarantee(1.0), make.finding()))
     model, corpus = built(run, tmp_path)["components"]
     assert "hashes" not in corpus and "hashes" not in model  # `ab12` is none, and no weights
@@ -186,20 +188,20 @@ def test_hostile_names_are_plain_text(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     results = request.getfixturevalue(name)
-    text = report.write(results, tmp_path).read_text()
+    text = make.text("cyclonedx", results, tmp_path)
     jsonschema.validate(json.loads(text), BOM)
     assert text.isascii() and not re.search(r"\\u(00[01]|202[a-e]|206[0-9]|200b|d8)", text)
 
 
-def test_no_example_of_a_generation_is_in_it(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_no_example_of_a_generation_is_in_it(tmp_path: Path) -> None:
     example = Example(generation=1, prompt="the words before a secret", planted=True)
     found = make.finding(0.4, leaked="leak", examples=[example], sentence="it said 48213-77")
     run = make.run(make.release("a", make.guarantee(1.0), found))
-    text = report.write(run, tmp_path).read_text()
+    text = make.text("cyclonedx", run, tmp_path)
     assert "words before" not in text and "48213" not in text
 
 
-def test_adapters_and_a_part_of_a_run_are_said(make: SimpleNamespace, tmp_path: Path) -> None:
+def test_adapters_and_a_part_of_a_run_are_said(tmp_path: Path) -> None:
     run = make.run(make.release("a", make.guarantee(1.0), make.finding()))
     lora = {"r": 8, "alpha": 16, "targets": "auto"}
     other = run.model_copy(update={"plan": {**run.plan, "lora": lora}, "status": "partial"})
@@ -210,9 +212,9 @@ def test_adapters_and_a_part_of_a_run_are_said(make: SimpleNamespace, tmp_path: 
 
 @pytest.mark.parametrize(("kind", "whole"), [("model", True), ("predictions", False)])
 def test_the_only_member_of_a_service_is_a_part_of_it(
-    make: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, whole: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, whole: bool
 ) -> None:
-    monkeypatch.setattr(report.digests, "weights", lambda *given: {"one.safetensors": "a" * 64})
+    monkeypatch.setattr(digests, "weights", lambda *given: {"one.safetensors": "a" * 64})
     claim = make.guarantee(2.0, release=kind)
     model, _ = built(make.run(make.release("a", claim, make.finding())), tmp_path)["components"]
     assert ("hashes" in model, "components" in model) == (whole, not whole)

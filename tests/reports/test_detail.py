@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from audit.results.schema import Results
 from reports._content.detail import detail, spent
+from tests import by_hand as make
 
 WHY = "No test of the claim: this measure gives no bound on ε."
 
 
-def test_findings_that_were_not_measured_for_one_reason_share_a_note(make: SimpleNamespace) -> None:
+def test_findings_that_were_not_measured_for_one_reason_share_a_note() -> None:
     lost = {"value": None, "leaked": "not measured"}
     found = [
         make.finding(0.1, metric="hit_rate"),

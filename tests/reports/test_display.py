@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import types
 from pathlib import Path
@@ -62,8 +63,8 @@ def test_a_figure_is_an_image_with_words_and_runs_nothing(results: Results) -> N
 def test_a_frame_has_the_columns_of_findings_csv(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_csv(path: Path, **how: Any) -> tuple[str, dict[str, Any]]:
-        return path.read_text(encoding="utf-8"), how
+    def read_csv(file: io.BytesIO, **how: Any) -> tuple[str, dict[str, Any]]:
+        return file.read().decode("utf-8"), how
 
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(read_csv=read_csv))
     text, how = api.findings(results).frame()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from audit.core.terms import OnClaim
 from audit.results.schema import EpsilonLower, Results
 from reports._content import claims
 from reports._figures import epsilon, svg
+from tests import by_hand as make
 
 ONE_RUN = EpsilonLower(
     value=2.6, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
@@ -44,7 +44,6 @@ def test_conclusions(
     claim: dict[str, Any],
     found: dict[str, Any],
     said: str,
-    make: SimpleNamespace,
 ) -> None:
     finding = make.finding(0.9, epsilon_lower=ONE_RUN, **found)
     told = claims.conclusion(make.guarantee(claimed, **claim), finding, ONE_RUN)
@@ -52,7 +51,7 @@ def test_conclusions(
     assert ("safety" in told) == (said == "no proof of safety")
 
 
-def test_a_refutation_is_never_told_of_another_answer(make: SimpleNamespace) -> None:
+def test_a_refutation_is_never_told_of_another_answer() -> None:
     for word in set(OnClaim) - {OnClaim.REFUTED}:
         finding = make.finding(0.9, leaked="leak", claim=word)
         assert "Refuted" not in claims.conclusion(make.guarantee(0.1), finding, ONE_RUN)
@@ -69,7 +68,7 @@ def test_every_bound_above_zero_has_its_row(four: Results) -> None:
         assert all("per user" in table.caption and "95" in table.caption for table in tables)
 
 
-def test_an_audited_release_without_a_bound_is_told_too(make: SimpleNamespace) -> None:
+def test_an_audited_release_without_a_bound_is_told_too() -> None:
     quiet = make.release("quiet", make.guarantee(1.0), make.finding(0.0))
     control = make.release("public", make.guarantee(0.0), make.finding(0.0), reference=True)
     (found,) = claims.comparisons([quiet, control], ["quiet", "public"])
@@ -88,7 +87,7 @@ def test_evidence_is_told_by_method() -> None:
     assert claims.explained(None) == "no bound"
 
 
-def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> None:
+def test_the_figure_tells_the_claim_beside_the_bounds() -> None:
     refuted = make.finding(0.9, leaked="leak", claim="refuted", epsilon_lower=ONE_RUN)
     beyond = make.finding(0.9, stronger_than_release=True, epsilon_lower=RANK)
     names = ["dp_sgd", "quiet"]
@@ -105,7 +104,7 @@ def test_the_figure_tells_the_claim_beside_the_bounds(make: SimpleNamespace) -> 
     assert svg.ALARM not in figure.svg and "claim refuted" not in figure.svg
 
 
-def test_an_infinite_bound_can_be_drawn(make: SimpleNamespace) -> None:
+def test_an_infinite_bound_can_be_drawn() -> None:
     endless = ONE_RUN.model_copy(update={"value": math.inf})
     found = make.finding(1.0, leaked="leak", claim="refuted", epsilon_lower=endless)
     (figure,) = epsilon.figures([make.release("d", make.guarantee(0.0), found)], ["d"])

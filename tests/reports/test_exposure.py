@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import pytest
 
 from audit.results.schema import Exposures, FindingResult, Results
 from reports._figures import exposure
+from tests import by_hand as make
 
 
-def tier(make: SimpleNamespace, copies: int, space: float = 1e6) -> FindingResult:
+def tier(copies: int, space: float = 1e6) -> FindingResult:
     seen = Exposures(planted=[0.2, 0.9, 3.0, 19.93], twins=[0.5, 1.5], space=space, null=1.4427)
     metric = f"exposure_{copies}_copies"
     found = make.finding(
@@ -28,9 +28,9 @@ def test_shares_count_every_secret_once() -> None:
     assert exposure._shares([math.inf])[64] == 1.0
 
 
-def test_spaces_of_any_size_are_drawn(make: SimpleNamespace) -> None:
+def test_spaces_of_any_size_are_drawn() -> None:
     for space in (0.0, 1.0, math.inf):
-        release = make.release("d", make.guarantee(1.0), tier(make, 1, space))
+        release = make.release("d", make.guarantee(1.0), tier(1, space))
         assert len(list(exposure.figures([release], ["d"]))) == 1
 
 
@@ -46,10 +46,10 @@ def test_one_figure_with_a_row_a_release_and_a_column_a_tier(four: Results) -> N
     assert "submix, 1 copy: planted 0.702" in figure.alternative
 
 
-def test_a_missing_tier_is_told(make: SimpleNamespace) -> None:
+def test_a_missing_tier_is_told() -> None:
     releases = [
-        make.release("a", make.guarantee(1.0), tier(make, 1), tier(make, 4)),
-        make.release("b", make.guarantee(1.0), tier(make, 1)),
+        make.release("a", make.guarantee(1.0), tier(1), tier(4)),
+        make.release("b", make.guarantee(1.0), tier(1)),
         make.release("c", make.guarantee(1.0), make.finding(0.0)),
     ]
     (figure,) = exposure.figures(releases, ["a", "b", "c"])
@@ -57,10 +57,8 @@ def test_a_missing_tier_is_told(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(("releases", "tiers", "figures"), [(7, 3, 2), (3, 9, 3), (7, 5, 4)])
-def test_many_are_drawn_in_parts(
-    releases: int, tiers: int, figures: int, make: SimpleNamespace
-) -> None:
-    found = [tier(make, copies + 1, space=50) for copies in range(tiers)]
+def test_many_are_drawn_in_parts(releases: int, tiers: int, figures: int) -> None:
+    found = [tier(copies + 1, space=50) for copies in range(tiers)]
     many = [make.release("d", make.guarantee(1.0), *found) for _ in range(releases)]
     drawn = list(exposure.figures(many, [str(i) for i in range(releases)]))
     assert len(drawn) == figures

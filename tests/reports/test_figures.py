@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from audit.results.schema import Results
+from reports import Report
 from reports._content import page
 from reports._content.summary import mildness
 from reports._figures import leaks, rows, svg
 from reports._figures.figure import Figure
 from reports._figures.rows import Kind, Mark, Row
+from tests import by_hand as make
 
 ANY = Kind("any", "o", 0.5)
 
 
 def drawn(results: Results) -> list[Figure]:
-    return page.content(results)[1]
+    return Report(results).figures
 
 
 def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> None:
@@ -31,7 +32,7 @@ def test_one_figure_a_measure_one_of_utility_one_a_ledger(results: Results) -> N
     ]
 
 
-def test_page_one_shows_the_worst_finding(make: SimpleNamespace) -> None:
+def test_page_one_shows_the_worst_finding() -> None:
     quiet, loud = make.finding(0.0), make.finding(0.9, metric="recall", leaked="leak")
     loud = loud.model_copy(update={"attack": "last"})
     release = make.release("dp_sgd", make.guarantee(8.0), quiet, loud)
@@ -46,7 +47,7 @@ def test_rows_of_page_one_are_the_same_releases_in_the_same_order(results: Resul
     assert rows_of[0] == ["submix", "as_is", "dp_sgd", "undefended (none)", "public"]
 
 
-def test_a_leak_stands_out_in_colour_and_in_shape(make: SimpleNamespace) -> None:
+def test_a_leak_stands_out_in_colour_and_in_shape() -> None:
     shapes = {}
     for word in ("leak", "no leak found", "inconclusive"):
         finding = make.finding(0.3, leaked=word)
@@ -107,7 +108,7 @@ def test_the_unmeasured_is_shown_as_such(results: Results) -> None:
     assert "undefended (none) not measured" in auc.alternative
 
 
-def test_long_runs_are_drawn_in_parts(make: SimpleNamespace) -> None:
+def test_long_runs_are_drawn_in_parts() -> None:
     many = make.run(
         *(
             make.release("dp_sgd", make.guarantee(8.0), make.finding(0.1), seed=seed)
@@ -136,7 +137,7 @@ def test_hostile_labels_are_text(hostile: Results) -> None:
     assert "=cmd|" in svg and "&lt;script" in svg and "<script" not in svg
 
 
-def test_what_tells_releases_apart_is_not_clipped_away(make: SimpleNamespace) -> None:
+def test_what_tells_releases_apart_is_not_clipped_away() -> None:
     run = make.run(
         *(make.release("dp_sgd", make.guarantee(8.0), make.finding(0.1), seed=seed,
                        parameters={"epsilon": 0.5 + seed}) for seed in range(2))
@@ -161,7 +162,7 @@ def test_texts_in_scripts_that_matplotlib_lacks_are_kept_without_a_warning() -> 
     assert ">中文 $x^2$<" in rows.draw([line], rows.scale_of([line], "bits"), "bits", "x")
 
 
-def test_a_leak_by_another_attack_stands_in_the_row_of_its_release(make: SimpleNamespace) -> None:
+def test_a_leak_by_another_attack_stands_in_the_row_of_its_release() -> None:
     """The picture shows one measure; what it does not show must not look like silence."""
     quiet = make.finding(0.0)
     loud = make.finding(0.9, attack="membership", metric="record_ratio_auc", leaked="leak")
@@ -177,7 +178,7 @@ def test_a_leak_by_another_attack_stands_in_the_row_of_its_release(make: SimpleN
     assert svg.count("a leak to insiders by membership") == 1
 
 
-def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row(make: SimpleNamespace) -> None:
+def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row() -> None:
     """A service's own models may leak by a measure that the picture does not show."""
     quiet = make.finding(0.0)
     loud = make.finding(0.1, metric="probability", leaked="leak")
@@ -189,7 +190,7 @@ def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row(make: Simple
     assert figure.svg.count("a leak by extraction, probability") == 1
 
 
-def test_a_leak_to_insiders_goes_before_silence_in_the_table(make: SimpleNamespace) -> None:
+def test_a_leak_to_insiders_goes_before_silence_in_the_table() -> None:
     loud = make.finding(0.9, metric="recall", leaked="leak", stronger_than_release=True)
     assert mildness(loud) < mildness(make.finding(0.0))
     assert mildness(loud.model_copy(update={"stronger_than_release": False})) < mildness(loud)

@@ -9,21 +9,20 @@ import os
 import re
 import shutil
 import subprocess
-from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
 
 from audit.core.errors import UsageError
-from audit.gate import verdict
-from audit.gate.policy import Policy
+from audit.gate import files
+from audit.results import digests
 from audit.results.schema import Results
-from reports import intoto as report
+from reports import Report
+from reports.exports import intoto as report
+from tests import by_hand as make
 
-TODAY = date(2030, 6, 15)
 TEXT = {"type": "string", "minLength": 1}
 LIST = {"type": "array", "items": TEXT, "uniqueItems": True}
 DIGEST = {
@@ -70,7 +69,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stated(results: Results, folder: Path) -> Any:
-    document = report.statement(results, folder, TODAY)
+    document = report.statement(Report(results, folder))
     jsonschema.validate(document, STATEMENT)
     return document
 
@@ -81,7 +80,7 @@ def predicate(results: Results, folder: Path) -> Any:
 
 def test_every_check_that_applies_is_in_one_list(results: Results, workplace: Path) -> None:
     found = predicate(results, workplace)
-    outcome = verdict(results, Policy(), None, TODAY)
+    outcome = files.judged(results, None, None, strict=False)
     states = {
         "passedTests": {"PASS"}, "warnedTests": {"INCONCLUSIVE"}, "failedTests": {"FAIL"},
     }  # fmt: skip
@@ -91,7 +90,7 @@ def test_every_check_that_applies_is_in_one_list(results: Results, workplace: Pa
     assert found["result"] == "FAILED"
 
 
-def release(make: SimpleNamespace, leaked: str, **changes: Any) -> Any:
+def release(leaked: str, **changes: Any) -> Any:
     p = {"leak": 1e-9}.get(leaked, 0.25)
     found = make.finding(0.4 if leaked == "leak" else 0.0, leaked=leaked, p_value=p, **changes)
     return make.release("dp_sgd", make.guarantee(None), found)
@@ -106,9 +105,9 @@ def release(make: SimpleNamespace, leaked: str, **changes: Any) -> Any:
     ],
 )
 def test_the_result_is_that_of_the_gate(
-    make: SimpleNamespace, workplace: Path, leaked: str, result: str, names: str
+    workplace: Path, leaked: str, result: str, names: str
 ) -> None:
-    found = predicate(make.run(release(make, leaked)), workplace)
+    found = predicate(make.run(release(leaked)), workplace)
     assert found["result"] == result
     assert found[names] == ["leak/dp_sgd/extraction.hit_rate"]
 
@@ -118,11 +117,9 @@ ALLOWED = '[[limit]]\nmetric = "hit_rate"\nmax = 0.6\n'
 
 
 @pytest.mark.parametrize("policy", [WAIVED, ALLOWED])
-def test_a_leak_that_is_waived_or_allowed_is_never_passed(
-    make: SimpleNamespace, workplace: Path, policy: str
-) -> None:
+def test_a_leak_that_is_waived_or_allowed_is_never_passed(workplace: Path, policy: str) -> None:
     (workplace / "audit.toml").write_text(policy)
-    found = predicate(make.run(release(make, "leak")), workplace)
+    found = predicate(make.run(release("leak")), workplace)
     assert found["result"] == "WARNED" and found["failedTests"] == []
     assert "leak/dp_sgd/extraction.hit_rate" in found["warnedTests"]
 
@@ -132,7 +129,7 @@ def test_a_leak_that_is_waived_or_allowed_is_never_passed(
     [("", "FAILED", "failedTests"), ("empirical = false\n", "WARNED", "warnedTests")],
 )
 def test_a_refuted_claim_is_never_passed_even_where_no_claim_is_checked(
-    make: SimpleNamespace, workplace: Path, policy: str, result: str, names: str
+    workplace: Path, policy: str, result: str, names: str
 ) -> None:
     (workplace / "audit.toml").write_text(policy)
     refuting = make.finding(0.0, leaked="no leak found", p_value=0.25, claim="refuted")
@@ -142,17 +139,13 @@ def test_a_refuted_claim_is_never_passed_even_where_no_claim_is_checked(
     assert "empirical/dp_sgd" in found[names]
 
 
-def test_where_nothing_was_checked_nothing_has_passed(
-    make: SimpleNamespace, workplace: Path
-) -> None:
+def test_where_nothing_was_checked_nothing_has_passed(workplace: Path) -> None:
     found = predicate(make.run(), workplace)
     assert (found["result"], found["passedTests"]) == ("WARNED", [])
 
 
-def test_its_configuration_is_the_policy_the_baseline_and_the_plan(
-    make: SimpleNamespace, workplace: Path
-) -> None:
-    run = make.run(release(make, "no leak found"), plan={"hash": "0f" * 32})
+def test_its_configuration_is_the_policy_the_baseline_and_the_plan(workplace: Path) -> None:
+    run = make.run(release("no leak found"), plan={"hash": "0f" * 32})
     default = predicate(run, workplace)["configuration"]
     assert [one["name"] for one in default] == ["default policy", "plan"]
     (workplace / "audit.toml").write_text("leaks = true\n")
@@ -164,35 +157,30 @@ def test_its_configuration_is_the_policy_the_baseline_and_the_plan(
     assert predicate(run, workplace)["configuration"][0] != own
 
 
-def test_without_weights_its_subject_is_the_file_of_results(
-    make: SimpleNamespace, workplace: Path
-) -> None:
-    run = make.run(release(make, "no leak found"))
+def test_without_weights_its_subject_is_the_file_of_results(workplace: Path) -> None:
+    run = make.run(release("no leak found"))
     (workplace / "results.json").write_text("as it lies there")
     (one,) = stated(run, workplace)["subject"]
     assert one["name"] == "results.json"
     assert one["digest"]["sha256"] == hashlib.sha256(b"as it lies there").hexdigest()
 
 
-def test_a_model_of_elsewhere_has_the_digest_that_the_results_hold(
-    make: SimpleNamespace, workplace: Path
-) -> None:
+def test_a_model_of_elsewhere_has_the_digest_that_the_results_hold(workplace: Path) -> None:
     finished = {"name": "mine", "sha256": "ab" * 32}
-    run = make.run(release(make, "no leak found"), plan={"finished": finished, "hash": "x"})
+    run = make.run(release("no leak found"), plan={"finished": finished, "hash": "x"})
     first, _ = stated(run, workplace)["subject"]
     assert first == {"name": "mine", "digest": {"auditDigest": "ab" * 32}}
 
 
-def test_nothing_is_attested_of_a_part_of_a_run(make: SimpleNamespace, workplace: Path) -> None:
-    partial = make.run(release(make, "no leak found"), status="partial")
-    with pytest.raises(UsageError, match="partial, not complete"):
-        report.write(partial, workplace)
-    assert not list(workplace.iterdir())
+def test_nothing_is_attested_of_a_part_of_a_run(workplace: Path) -> None:
+    partial = make.run(release("no leak found"), status="partial")
+    for name in ("intoto", "junit", "sarif"):
+        with pytest.raises(UsageError, match="partial, not complete"):
+            make.files(name, partial)
 
 
 def test_hostile_names_are_plain_text(hostile: Results, workplace: Path) -> None:
-    report.write(hostile, workplace)
-    text = (workplace / report.FILENAME).read_text()
+    text = make.text("intoto", hostile, workplace)
     jsonschema.validate(json.loads(text), STATEMENT)
     assert text.isascii() and not re.search(r"\\u(00[01]|202[a-e]|206[0-9]|200b|d8)", text)
 
@@ -217,16 +205,14 @@ def deployed(folder: Path, statement: Any, signed: bool = True) -> int:
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
-def test_the_deploy_job_of_the_docs_takes_these_weights_and_no_others(
-    make: SimpleNamespace, workplace: Path
-) -> None:
+def test_the_deploy_job_of_the_docs_takes_these_weights_and_no_others(workplace: Path) -> None:
     (workplace / "audit.toml").write_text("leaks = true\n")
     (workplace / "defended").mkdir()
     weights = workplace / "defended" / "model.safetensors"
     weights.write_bytes(b"weights")
     subject = {"digest": {"sha256": hashlib.sha256(b"weights").hexdigest()}}
     good, open_, leak = (
-        {**stated(make.run(release(make, word)), workplace), "subject": [subject]}
+        {**stated(make.run(release(word)), workplace), "subject": [subject]}
         for word in ("no leak found", "inconclusive", "leak")
     )
     assert deployed(workplace, good) == 0
@@ -241,12 +227,11 @@ def test_the_deploy_job_of_the_docs_takes_these_weights_and_no_others(
 
 @pytest.mark.parametrize("members", [1, 2])
 def test_no_member_of_a_service_is_what_is_released(
-    make: SimpleNamespace, workplace: Path, monkeypatch: pytest.MonkeyPatch, members: int
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, members: int
 ) -> None:
     known = {f"members/{i:03}.safetensors": f"{i}" * 64 for i in range(members)}
-    monkeypatch.setattr(report.digests, "weights", lambda *given: known)
+    monkeypatch.setattr(digests, "weights", lambda *given: known)
     claim = make.guarantee(2.0, release="predictions")
-    found = report.statement(make.run(make.release("submix", claim, make.finding())), workplace,
-                             date.today())  # fmt: skip
+    found = stated(make.run(make.release("submix", claim, make.finding())), workplace)
     names = {one["name"]: list(one["digest"]) for one in found["subject"]}
     assert names == {"submix/members": ["dirHash"], "results.json": ["sha256"]}

@@ -5,43 +5,37 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from audit import api
-from audit.results.schema import Results, SeedResult, SweepResult, to_json
-from audit.run.sweep.over_seeds import cells
+from audit.results.schema import Results, to_json
 from reports import _notebook
 from reports._content import glance
+from tests import by_hand as make
 
 TAGS = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption"}
 DRAWN = {"svg", "g", "path", "text"}
 MOST_TEXT, MOST_HTML = 4_000, 60_000  # characters
 
 
-def leak(make: SimpleNamespace) -> Any:
+def leak() -> Any:
     return make.finding(0.5, leaked="leak", p_value=1e-9)
 
 
-def swept(make: SimpleNamespace, settings: int, leaking: int = 0) -> Results:
+def swept(settings: int, leaking: int = 0) -> Results:
     releases = [
         make.release(
             "dp_sgd", make.guarantee(1.0 + i),
-            leak(make) if i >= settings - leaking else make.finding(0.5),
+            leak() if i >= settings - leaking else make.finding(0.5),
             parameters={"epsilon": 1.0 + i}, seed=seed,
         )
         for seed in (0, 1)
         for i in range(settings)
     ]  # fmt: skip
-    seeds = [
-        SeedResult(seed=s, plan_hash="ab", planted_users=4, trained_users=2, twins=2)
-        for s in (0, 1)
-    ]
-    made: Results = make.run(*releases, headline="A sentence of a setting. " * settings)
-    return made.model_copy(update={"sweep": SweepResult(seeds=seeds, cells=cells(releases))})
+    return make.swept(releases, make.run(headline="A sentence of a setting. " * settings))
 
 
 def table(page: str) -> list[list[str]]:
@@ -70,8 +64,8 @@ def test_text_is_a_headline_and_a_short_line_a_release(results: Results) -> None
 
 
 @pytest.mark.parametrize("settings", [1, 10, 11, 50, 300])
-def test_its_length_is_bounded_whatever_the_size(make: SimpleNamespace, settings: int) -> None:
-    shown = api.Shown.of(swept(make, settings))
+def test_its_length_is_bounded_whatever_the_size(settings: int) -> None:
+    shown = api.Shown.of(swept(settings))
     text, page = repr(shown), shown._repr_html_()
     assert len(text) < MOST_TEXT and len(page) < MOST_HTML
     rest = f"… and {settings - 10} more"
@@ -88,11 +82,11 @@ def test_releases_of_endless_names_are_bounded(hostile: Results) -> None:
     assert len(repr(shown)) < MOST_TEXT and len(shown._repr_html_()) < MOST_HTML
 
 
-def test_the_worst_is_never_left_out(make: SimpleNamespace) -> None:
-    seen = glance.glance(swept(make, 50, leaking=3))
+def test_the_worst_is_never_left_out() -> None:
+    seen = glance.glance(swept(50, leaking=3))
     assert [line.leaked for line in seen.lines].count("leak") == 3
     assert seen.lines[-1].name == "dp_sgd epsilon=50"
-    assert glance.glance(swept(make, 50, leaking=12)).rest == (
+    assert glance.glance(swept(50, leaking=12)).rest == (
         "… and 40 more, 2 of them with a leak or a refuted claim"
     )
 
@@ -150,7 +144,7 @@ def test_a_run_that_is_not_complete_says_so(unfinished: Results) -> None:
     assert "The run is not complete. " in shown._repr_html_() and "<svg" not in shown._repr_html_()
 
 
-def test_only_what_the_report_shows_is_shown(make: SimpleNamespace) -> None:
+def test_only_what_the_report_shows_is_shown() -> None:
     """Sentences, prefixes and outcomes stay where they are: only words and numbers are shown."""
     found: Any = make.finding(0.5, sentence="SECRET-48213", test="SECRET", untested="SECRET")
     shown = api.Shown.of(make.run(make.release("submix", make.guarantee(2.0), found)))

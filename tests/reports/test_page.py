@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import cast
 
 from audit.results.schema import ReleaseResult, Results
 from reports._content import page as pages
 from reports._content import summary as summaries
+from tests import by_hand as make
 
 REFUTED = {"leaked": "leak", "claim": "refuted"}
 
@@ -17,7 +17,7 @@ def shown(results: Results) -> list[tuple[str, str, str]]:
     return [(block.name, row.leaked, row.claim) for block in summary.blocks for row in block.rows]
 
 
-def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
+def test_the_refuted_are_never_crowded_out() -> None:
     audited = [
         make.release("dp_sgd", make.guarantee(float(e)), *(make.finding(0.0) for _ in range(5)))
         for e in range(1, 20)
@@ -36,7 +36,7 @@ def test_the_refuted_are_never_crowded_out(make: SimpleNamespace) -> None:
     assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
 
 
-def test_a_refuted_control_is_shown(make: SimpleNamespace) -> None:
+def test_a_refuted_control_is_shown() -> None:
     broken = make.finding(0.4, **REFUTED)
     run = make.run(
         make.release("submix", make.guarantee(2.0), make.finding(0.0)),
@@ -48,7 +48,7 @@ def test_a_refuted_control_is_shown(make: SimpleNamespace) -> None:
     ]
 
 
-def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
+def test_an_attack_is_quoted_by_its_worst() -> None:
     beyond = make.finding(0.9, metric="probability", leaked="leak", stronger_than_release=True)
     found = [
         make.finding(None, leaked="not measured"),
@@ -62,7 +62,7 @@ def test_an_attack_is_quoted_by_its_worst(make: SimpleNamespace) -> None:
         assert list(summaries.quoted(release)) == [quoted]
 
 
-def test_a_leak_without_a_value_is_quoted_as_one(make: SimpleNamespace) -> None:
+def test_a_leak_without_a_value_is_quoted_as_one() -> None:
     bounded = make.finding(None, metric="exposure", leaked="leak")
     run = make.run(make.release("submix", make.guarantee(2.0), make.finding(0.0), bounded))
     assert shown(run) == [("submix", "leak", "claim not tested")]
@@ -70,7 +70,7 @@ def test_a_leak_without_a_value_is_quoted_as_one(make: SimpleNamespace) -> None:
     assert block.rows[0].measured.text == "within bounds only"
 
 
-def test_leaks_come_before_what_did_not_leak(make: SimpleNamespace) -> None:
+def test_leaks_come_before_what_did_not_leak() -> None:
     """Whatever was promised: a leak under a claim that no outcome could refute among them."""
     found = [make.finding(0.0, attack=f"a{i}") for i in range(12)]
     hidden = make.finding(0.968, attack="late", leaked="leak", claim="not testable")
@@ -78,7 +78,7 @@ def test_leaks_come_before_what_did_not_leak(make: SimpleNamespace) -> None:
     assert shown(run)[-1] == ("dp_sgd", "leak", "claim not tested")
 
 
-def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None:
+def test_controls_are_those_most_like_the_release() -> None:
     def reference(name: str, role: str, seed: int, **parameters: int) -> ReleaseResult:
         release = make.release(name, make.guarantee(None), reference=True, role=role, seed=seed,
                                parameters=parameters)  # fmt: skip
@@ -99,7 +99,7 @@ def test_controls_are_those_most_like_the_release(make: SimpleNamespace) -> None
     assert summaries.control_of(others[0], "positive control", others) is None
 
 
-def test_guarantees_that_agree_are_told_once(make: SimpleNamespace) -> None:
+def test_guarantees_that_agree_are_told_once() -> None:
     same = [
         make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0), seed=seed)
         for seed in range(4)
@@ -108,7 +108,7 @@ def test_guarantees_that_agree_are_told_once(make: SimpleNamespace) -> None:
     assert [promise.name for promise in page.promises] == ["dp_sgd seed=0 and 3 more"]
 
 
-def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
+def test_long_guarantees_are_left_to_the_details() -> None:
     long = [
         make.release(name, make.guarantee(1.0, theorem=name + " word" * 200), make.finding(0.0))
         for name in ("a", "b", "c")
@@ -118,7 +118,7 @@ def test_long_guarantees_are_left_to_the_details(make: SimpleNamespace) -> None:
     assert [detail.theorem[0] for detail in page.details] == ["a", "b", "c"]
 
 
-def test_a_stronger_attack_is_marked(make: SimpleNamespace) -> None:
+def test_a_stronger_attack_is_marked() -> None:
     strong = make.finding(0.9, stronger_than_release=True, leaked="leak")
     page = pages.build(pages.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
     assert "insiders only" in page.summary.blocks[0].rows[0].aside

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from audit.results.schema import FindingResult, Results
 from reports._figures import roc as roc_figures
+from tests import by_hand as make
 
 COARSE = [(0.0, 0.1), (0.02, 0.3), (0.5, 0.9), (1.0, 1.0)]  # fifty controls
 FINE = [(0.0, 0.05), (0.0005, 0.1), (0.001, 0.2), (0.009, 0.3), (0.2, 0.8), (1.0, 1.0)]
 
 
-def curve(make: SimpleNamespace, metric: str, roc: list[tuple[float, float]]) -> FindingResult:
+def curve(metric: str, roc: list[tuple[float, float]]) -> FindingResult:
     found = make.finding(
         0.7, attack="membership", metric=metric, unit="AUC", roc=roc, ci=(0.6, 0.8)
     )
@@ -34,8 +33,8 @@ def test_the_curve_is_read_only_where_controls_reach(
     assert roc_figures._at(roc, fpr) == tpr
 
 
-def test_the_table_tells_what_can_be_read(make: SimpleNamespace) -> None:
-    found = [curve(make, "record_loss_auc", COARSE), curve(make, "record_min_k_auc", FINE)]
+def test_the_table_tells_what_can_be_read() -> None:
+    found = [curve("record_loss_auc", COARSE), curve("record_min_k_auc", FINE)]
     release = make.release("none", make.guarantee(None), *found)
     (figure,) = roc_figures.figures([release], ["none"])
     assert figure.table.rows == [
@@ -45,8 +44,8 @@ def test_the_table_tells_what_can_be_read(make: SimpleNamespace) -> None:
     assert "none, Min-K%: AUC 0.7 [0.6, 0.8], TPR at 1 % FPR 30\u00a0%" in figure.alternative
 
 
-def test_record_span_and_anything_else_stand_apart(make: SimpleNamespace) -> None:
-    found = [curve(make, f"{name}_auc", FINE) for name in ("record_loss", "span_loss", "odd")]
+def test_record_span_and_anything_else_stand_apart() -> None:
+    found = [curve(f"{name}_auc", FINE) for name in ("record_loss", "span_loss", "odd")]
     release = make.release("none", make.guarantee(None), *found)
     titles = [figure.title for figure in roc_figures.figures([release], ["none"])]
     assert titles == [
@@ -63,10 +62,8 @@ def test_a_panel_a_release_and_a_line_a_score(four: Results) -> None:
     assert len(record.table.rows) == 20
 
 
-def test_many_releases_are_drawn_in_parts_and_many_scores_are_left_out(
-    make: SimpleNamespace,
-) -> None:
-    found = [curve(make, f"record_s{i}_auc", COARSE) for i in range(11)]
+def test_many_releases_are_drawn_in_parts_and_many_scores_are_left_out() -> None:
+    found = [curve(f"record_s{i}_auc", COARSE) for i in range(11)]
     many = [make.release("d", make.guarantee(None), *found) for _ in range(8)]
     drawn = list(roc_figures.figures(many, [str(i) for i in range(8)]))
     assert [figure.title[-11:] for figure in drawn] == ["part 1 of 2", "part 2 of 2"]

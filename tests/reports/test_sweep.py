@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv as comma
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,36 +15,22 @@ from hypothesis import strategies as st
 from audit.results import schema as contract
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import (
-    EpsilonLower,
     Measure,
-    ReleaseResult,
     Results,
-    SeedResult,
-    SessionResult,
-    SweepResult,
 )
-from audit.run.sweep.over_seeds import cells
-from reports import csv, html, pdf
+from reports import Report
 from reports._content import sweep as sweeps
 from reports._figures import lines as drawings
 from reports._figures import run as run_figures
 from reports._figures.figure import Figure
 from reports._figures.lines import Level, Plot, Point, Series, scale
 from reports._figures.sweep_axes import epsilon_axes, kind, labels, parameter_axes
-
-
-def swept(releases: list[ReleaseResult], base: Results) -> Results:
-    seeds = sorted({release.seed for release in releases})
-    facts = [
-        SeedResult(seed=s, plan_hash="ab", planted_users=40, trained_users=20 + s, twins=20 - s)
-        for s in seeds
-    ]
-    sweep = SweepResult(seeds=facts, cells=cells(releases))
-    return base.model_copy(update={"releases": releases, "sweep": sweep})
+from tests import by_hand as make
+from tests.reports.pages import assert_inert
 
 
 @pytest.fixture
-def sweep(make: SimpleNamespace) -> Results:
+def sweep() -> Results:
     """Two defenses of different kinds at two ε, one without ε, references; two seeds."""
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
 
@@ -58,60 +42,42 @@ def sweep(make: SimpleNamespace) -> Results:
             "top1_accuracy": Measure(value=1 / value, unit="share of tokens", **common),
         }
 
-    def session(epsilon: float) -> SessionResult:
-        return SessionResult(
-            purpose="extraction", queries=90, answered=80, budget=100, remaining=10, stopped_at=80,
-            epsilon_spent=[epsilon], spent_curve=[(0, 0.0), (80, epsilon)],
-        )  # fmt: skip
-
-    def bound(value: float) -> EpsilonLower:
-        return EpsilonLower(
-            value=value, method="one_run", hypothesis="none", unit="user",
-            relation="add_or_remove", delta=1e-5, m=9, guesses=[(9, 9)],
-        )  # fmt: skip
+    def one(name: str, seed: int, claim: Any, found: Any, value: float, **told: Any) -> Any:
+        settings = {} if claim.epsilon in (0.0, math.inf) else {"epsilon": claim.epsilon}
+        made = {"parameters": settings, "seed": seed, "utility": use(value), **told}
+        return make.release(name, claim, found, **made)
 
     releases = []
     for seed in (0, 1):
-        for epsilon in (1.0, 8.0):
-            releases.append(
-                make.release(
-                    "submix", make.guarantee(epsilon, **part), make.finding(0.01 * epsilon),
-                    parameters={"epsilon": epsilon, "k": 8}, seed=seed,
-                    utility=use(20 / epsilon + seed), sessions=[session(epsilon)],
-                )
-            )  # fmt: skip
-            releases.append(
-                make.release(
-                    "dp_sgd", make.guarantee(epsilon, delta=1e-5),
-                    make.finding(
-                        0.02, epsilon_lower=bound(0.3 + seed), leaked="leak", claim="not refuted"
-                    ),
-                    parameters={"epsilon": epsilon}, seed=seed, utility=use(30 / epsilon + seed),
-                )
-            )  # fmt: skip
-        releases.append(make.release("redaction", make.guarantee(math.inf), make.finding(0.1),
-                                     parameters={}, seed=seed, utility=use(3.0)))  # fmt: skip
-        for name, role, epsilon, value in (
-            ("none", "positive control", math.inf, 2.0),
-            ("public", "null control", 0.0, 40.0),
-        ):
-            releases.append(
-                make.release(name, make.guarantee(epsilon), make.finding(0.9 if epsilon else 0.0),
-                             parameters={}, seed=seed, reference=True, role=role,
-                             utility=use(value))
-            )  # fmt: skip
-    return swept(releases, make.run())
+        for e in (1.0, 8.0):
+            spent = [make.session(spent_curve=[(0, 0.0), (80, e)])]
+            quiet, bound = make.finding(0.01 * e), make.bound(0.3 + seed)
+            loud = make.finding(0.02, epsilon_lower=bound, leaked="leak", claim="not refuted")
+            releases += [
+                one(
+                    "submix", seed, make.guarantee(e, **part), quiet, 20 / e + seed, sessions=spent
+                ),
+                one("dp_sgd", seed, make.guarantee(e, delta=1e-5), loud, 30 / e + seed),
+            ]
+        nothing, never = make.guarantee(math.inf), make.guarantee(0.0)
+        control = {"reference": True}
+        releases += [
+            one("redaction", seed, nothing, make.finding(0.1), 3.0),
+            one("none", seed, nothing, make.finding(0.9), 2.0, role="positive control", **control),
+            one("public", seed, never, make.finding(0.0), 40.0, role="null control", **control),
+        ]
+    return make.swept(releases, make.run())
 
 
 def drawn(results: Results) -> list[Figure]:
     """The curves, which stand behind page one."""
-    return [figure for figure in sweeps.content(results)[1] if not figure.first]
+    return [figure for figure in Report(results).figures if not figure.first]
 
 
 def test_page_one_shows_the_settings_in_the_same_rows_leaks_before_the_rest(
     sweep: Results,
 ) -> None:
-    first = [figure for figure in sweeps.content(sweep)[1] if figure.first]
+    first = [figure for figure in Report(sweep).figures if figure.first]
     rows = [[row[0] for row in figure.table.rows] for figure in first]
     assert len(first) == 3
     assert rows[0] == rows[1]
@@ -119,7 +85,7 @@ def test_page_one_shows_the_settings_in_the_same_rows_leaks_before_the_rest(
     assert not any("unprotected" in name for name in rows[0])
 
 
-def test_of_many_settings_page_one_shows_those_that_leak(make: SimpleNamespace) -> None:
+def test_of_many_settings_page_one_shows_those_that_leak() -> None:
     settings = [
         make.release("submix", make.guarantee(2.0), make.finding(0.1), parameters={"k": k})
         for k in range(30)
@@ -192,7 +158,7 @@ def test_only_a_claim_that_bounds_speak_about_has_a_forbidden_region(sweep: Resu
     assert [row[2] for row in user.table.rows] == ["ε ≥ 0.3 nats per user (add or remove)"] * 2
 
 
-def test_parameters_that_are_varied_have_an_axis_of_their_own(make: SimpleNamespace) -> None:
+def test_parameters_that_are_varied_have_an_axis_of_their_own() -> None:
     releases = [
         make.release("submix", make.guarantee(2.0), parameters={"k": k, "epsilon": e, "a": True})
         for k in (4, 8)
@@ -215,30 +181,10 @@ def test_drawings_are_well_formed_and_their_names_differ(sweep: Results) -> None
     assert len(ids) == len(set(ids))
 
 
-def test_html_and_pdf_are_written_and_the_same_twice(sweep: Results) -> None:
-    page = html.render(sweep)
-    assert page == html.render(sweep) and "Privacy sweep" in page
-    assert "2 seeds" in page and "20 to 21 trained on" in page
-    assert pdf.render(sweep).startswith(b"%PDF")
-
-
 def test_hostile_results_stay_inert_in_a_sweep(hostile: Results) -> None:
-    again = [r.model_copy(update={"seed": 1}) for r in hostile.releases]
-    results = swept([*hostile.releases, *again], hostile)
-    page = html.render(results)
-    assert "<script" not in page and "\u202e" not in page
-    assert pdf.render(results).startswith(b"%PDF")
-
-
-def test_rows_of_every_seed_and_of_all_are_in_one_table(sweep: Results, tmp_path: Path) -> None:
-    csv.write(sweep, tmp_path)
-    with (tmp_path / "sweep.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(comma.DictReader(file))
-    assert len(rows) == (14 + 7) * 4  # three of use and one of a leak
-    both = [r for r in rows if r["seed"] == "" and r["defense"] == "submix"]
-    assert {r["seeds"] for r in both} == {"2"}
-    rate = next(r for r in both if r["metric"] == "hit_rate" and r["claimed_epsilon"] == "1.0")
-    assert (rate["k"], rate["n"], rate["claimed_unit"]) == ("2", "200", "part")
+    sweep = make.on_two_seeds(hostile)
+    assert_inert(make.text("html", sweep), links="$.")
+    assert make.files("pdf", sweep)["report.pdf"].startswith(b"%PDF")
 
 
 def test_a_sweep_survives_results_json_and_a_run_has_no_trace_of_it(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from audit.core.terms import Leaked, OnClaim
 from audit.results.schema import ChargeTest
 from reports._content import verdicts
+from tests import by_hand as make
 
 
 @pytest.mark.parametrize(
@@ -24,11 +23,11 @@ from reports._content import verdicts
         ("not measured", "nothing claimed", "not measured; nothing claimed"),
     ],
 )
-def test_labels(leaked: str, claim: str, label: str, make: SimpleNamespace) -> None:
+def test_labels(leaked: str, claim: str, label: str) -> None:
     assert verdicts.both(make.finding(0.4, leaked=leaked, claim=claim)) == label
 
 
-def test_every_label_has_a_meaning_and_a_shape(make: SimpleNamespace) -> None:
+def test_every_label_has_a_meaning_and_a_shape() -> None:
     found = [make.finding(0.4, leaked=word, claim=claim) for word in Leaked for claim in OnClaim]
     charges = make.finding(0.4, leaked="not measured").model_copy(
         update={"charge_test": ChargeTest(queries=3, exceeded=0)}
@@ -66,14 +65,12 @@ def test_no_two_answers_to_a_question_share_a_shape() -> None:
          "3 measures: 2 × leak · 1 × inconclusive"),
     ],
 )  # fmt: skip
-def test_a_tally_counts_leaks_first(
-    words: list[tuple[str, str]], tally: str, make: SimpleNamespace
-) -> None:
+def test_a_tally_counts_leaks_first(words: list[tuple[str, str]], tally: str) -> None:
     found = [make.finding(0.4, leaked=word, claim=claim) for word, claim in words]
     assert verdicts.tally(found).replace("\u00a0", " ") == tally
 
 
-def test_a_leak_without_a_value_is_not_called_unmeasured(make: SimpleNamespace) -> None:
+def test_a_leak_without_a_value_is_not_called_unmeasured() -> None:
     for word in Leaked:
         found = make.finding(None, leaked=word)
         assert (verdicts.measured(found) == "not measured") is (word != Leaked.LEAK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from audit.results import words
 from reports._content import wording
+from tests import by_hand as make
 
 
 def test_nothing_hidden_survives() -> None:
@@ -93,7 +93,7 @@ def test_metrics_are_told_beside_their_attack(attack: str, metric: str, shown: s
     assert wording.metric(attack, metric) == shown
 
 
-def test_claims_name_unit_relation_and_order(make: SimpleNamespace) -> None:
+def test_claims_name_unit_relation_and_order() -> None:
     renyi = make.guarantee(2.0, unit="part", relation="removed", alpha=2.0, release="predictions")
     assert wording.claim(renyi) == (
         "ε = 2 nats per part (part removed), Rényi order α = 2, release of predictions, worst case"

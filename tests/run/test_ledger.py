@@ -20,7 +20,7 @@ from audit.results.folder import RunFolder
 from audit.results.schema import FindingResult, Results
 from audit.run import pipeline
 from audit.verify import verify
-from defenses._mixing import Mixing
+from defenses.ensembles.mechanisms.mixing import Mixing
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
 
     def half(self: Mixing, *arguments: Any) -> Any:
         mixed = charges(self, *arguments)
-        return replace(mixed, charges=mixed.charges / 2)
+        return replace(mixed, costs=mixed.costs / 2)
 
     monkeypatch.setattr(Mixing, "mix", half)
     (tmp_path / "false" / "stages").mkdir(parents=True)

@@ -19,8 +19,10 @@ import pytest
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
-from audit.results.schema import Results, SeedResult, SweepResult
-from audit.run.sweep.over_seeds import cells
+from audit.results.schema import Results
+from audit.run import reports as writing
+from reports import Report, TwoRuns
+from tests import by_hand as make
 
 TESTS = Path(__file__).parents[1]
 HOSTILE_PAIR = ("hostile", "hostile_four")
@@ -87,31 +89,11 @@ def program() -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def by_hand() -> dict[str, Results]:
     """What the tests of the reports are made of: leaks, none, guarantees, hostile text."""
-    made = runpy.run_path(str(TESTS / "reports" / "conftest.py"))
-    ordinary, four = made["ordinary"](), made["four_attacks"]()
-    hostile, hostile_four = (
-        Results.model_validate(made["poisoned"](one.model_dump())) for one in (ordinary, four)
-    )
-    return {
-        "ordinary": ordinary,
-        "four": four,
-        "hostile": hostile,
-        "hostile_four": hostile_four,
-        "unfinished": made["run"](status="partial", not_tested=[], warnings=[], plan={}),
-        "swept": swept(four),
-        "hostile_swept": swept(hostile),
+    made = {name: build() for name, build in make.EVERY.items()}
+    return made | {
+        "swept": make.on_two_seeds(made["four"]),
+        "hostile_swept": make.on_two_seeds(made["hostile"]),
     }
-
-
-def swept(results: Results) -> Results:
-    """The same releases on two seeds."""
-    releases = [r.model_copy(update={"seed": seed}) for seed in (0, 1) for r in results.releases]
-    seeds = [
-        SeedResult(seed=s, plan_hash="ab", planted_users=40, trained_users=21, twins=19)
-        for s in (0, 1)
-    ]
-    sweep = SweepResult(seeds=seeds, cells=cells(releases))
-    return results.model_copy(update={"releases": releases, "sweep": sweep})
 
 
 @pytest.fixture(scope="session")
@@ -157,18 +139,15 @@ def reports(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Path]:
     """Folders with report.html and report.pdf: by name."""
-    from reports import html, pdf
-
     made = dict(real)
     for name, results in by_hand.items():
         made[name] = tmp_path_factory.mktemp(name)
-        html.write(results, made[name])
-        pdf.write(results, made[name])
-    for name, pair in {"compared": ("ordinary", "four"), "hostile_compared": HOSTILE_PAIR}.items():
+        writing.write(Report(results, made[name]), ["html", "pdf"])
+    for name, pair in {"compared": ("results", "four"), "hostile_compared": HOSTILE_PAIR}.items():
         made[name] = tmp_path_factory.mktemp(name)
-        for writer in (html, pdf):
-            compared = writer.write_comparison(*map(by_hand.__getitem__, pair), made[name])
-            compared.rename(made[name] / writer.FILENAME)
+        runs = TwoRuns(*map(by_hand.__getitem__, pair))
+        for path in writing.write_comparison(runs, ["html", "pdf"], made[name]):
+            path.rename(path.with_stem("report"))
     return made
 
 

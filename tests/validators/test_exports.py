@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,19 @@ import yaml
 
 from audit.findings import stored
 from audit.results.schema import Results
-from reports import cyclonedx, intoto, model_index
+from reports import Report
+from reports.exports import cyclonedx, intoto, model_index
 
 pytestmark = pytest.mark.validators
-NAMES = ("ordinary", "four", "hostile", "hostile_four", "swept", "hostile_swept")
+NAMES = ("results", "four", "hostile", "hostile_four", "swept", "hostile_swept")
 SCHEMAS = "python/cyclonedx/schema/_res"
 
 
 @pytest.fixture(scope="module")
-def every(by_hand: dict[str, Results], real: dict[str, Path]) -> dict[str, tuple[Results, Path]]:
-    """Results of every kind with their folder: by name."""
-    nowhere = Path("nowhere")
-    run = {name: (stored.load(real[name] / "results.json"), real[name]) for name in real}
-    return {name: (by_hand[name], nowhere) for name in NAMES} | run
+def every(by_hand: dict[str, Results], real: dict[str, Path]) -> dict[str, Report]:
+    """Reports of every kind: by name."""
+    run = {name: Report(stored.load(real[name] / "results.json"), real[name]) for name in real}
+    return {name: Report(by_hand[name], Path("nowhere")) for name in NAMES} | run
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +45,22 @@ def bom(installed: Callable[[str], Path]) -> Callable[[Any], list[str]]:
 
 
 def test_cyclonedx_is_what_its_schema_asks_for(
-    bom: Callable[[Any], list[str]], every: dict[str, tuple[Results, Path]]
+    bom: Callable[[Any], list[str]], every: dict[str, Report]
 ) -> None:
-    found = {name: bom(cyclonedx.document(*one)) for name, one in every.items()}
+    found = {name: bom(cyclonedx.document(one)) for name, one in every.items()}
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
-def test_the_weights_of_a_real_run_are_in_it(every: dict[str, tuple[Results, Path]]) -> None:
-    models = cyclonedx.document(*every["run"])["components"][:-1]
+def test_the_weights_of_a_real_run_are_in_it(every: dict[str, Report]) -> None:
+    models = cyclonedx.document(every["run"])["components"][:-1]
     by_name = {model["name"]: model for model in models}
     assert by_name["dp_sgd"]["hashes"] and len(by_name["submix"]["components"]) > 1
 
 
 def test_the_cyclonedx_schema_sees_a_fault(
-    bom: Callable[[Any], list[str]], every: dict[str, tuple[Results, Path]]
+    bom: Callable[[Any], list[str]], every: dict[str, Report]
 ) -> None:
-    text = json.dumps(cyclonedx.document(*every["run"]))
+    text = json.dumps(cyclonedx.document(every["run"]))
     for good, bad in (
         ('"lowerBound"', '"lower"'),
         ('"SHA-256"', '"SHA256"'),
@@ -89,16 +88,16 @@ def protocol(installed: Callable[[str], Path]) -> Callable[[Any], None]:
 
 
 def test_intoto_is_what_its_messages_hold(
-    protocol: Callable[[Any], None], every: dict[str, tuple[Results, Path]]
+    protocol: Callable[[Any], None], every: dict[str, Report]
 ) -> None:
-    for results, folder in every.values():
-        protocol(intoto.statement(results, folder, date(2030, 1, 1)))
+    for report in every.values():
+        protocol(intoto.statement(report))
 
 
 def test_the_intoto_messages_see_a_fault(
-    protocol: Callable[[Any], None], every: dict[str, tuple[Results, Path]]
+    protocol: Callable[[Any], None], every: dict[str, Report]
 ) -> None:
-    text = json.dumps(intoto.statement(*every["run"], date(2030, 1, 1)))
+    text = json.dumps(intoto.statement(every["run"]))
     for good, bad in (('"passedTests"', '"passed"'), ('"digest"', '"hash"'),
                       ("Statement/v1", "Statement/v0")):  # fmt: skip
         assert good in text
@@ -106,13 +105,11 @@ def test_the_intoto_messages_see_a_fault(
             protocol(json.loads(text.replace(good, bad)))
 
 
-def test_a_model_index_is_read_by_the_hubs_library(
-    every: dict[str, tuple[Results, Path]], tmp_path: Path
-) -> None:
+def test_a_model_index_is_read_by_the_hubs_library(every: dict[str, Report]) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    for results, _ in every.values():
-        text = model_index.write(results, tmp_path).read_text(encoding="utf-8")
-        models = yaml.safe_load(text.strip("-\n"))["model-index"] if results.releases else []
+    for report in every.values():
+        (text,) = model_index.ModelIndex().files(report).values()
+        models = yaml.safe_load(text.decode("utf-8").strip("-\n"))["model-index"]
         for model in models:  # a card is of one model
             one = yaml.safe_dump({"model-index": [model]}, allow_unicode=True)
             card = hub.ModelCard(f"---\n{one}---\n")

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from audit.gate.outcome import Outcome
-from audit.gate.render import junit, sarif
+from reports import junit, sarif
 
 pytestmark = pytest.mark.validators
 SDK = "node_modules/@microsoft/sarif-multitool-linux"
@@ -28,7 +28,7 @@ def junits(outcomes: dict[str, Outcome], real: dict[str, Path]) -> dict[str, str
 
 @pytest.fixture(scope="module")
 def sarifs(outcomes: dict[str, Outcome], real: dict[str, Path]) -> dict[str, str]:
-    rendered = {name: sarif.render(outcome, "1.0") for name, outcome in outcomes.items()}
+    rendered = {name: sarif.render(outcome) for name, outcome in outcomes.items()}
     return rendered | {name: (real[name] / sarif.FILENAME).read_text() for name in real}
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from audit.results.schema import Results
-from reports import html
+from audit.run import reports as writing
+from reports import Report, html
 
 pytestmark = pytest.mark.validators
 HERE = Path(__file__).parent
@@ -131,14 +132,14 @@ BAD_LOOKS = [
 def test_the_nu_checker_sees_a_fault(
     nu: Judge, reports: dict[str, Path], tmp_path: Path, good: str, bad: str
 ) -> None:
-    assert nu([spoilt(reports["ordinary"], tmp_path / html.FILENAME, good, bad)])
+    assert nu([spoilt(reports["results"], tmp_path / html.FILENAME, good, bad)])
 
 
 def test_the_browser_sees_each_fault(
     browser: Judge, reports: dict[str, Path], tmp_path: Path
 ) -> None:
     pages = [
-        spoilt(reports["ordinary"], tmp_path / f"{i}.html", good, bad)
+        spoilt(reports["results"], tmp_path / f"{i}.html", good, bad)
         for i, (_, good, bad) in enumerate(BAD_LOOKS)
     ]
     looks = browser(pages)
@@ -155,7 +156,7 @@ def test_the_browser_sees_faint_text_in_the_dark(
     assert plain in style.read_text(encoding="utf-8")
     style.write_text(style.read_text(encoding="utf-8").replace(plain, dark), encoding="utf-8")
     monkeypatch.setattr(html, "_TEMPLATES", tmp_path / "templates")
-    html.write(by_hand["ordinary"], tmp_path)
+    writing.write(Report(by_hand["results"], tmp_path), ["html"])
     faint = [look for look in browser([tmp_path / html.FILENAME]) if look["violations"]]
     assert [look["scheme"] for look in faint] == ["dark"]
     assert all(told.startswith("color-contrast") for told in faint[0]["violations"])

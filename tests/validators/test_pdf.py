@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from audit.results.schema import Results
-from reports import pdf
+from reports import Report, pdf
 
 pytestmark = pytest.mark.validators
-NAMES = ("ordinary", "four", "hostile", "hostile_four", "unfinished", "swept", "hostile_swept",
+NAMES = ("results", "four", "hostile", "hostile_four", "unfinished", "swept", "hostile_swept",
          "compared", "hostile_compared", "run", "sweep")  # fmt: skip
 
 
@@ -78,4 +78,4 @@ def test_typst_refuses_a_drawing_without_words(
     report.write_text(source.replace(words, ""), encoding="utf-8")
     monkeypatch.setattr(pdf, "_TEMPLATES", templates)
     with pytest.raises(typst.TypstError, match="alt"):
-        pdf.render(by_hand["ordinary"])
+        pdf.Pdf().files(Report(by_hand["results"]))

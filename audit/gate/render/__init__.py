@@ -1,1 +1,1 @@
-"""Writes the verdict of a gate: one format per file, chosen in audit/gate/files.py."""
+"""Words the verdict of a gate for a terminal and for the summary page of a CI job."""

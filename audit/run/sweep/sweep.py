@@ -25,6 +25,7 @@ from audit.core.files import write_atomically
 from audit.core.model import ModelFolder
 from audit.core.progress import WHOLE, StepProgress
 from audit.corpora import loading as corpora
+from audit.corpora.reading import Reading
 from audit.findings import stored
 from audit.models import loading
 from audit.plan import settings
@@ -80,7 +81,7 @@ def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
     """Resolves settings and a `[sweep]` table. Raises UsageError."""
     given = {**DEFAULTS, "attack": (), **given}
     model = loading.describe(given["model"], EMBEDDED_FOLDER)
-    corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER)
+    corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER, Reading.of(given))
     return make_sweep(given, table, corpus, model)
 
 

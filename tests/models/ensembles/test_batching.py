@@ -11,51 +11,35 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from transformers import GPT2Config, GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
+from transformers import GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.ensemble import Ensemble, Separate
-from audit.models import causal
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.ensembles.stacked_gpt2 import Past, Stack
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.lstm import Architecture, untrained
 from audit.models.training.fine_tuning import Recipe, fine_tune
+from tests.models.alike import (
+    MANY,
+    VOCABULARY,
+    check_cursor,
+    check_log_pmfs,
+    gpt2,
+    lm,
+    next_ones,
+    same,
+    stacked,
+    tokens,
+)  # fmt: skip
 
-EXACT = 1e-10  # nats, in float64: whatever is larger is no rounding
+LENGTH = 80
+
 CLOSE = 2e-5  # nats, in float32
-LENGTH, VOCABULARY = 80, 13
 KINDS = ("all", "top:1", "top:2", "head", "embedding", "norm", "a bias", "equal", "with public")
-MANY = settings(
-    max_examples=settings().max_examples // 2,  # each runs a model
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-
-def gpt2(seed: int = 0, tied: bool = True, **changes: Any) -> GPT2LMHeadModel:
-    torch.manual_seed(seed)
-    config = GPT2Config(
-        **{
-            "vocab_size": VOCABULARY,
-            "n_positions": LENGTH,
-            "n_embd": 16,
-            "n_layer": 3,
-            "n_head": 2,
-            "initializer_range": 0.5,  # so that every token before it moves a distribution
-            "bos_token_id": 0,
-            "eos_token_id": 0,
-            "tie_word_embeddings": tied,
-            **changes,
-        }
-    )
-    return GPT2LMHeadModel(config).double().eval()
-
-
-def lm(model: Any) -> CausalLM:
-    return CausalLM(model, None, LENGTH)  # type: ignore[arg-type]
 
 
 def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
@@ -73,7 +57,7 @@ def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
 
 @cache
 def members(kind: str) -> tuple[CausalLM, ...]:
-    base = gpt2(tied=kind != "head")
+    base = gpt2(tie_word_embeddings=kind != "head")
     names = {
         "all": "wte wpe h. ln_f",
         "top:1": "h.2.",
@@ -93,71 +77,8 @@ def members(kind: str) -> tuple[CausalLM, ...]:
     return tuple(others)
 
 
-@pytest.fixture(params=[1, 64], ids=["always shared", "shared where it pays"])
-def few(request: Any) -> Any:
-    with patch.object(causal, "_FEW", request.param):
-        yield
-
-
-def stacked(of: Sequence[Any]) -> Stacked:
-    ensemble = batched(of)
-    assert isinstance(ensemble, Stacked)
-    return ensemble
-
-
-def plain(models: Sequence[CausalLM], text: Sequence[int]) -> torch.Tensor:
-    """Shape (len(text), m, V), nats: after each token, from one pass of each model alone."""
-    return _passes(models, [text])[0]
-
-
-def next_ones(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Shape (n, m, V): after texts of one length."""
-    return _passes(models, texts)[:, -1]
-
-
-def _passes(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
-    with torch.inference_mode():
-        ids = torch.tensor([list(text) for text in texts])
-        logits = [model.inner(ids, use_cache=False).logits.double() for model in models]
-    found = torch.stack(logits, dim=2)
-    return found - found.logsumexp(dim=-1, keepdim=True)
-
-
-def same(found: torch.Tensor, expected: torch.Tensor, close: float = EXACT) -> None:
-    assert found.dtype == torch.float64 and found.shape == expected.shape
-    torch.testing.assert_close(found, expected, atol=close, rtol=0)
-
-
-def check_cursor(
-    of: Sequence[CausalLM],
-    prompts: Sequence[Sequence[int]],
-    appended: Sequence[Sequence[int]] = (),
-    close: float = EXACT,
-) -> None:
-    cursor, texts = stacked(of).cursor(prompts), [list(prompt) for prompt in prompts]
-    same(cursor.log_pmfs(), next_ones(of, texts), close)
-    for column in appended:
-        cursor.append(torch.tensor(column))
-        for text, token in zip(texts, column, strict=True):
-            text.append(token)
-        same(cursor.log_pmfs(), next_ones(of, texts), close)
-
-
-def check_log_pmfs(
-    of: Sequence[CausalLM],
-    texts: Sequence[Sequence[int]],
-    starts: Sequence[int],
-    close: float = EXACT,
-) -> None:
-    expected = [plain(of, t[:-1])[s - 1 :] for t, s in zip(texts, starts, strict=True)]
-    same(stacked(of).log_pmfs(texts, starts), torch.cat(expected), close)
-
-
 def drawn(seed: int, *shape: int, most: int = VOCABULARY) -> list[Any]:
     return np.random.default_rng(seed).integers(0, most, shape).tolist()
-
-
-tokens = st.integers(0, VOCABULARY - 1)
 
 
 # texts and cursors
@@ -165,9 +86,7 @@ tokens = st.integers(0, VOCABULARY - 1)
 
 @MANY
 @given(st.sampled_from(KINDS), st.data())
-def test_ragged_texts_are_read_as_if_each_member_were_alone(
-    few: None, kind: str, data: st.DataObject
-) -> None:
+def test_ragged_texts_are_read_as_alone(few: None, kind: str, data: st.DataObject) -> None:
     shared = data.draw(st.lists(tokens, max_size=12))
     texts, starts = [], []
     for _ in range(data.draw(st.integers(1, 8))):
@@ -179,9 +98,7 @@ def test_ragged_texts_are_read_as_if_each_member_were_alone(
 
 @MANY
 @given(st.sampled_from(KINDS), st.data())
-def test_a_cursor_reads_siblings_as_if_each_were_alone(
-    few: None, kind: str, data: st.DataObject
-) -> None:
+def test_a_cursor_reads_siblings_as_alone(few: None, kind: str, data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 10))
     prompts = [data.draw(st.lists(tokens, min_size=length, max_size=length))]
     for _ in range(data.draw(st.integers(0, 12))):
@@ -192,23 +109,21 @@ def test_a_cursor_reads_siblings_as_if_each_were_alone(
     check_cursor(members(kind), prompts, data.draw(st.lists(columns, max_size=4)))
 
 
-@pytest.mark.parametrize("kind", ["all", "top:1", "with public"])
-def test_appending_goes_on_to_the_end_of_the_context(kind: str) -> None:
+def test_appending_goes_on_to_the_end() -> None:
     """Keys and values move to a larger place twice on the way."""
-    check_cursor(members(kind), drawn(0, 3, 4), drawn(1, LENGTH - 4, 3))
+    for kind in ("all", "top:1", "with public"):
+        check_cursor(members(kind), drawn(0, 3, 4), drawn(1, LENGTH - 4, 3))
 
 
 @pytest.mark.parametrize("kind", ["all", "top:1", "embedding"])
-def test_a_full_context_is_read_and_a_longer_one_is_not(kind: str) -> None:
-    text = drawn(2, LENGTH + 1)
-    check_log_pmfs(members(kind), [text], [1])
-    check_cursor(members(kind), [text[:LENGTH]])
-    for start in (1, LENGTH + 1):
+def test_a_longer_context_than_the_models_is_refused(kind: str) -> None:
+    text, of = drawn(2, LENGTH + 1), members(kind)
+    check_log_pmfs(of, [text], [1])
+    check_cursor(of, [text[:LENGTH]])
+    for scored, start in (([*text, 1], 1), ([*text, 1], LENGTH + 1), ([1], 0)):
         with pytest.raises(ValueError, match="cannot score"):
-            stacked(members(kind)).log_pmfs([[*text, 1]], [start])
-    with pytest.raises(ValueError, match="cannot score"):
-        stacked(members(kind)).log_pmfs([[1]], [0])
-    cursor = stacked(members(kind)).cursor([text[:LENGTH]])
+            stacked(of).log_pmfs([scored], [start])
+    cursor = stacked(of).cursor([text[:LENGTH]])
     cursor.append(torch.tensor([1]))
     with pytest.raises(IndexError):
         cursor.log_pmfs()
@@ -250,7 +165,10 @@ def test_one_member_among_equals_may_differ_anywhere() -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_other_shapes(activation: str, tied: bool) -> None:
     changes: Any = {"n_inner": 24, "n_head": 4, "layer_norm_epsilon": 0.1}
-    models = [gpt2(i, tied, activation_function=activation, **changes) for i in range(2)]
+    models = [
+        gpt2(i, tie_word_embeddings=tied, activation_function=activation, **changes)
+        for i in range(2)
+    ]
     of = [lm(moved(model, "h.1.ln_", i)) for i, model in enumerate(models)]
     check_log_pmfs(of, drawn(4, 3, 20), [1, 5, 19])
 
@@ -313,14 +231,12 @@ def test_siblings_cost_a_token_each() -> None:
     same(one, next_ones(members("top:1"), leaves))
 
 
-@pytest.mark.parametrize("cuts", [(0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)])
-@pytest.mark.parametrize("starts", [(8, 8, 8), (8, 7, 8), (4, 4, 4)])
-def test_what_is_asked_after_prompts_is_what_is_asked_of_texts(
-    few: None, cuts: tuple[int, ...], starts: tuple[int, ...]
-) -> None:
-    texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
-    begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
-    check_log_pmfs(members("top:2"), texts, begins)
+def test_continuations_are_scored_as_texts_are(few: None) -> None:
+    for cuts in ((0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)):
+        texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
+        for starts in ((8, 8, 8), (8, 7, 8), (4, 4, 4)):
+            begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
+            check_log_pmfs(members("top:2"), texts, begins)
 
 
 # fine-tuned members of the embedded model
@@ -328,7 +244,6 @@ def test_what_is_asked_after_prompts_is_what_is_asked_of_texts(
 
 @pytest.fixture(scope="module")
 def embedded() -> CausalLM:
-    torch.set_num_threads(1)
     folder = describe("embedded", EMBEDDED_FOLDER)
     return CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
 
@@ -365,51 +280,35 @@ def separate(of: Sequence[Any]) -> None:
     assert isinstance(ensemble, Separate) and tuple(ensemble.members) == tuple(of)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_unlike_or_unknown_members_are_asked_separately() -> None:
+    for changes in (
         {"scale_attn_by_inverse_layer_idx": True},
         {"scale_attn_weights": False},
         {"reorder_and_upcast_attn": True},
         {"activation_function": "silu"},
         {"add_cross_attention": True},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_a_gpt2_of_another_kind_is_asked_by_itself(changes: dict[str, Any]) -> None:
-    separate([lm(gpt2(i, **changes)) for i in range(2)])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
+    ):
+        separate([lm(gpt2(i, **changes)) for i in range(2)])
+    for changes in (
         {"n_layer": 2},
         {"n_head": 4},
         {"n_positions": 60},
         {"layer_norm_epsilon": 1e-2},
         {"activation_function": "gelu"},
         {"vocab_size": 14},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_unlike_members_are_asked_one_by_one(changes: dict[str, Any]) -> None:
-    separate([lm(gpt2(0)), lm(gpt2(1, **changes))])
+    ):
+        separate([lm(gpt2(0)), lm(gpt2(1, **changes))])
 
 
-def test_members_of_other_kinds_are_asked_one_by_one(bigram: Any) -> None:
+def test_members_of_other_kinds_are_asked_separately(bigram: Any) -> None:
     one = members("top:1")[0]
+    sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "bos_token_id": 0}
     config = GPTNeoConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        num_layers=2,
-        num_heads=2,
-        max_position_embeddings=LENGTH,
-        attention_types=[[["global"], 2]],
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+        vocab_size=VOCABULARY, max_position_embeddings=LENGTH, eos_token_id=0,
+        attention_types=[[["global"], 2]], **sizes,
+    )  # fmt: skip
     neo = lm(GPTNeoForCausalLM(config).double().eval())
-    recurrent = lm(untrained(Architecture(VOCABULARY, 4, 4)))
+    recurrent: Any = CausalLM(untrained(Architecture(VOCABULARY, 4, 4)), None, LENGTH)  # type: ignore[arg-type]
     for of in ([bigram(0), bigram(1)], [one, bigram(0)], [neo, neo], [one, neo]):
         separate(of)
     for of in ([recurrent, recurrent], [one, recurrent], [one]):
@@ -423,7 +322,7 @@ def test_precision_tokenizer_and_mode_must_agree() -> None:
     separate([one, lm(copy.deepcopy(other.inner).train())])
 
 
-def test_a_part_that_nobody_knows_is_not_left_out() -> None:
+def test_an_unknown_part_is_asked_separately() -> None:
     class More(GPT2LMHeadModel):
         pass
 

@@ -1,0 +1,43 @@
+"""Writes reports: the last step of a run, and the only place that writes the files of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from audit.core.progress import StepProgress
+from audit.gate.files import replaced
+from audit.plugins import registry
+from reports import Format, Report, TwoRuns
+
+
+def write(
+    report: Report, formats: Iterable[str], told: StepProgress = lambda label, share: None
+) -> list[Path]:
+    """Writes a report in each format into its folder; returns the path of each file.
+
+    Raises UsageError, and writes nothing, where one of the formats cannot have it.
+    """
+    files: dict[str, bytes] = {}
+    for name in formats:
+        told(f"writing {name}", 0.0)
+        files |= _format(name).files(report)
+    return _written(files, report.folder)
+
+
+def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> list[Path]:
+    """Writes two runs side by side in each format into a folder, as `write` does."""
+    files: dict[str, bytes] = {}
+    for name in formats:
+        files |= _format(name).compared(runs)
+    if files:
+        folder.mkdir(parents=True, exist_ok=True)
+    return _written(files, folder)
+
+
+def _format(name: str) -> Format:
+    return registry.build("reports", name, Format, {})[1]  # type: ignore[type-abstract]
+
+
+def _written(files: Mapping[str, bytes], folder: Path) -> list[Path]:
+    return [replaced(folder / name, content) for name, content in files.items()]

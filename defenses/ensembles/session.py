@@ -1,0 +1,365 @@
+"""Sessions with an ensemble behind a mechanism: every query is charged before it is answered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from audit.core.ensemble import Ensemble
+from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
+from audit.core.law import Law
+from audit.core.ledger import Ledger
+from audit.core.predictor import Access, Answer, Tokenizer, Tokens
+from defenses.ensembles.accounts import Account
+from defenses.ensembles.mechanism import Mechanism, Mixed
+
+Kept = TypeVar("Kept")
+
+_GENERATED = -1  # stands for the unknown token in the mark of a generated query
+_PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
+_LONGER = 8  # times as many for one long text: each group reads it again from its beginning
+
+
+@dataclass(frozen=True)
+class Service:
+    """An ensemble behind a mechanism. models: how many models the ensemble reads.
+
+    public: the model that answers after STOP.
+    """
+
+    mechanism: Mechanism
+    account: Account
+    ensemble: Ensemble
+    models: int
+    public: LanguageModel
+
+
+class EnsembleSession:
+    """One session with a ledger for every part and a budget of B queries (a Predictor).
+
+    Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
+    charged, stopped and answered in that order, so batching cannot move STOP. A prompt that is
+    drawn alone is charged token by token, so an account that allows no more than one prompt ahead
+    decides before each token which parts it includes.
+
+    secret: key of the randomness besides the stream; b"" if the stream alone determines it.
+    """
+
+    readable = Access.DISTRIBUTION
+
+    def __init__(
+        self, service: Service, ledger: Ledger, stream: np.random.Generator, secret: bytes = b""
+    ) -> None:
+        self._service = service
+        self._account = service.account
+        self._public = service.public
+        self._ledger = ledger
+        self._stream = stream
+        own = stream.spawn(1)[0].bytes(32)  # takes nothing from the stream itself
+        self._key = hashlib.blake2b(own, key=secret, digest_size=32).digest()
+        self.access = service.mechanism.access
+        self.tokenizer: Tokenizer = service.public.tokenizer
+        self.max_length = service.public.max_length
+
+    @property
+    def remaining(self) -> int | None:
+        """Queries left of B. The ε left to each part is private and stays hidden."""
+        return self._account.remaining(self._ledger)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._account.stopped(self._ledger)
+
+    def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
+        after = self._stream.random((len(prompts), length))  # for the public model, after STOP
+        answers: list[Answer] = []
+        size = min(self._queries_at_once(), self._account.ahead)
+        for first in range(0, len(prompts), size):
+            rows = slice(first, first + size)
+            answers += self._generate_some(prompts[rows], after[rows])
+        self._ledger.flush()
+        return answers
+
+    def _generate_some(self, prompts: Sequence[Tokens], after: np.ndarray) -> list[Answer]:
+        if len(prompts) == 1:
+            return [self._in_order(prompts[0], after[0])]
+        ahead: list[tuple[Answer, Mixed] | None] = [None] * len(prompts)
+        if not self._stopped:
+            length = after.shape[1]
+            for batch in equal_length_batches(prompts, len(prompts)):
+                numbers = [self._ledger.queries + i * length for i in batch]
+                drawn = self._draw([prompts[i] for i in batch], length, numbers)
+                for i, one in zip(batch, drawn, strict=True):
+                    ahead[i] = one
+        return [
+            self._released(prompt, row, one)
+            for prompt, row, one in zip(prompts, after, ahead, strict=True)
+        ]
+
+    def _released(
+        self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
+    ) -> Answer:
+        """Joins the admitted tokens of an answer computed ahead with the public model's."""
+        if ahead is None:
+            self._ledger.skip(len(after))
+            return self._finished(prompt, _NOTHING, after)
+        whole, mixed = ahead
+        texts = [(*prompt, *whole.tokens[:i], _GENERATED) for i in range(len(after))]
+        admitted = self._account.admit(self._ledger, mixed, self._marks(texts)).count
+        begun = whole.tokens[:admitted], whole.log_probs[:admitted], whole.top1[:admitted]
+        return self._finished(prompt, Answer(*begun, admitted), after)
+
+    def _finished(self, prompt: Tokens, begun: Answer, after: np.ndarray) -> Answer:
+        """Joins the tokens of an answer before STOP with the public model's."""
+        admitted = len(begun.tokens)
+        if admitted == len(after):
+            return begun
+        rest = draw(self._public, [[*prompt, *begun.tokens]], after[None, admitted:])[0]
+        return Answer(
+            begun.tokens + rest.tokens,
+            np.concatenate([begun.log_probs, rest.log_probs]),
+            np.concatenate([begun.top1, rest.top1]),
+            answered=admitted,
+        )
+
+    def _in_order(self, prompt: Tokens, after: np.ndarray) -> Answer:
+        """Draws the tokens after one prompt, each charged before the next is read."""
+        end = self._ledger.queries + len(after)
+        columns = [] if self._stopped else list(self._tokens(prompt, len(after)))
+        self._ledger.skip(end - self._ledger.queries)
+        tokens, log_probs, top1 = zip(*columns, strict=True) if columns else ((), (), ())
+        begun = Answer(tokens, np.array(log_probs), np.array(top1, dtype=bool), len(tokens))
+        return self._finished(prompt, begun, after)
+
+    def _tokens(self, prompt: Tokens, length: int) -> Iterator[tuple[int, float, bool]]:
+        """Draws tokens until STOP; gives each, its log-probability, nats, and whether none is
+        likelier."""
+        cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
+        for _ in range(length):
+            mixed, seeds, admitted = self._answer(cursor.log_pmfs(), [[*text, _GENERATED]])
+            if not admitted:
+                return
+            chosen = sample(mixed.log_h, uniforms(seeds))
+            cursor.append(chosen)
+            text.append(token := int(chosen))
+            yield token, float(mixed.log_h[0, token]), int(mixed.log_h.argmax()) == token
+
+    def _answer(
+        self, log_pmfs: torch.Tensor, queries: Sequence[Tokens]
+    ) -> tuple[Mixed, list[bytes], int]:
+        """Mixes and charges the answers to queries, contexts and a token each; gives their seeds,
+        and how many were admitted.
+
+        The public model takes the place of parts whose accounts do not hold a query's cost.
+        """
+        marks = self._marks(queries)
+        places = self._account.places(self._ledger, marks)
+        seeds = [self._seed(n, query[:-1]) for n, query in zip(places, queries, strict=True)]
+        log_pmfs = distributions(log_pmfs)
+        mixed = self._service.mechanism.mix(log_pmfs, seeds)
+        admitted = self._account.admit(self._ledger, mixed, marks)
+        if admitted.heard is not None and not admitted.heard[: admitted.count].all():
+            mixed = self._service.mechanism.mix(emptied(log_pmfs, admitted.heard), seeds)
+        return mixed, seeds, admitted.count
+
+    def _marks(self, queries: Sequence[Tokens]) -> list[str]:
+        return list(map(self._ledger.mark, queries))
+
+    def _draw(
+        self, prompts: Sequence[Tokens], length: int, numbers: Sequence[int]
+    ) -> list[tuple[Answer, Mixed]]:
+        """Draws answers as if nothing stopped; each Mixed has one row a token.
+
+        numbers: number of the first query of each prompt.
+        """
+        cursor = self._service.ensemble.cursor(prompts)
+        texts = [list(prompt) for prompt in prompts]
+        log_probs, top1, steps = [], [], []
+        for step in range(length):
+            seeds = [self._seed(n + step, t) for n, t in zip(numbers, texts, strict=True)]
+            mixed = self._service.mechanism.mix(distributions(cursor.log_pmfs()), seeds)
+            chosen = sample(mixed.log_h, uniforms(seeds))
+            cursor.append(chosen)
+            for text, token in zip(texts, chosen.tolist(), strict=True):
+                text.append(token)
+            log_probs.append(mixed.log_h.gather(1, chosen[:, None])[:, 0].cpu())
+            top1.append((mixed.log_h.argmax(dim=1) == chosen).cpu())
+            steps.append(_charged(mixed))
+        columns = (
+            (tuple(t[len(p) :]) for t, p in zip(texts, prompts, strict=True)),
+            torch.stack(log_probs, dim=1).numpy(),
+            torch.stack(top1, dim=1).numpy(),
+        )
+        return [
+            (Answer(t, p, m, len(t)), _rows(steps, i))
+            for i, (t, p, m) in enumerate(zip(*columns, strict=True))
+        ]
+
+    def score(
+        self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
+    ) -> list[Answer]:
+        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
+        pairs, answered = self._read(texts, list(map(len, prefixes)), lambda *pair: pair)
+        if not pairs:
+            return []
+        log_h = torch.cat([log_h for log_h, _ in pairs])
+        own = any(log_caps is not log_h for log_h, log_caps in pairs)
+        log_caps = torch.cat([log_caps for _, log_caps in pairs]) if own else None
+        return answers_of(continuations, log_h, answered, moments, log_caps)
+
+    def distribution(
+        self, contexts: Sequence[Tokens], choices: Sequence[int]
+    ) -> tuple[np.ndarray, int]:
+        texts = [[*context, choices[0]] for context in contexts]
+        rows, answered = self._read(
+            texts, list(map(len, contexts)), lambda log_h, _: log_h[:, list(choices)].cpu()
+        )
+        return torch.cat([torch.empty(0, len(choices)), *rows]).double().numpy(), answered
+
+    def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
+        """Gives the law of the answer at each token, of those that are admitted before STOP."""
+        starts = list(map(len, prefixes))
+        texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
+        law, read = Law(np.empty((0, self._public.vocabulary))), []
+        for segments in self._segments(starts, list(map(len, texts))):
+            if self._stopped:
+                self._ledger.skip(sum(stop - start for _, start, stop in segments))
+                continue
+            some = [texts[i][:stop] for i, _, stop in segments]
+            mixed, admitted = self._ask(some, [start for _, start, _ in segments])
+            law = mixed.law or Law(mixed.log_h.cpu().numpy())
+            read.append(law.log_pmfs[:admitted])
+        self._ledger.flush()
+        return replace(law, log_pmfs=np.concatenate(read)) if read else law
+
+    def _read(
+        self,
+        texts: Sequence[Tokens],
+        starts: Sequence[int],
+        keep: Callable[[torch.Tensor, torch.Tensor], Kept],
+    ) -> tuple[list[Kept], int]:
+        """Applies `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
+        memory; also gives how many queries were admitted."""
+        results, answered = [], 0
+        for segments in self._segments(starts, [len(text) for text in texts]):
+            some = [texts[i][:stop] for i, _, stop in segments]
+            pair, admitted = self._score_some(some, [start for _, start, _ in segments])
+            results.append(keep(*pair))
+            answered += admitted
+        self._ledger.flush()
+        return results, answered
+
+    def _score_some(
+        self, texts: Sequence[Tokens], starts: Sequence[int]
+    ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
+        """Gives (log h of each query, its upper bounds or log h again) and how many were admitted;
+        after STOP, log h is the public model's."""
+        if self._stopped:
+            public = self._public.log_pmfs(texts, starts)
+            self._ledger.skip(len(public))
+            return (public, public), 0
+        mixed, admitted = self._ask(texts, starts)
+        log_caps = mixed.log_h if mixed.log_caps is None else mixed.log_caps
+        if admitted == len(mixed.log_h):
+            return (mixed.log_h, log_caps), admitted
+        after = self._public.log_pmfs(texts, starts)[admitted:]
+        log_h = torch.cat([mixed.log_h[:admitted], after])
+        if log_caps is mixed.log_h:
+            return (log_h, log_h), admitted
+        return (log_h, torch.cat([log_caps[:admitted], after])), admitted
+
+    def _ask(self, texts: Sequence[Tokens], starts: Sequence[int]) -> tuple[Mixed, int]:
+        """Mixes and charges the answers to every text[start:]; gives how many were admitted."""
+        queries = [
+            text[: i + 1]
+            for text, start in zip(texts, starts, strict=True)
+            for i in range(start, len(text))
+        ]
+        mixed, _, admitted = self._answer(self._service.ensemble.log_pmfs(texts, starts), queries)
+        return mixed, admitted
+
+    def _segments(
+        self, starts: Sequence[int], stops: Sequence[int]
+    ) -> Iterator[list[tuple[int, int, int]]]:
+        """Groups (text, start, stop), in order, so that each group is read at once.
+
+        A text is cut only if it needs more than `_LONGER` times the usual number of queries; padded
+        texts together stay below that, too.
+        """
+        size = self._queries_at_once()
+        group: list[tuple[int, int, int]] = []
+        for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            for first in range(start, stop, _LONGER * size):
+                one = (i, first, min(stop, first + _LONGER * size))
+                _, firsts, lasts = zip(*group, one, strict=True)
+                padded = len(firsts) * (max(lasts) - min(firsts))
+                if group and (sum(lasts) - sum(firsts) > size or padded > _LONGER * size):
+                    yield group
+                    group = []
+                group.append(one)
+        if group:
+            yield group
+
+    def _seed(self, number: int, context: Tokens) -> bytes:
+        """Gives the 256-bit seed of one query's noise and sampled token.
+
+        It depends on the query's text, so a killed session that meets another query at the same
+        place shares no randomness with answers already given. The same query at the same place is
+        a replay and gets the same answer.
+        """
+        text = json.dumps([number, *context]).encode()
+        return hashlib.blake2b(text, digest_size=32, key=self._key).digest()
+
+    def _queries_at_once(self) -> int:
+        return max(1, _PMFS_AT_ONCE // (self._service.models * self._public.vocabulary))
+
+
+def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
+    """Draws a number in [0, 1) for each query's token, independent of its noise."""
+    digests = (hashlib.blake2b(seed, digest_size=8, person=b"token").digest() for seed in seeds)
+    return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
+
+
+def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
+
+    The worst case covers every distribution, but broken weights may give none at all.
+    """
+    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
+    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
+    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
+
+
+def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
+    """Puts the public model, the last of (n, k + 1, V), in the place of parts that are not in
+    `heard`, (n, k)."""
+    own = torch.from_numpy(heard).to(log_pmfs.device)[..., None]
+    public = log_pmfs[:, -1:]
+    return torch.cat([torch.where(own, log_pmfs[:, :-1], public), public], dim=1)
+
+
+_NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), 0)
+_NO_ANSWER = torch.empty(0)
+
+
+def _charged(mixed: Mixed) -> Mixed:
+    """Keeps what is charged; V numbers a token are dropped to save memory."""
+    return Mixed(_NO_ANSWER, mixed.weights, mixed.costs)
+
+
+def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
+    """Collects the i-th query of every step, the tokens of text i, as one Mixed on the CPU."""
+    weights = [mixed.weights[i] for mixed in steps if mixed.weights is not None]
+    costs = [mixed.costs[i] for mixed in steps if mixed.costs is not None]
+    return Mixed(
+        _NO_ANSWER,
+        weights=torch.stack(weights).cpu() if weights else None,
+        costs=torch.stack(costs).cpu() if costs else None,
+    )

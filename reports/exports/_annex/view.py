@@ -1,0 +1,141 @@
+"""A run as the rows see it: its audited releases by name, and where their evidence stands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from audit.core.terms import Leaked
+from audit.results.schema import FindingResult, ReleaseResult, Results
+from reports._content import claims, glance, page, summary, wording
+from reports._content.worst import rank
+from reports.exports._annex import rows
+from reports.exports._annex.document import Answer, Fact, Figure, Place
+
+MOST = 12  # releases that are shown row by row
+_REPORT = "report.html"
+_SECTIONS = {
+    "promised": "What was promised",
+    "tested": "What was tested",
+    "untested": "What was not tested",
+    "again": "How to reproduce",
+    "epsilon": "Empirical ε beside claimed ε",
+    "warnings": "Warnings",
+    "cost": "Cost and environment",
+}
+
+
+@dataclass(frozen=True)
+class One:
+    """An audited release: its name and the fragment of its section."""
+
+    name: str
+    anchor: str
+    release: ReleaseResult
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run shows of one row. note: why it shows nothing, or what it leaves open."""
+
+    answer: Answer
+    facts: list[Fact] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    note: str = ""
+
+
+def name_of(label: str) -> str:
+    """The attack that a label names, without its settings: `extraction:generations=3000`."""
+    return label.partition(":")[0]
+
+
+def _rank(release: ReleaseResult) -> int:
+    """Orders releases as the report does, but a leak to those who read more counts, too."""
+    leaks = any(finding.leaked == Leaked.LEAK for finding in release.findings)
+    return min(rank(release), 1 if leaks else 2)
+
+
+@dataclass(frozen=True)
+class View:
+    """Results in visible text. releases: of a sweep, its settings over all seeds."""
+
+    results: Results
+    releases: list[ReleaseResult]
+
+    @classmethod
+    def of(cls, results: Results) -> View:
+        """Views results whose strings are visible."""
+        return cls(results, glance.views(results))
+
+    @functools.cached_property
+    def audited(self) -> list[One]:
+        """All releases that are no reference."""
+        names = page.labels(self.releases)
+        return [
+            One(name, summary.anchor(i), release)
+            for i, (release, name) in enumerate(zip(self.releases, names, strict=True))
+            if not release.reference
+        ]
+
+    @functools.cached_property
+    def shown(self) -> list[One]:
+        """Those that are shown row by row: refuted claims first, then leaks, be it to insiders."""
+        ranked = sorted(range(len(self.audited)), key=lambda i: _rank(self.audited[i].release))
+        return [self.audited[i] for i in sorted(ranked[:MOST])]
+
+    @functools.cached_property
+    def known(self) -> dict[str, rows.Known]:
+        """The attacks of this version."""
+        return rows.attacks()
+
+    def knows(self, label: str) -> rows.Known | None:
+        """The attack of a label, under whatever settings; None for one of another package."""
+        return self.known.get(name_of(label))
+
+    @property
+    def partial(self) -> bool:
+        """Whether the run did not finish."""
+        return self.results.status == "partial"
+
+    @property
+    def planned(self) -> list[str]:
+        """Names of the attacks of the plan."""
+        return [str(attack["name"]) for attack in self.results.plan.get("attacks", [])]
+
+    def sections(self, *fragments: str) -> list[Place]:
+        """Names sections of the report; the one of ε only where there are bounds to show."""
+        there = [f for f in fragments if f != "epsilon" or claims.shown(self.releases)]
+        return [Place(title=_SECTIONS[f], target=f"{_REPORT}#{f}") for f in there]
+
+    def sections_of(self, attacks: Iterable[str]) -> list[Place]:
+        """Names the sections of attacks that have measures."""
+        present = summary.attacks_of(self.releases)
+        return [
+            Place(
+                title=f"Attacks, {wording.clip(wording.spelled(attack), 60)}",
+                target=f"{_REPORT}#{summary.section(attack, self.releases)}",
+            )
+            for attack in dict.fromkeys(attacks)
+            if attack in present
+        ]
+
+    def releases_shown(self) -> list[Place]:
+        """Names the sections of the releases that are shown."""
+        return [
+            Place(title=f"Each release, {one.name}", target=f"{_REPORT}#{one.anchor}")
+            for one in self.shown
+        ]
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the audited model was trained elsewhere."""
+        return isinstance(self.results.plan.get("finished"), dict)
+
+    def by_attack(self, one: One) -> dict[str, list[FindingResult]]:
+        """Sorts the findings of a release by attack, each setting of one by itself."""
+        found: dict[str, list[FindingResult]] = {}
+        for finding in one.release.findings:
+            found.setdefault(finding.attack, []).append(finding)
+        return found
