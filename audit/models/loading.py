@@ -100,8 +100,16 @@ def _describe(name: str, path: Path) -> ModelFolder:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """List the files of weights of a model folder, in order of their names."""
-    return sorted(folder.glob("*.safetensors"))
+    """List the files of weights of a model folder, in order of their names.
+
+    Raises UsageError for one that is not a regular file.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    try:
+        return list(map(regular, files))
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{error.filename or folder}: cannot be read ({why})") from None
 
 
 def _context(config: Mapping[str, Any]) -> Any:
@@ -245,7 +253,7 @@ def _is_bfloat16(folder: Path) -> bool:
     """Return whether all weights are stored in bfloat16, whatever config.json states."""
     kinds: set[str] = set()
     for file in weight_files(folder):
-        with safe_open(regular(file), framework="np") as tensors:
+        with safe_open(file, framework="np") as tensors:
             names = tensors.keys()
             kinds |= {tensors.get_slice(name).get_dtype() for name in names}
     return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers
