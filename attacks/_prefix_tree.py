@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,6 @@ class Tree:
     def size(self) -> int:
         """The number of candidates |R|."""
         return math.prod(map(len, self.places))
-
-    @property
-    def prefixes(self) -> int:
-        """Counts the prefixes that a search of the whole tree opens."""
-        return sum(math.prod(map(len, self.places[:length])) for length in range(len(self.places)))
 
     def below(self, length: int) -> int:
         """Counts the candidates that share a prefix of this many symbols."""
@@ -90,15 +85,6 @@ def tree_of(tokenizer: Tokenizer, prefix: str, space: Space) -> Tree | None:
         return None
     prompt = (tokenizer.start, *tokenizer.encode(prefix))
     return Tree(prompt, tuple(map(tuple, places)))
-
-
-def searchable(tokenizer: Tokenizer, groups: Iterable[tuple[str, Space]], budget: int) -> int:
-    """Counts the prefixes that searches of these spaces open, each after its prefix.
-
-    budget: most prefixes to open in one search. A space without a tree is not searched.
-    """
-    trees = (tree_of(tokenizer, prefix, space) for prefix, space in groups)
-    return sum(min(budget, tree.prefixes) for tree in trees if tree is not None)
 
 
 @dataclass(frozen=True)

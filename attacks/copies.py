@@ -19,13 +19,15 @@ from typing import Annotated
 import numpy as np
 
 from attacks._alignment import BETWEEN, as_characters, edits, letters, longest_run
-from attacks._guesses import form_of, kinds_of
+from attacks._guesses import form_of
 from attacks._texts import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.predictor import Access, Predictor
 from audit.core.rules import at_least, check_fields
 from audit.core.secret import CODE_LIKE, KINDS, Secret
+
+Encode = Callable[[str], list[int]]
 
 _APART = "\0"  # between two texts, so that no value that has several lines stands in both
 
@@ -48,29 +50,27 @@ class Copies(Attack):
     def __post_init__(self) -> None:
         check_fields("copies", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        return self.texts * self.length
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts a test of exact and one of near copies of each kind, and one of guessed codes and
-        of each other kind of short value."""
-        return 2 * len({secret.kind for secret in secrets}) + len(kinds_of(secrets))
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        """Return what no texts give: how many guesses they hold is not known beforehand."""
+        return _found((), secrets, encode=lambda text: [])
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
         texts = texts_of(predictor, self.texts, self.length)
-        evidence: list[Evidence] = []
-        for kind in dict.fromkeys(secret.kind for secret in secrets):
-            evidence += [
-                *([_guessed(texts, secrets, kind)] if kind in CODE_LIKE else []),
-                _copied(texts, secrets, kind),
-                _near(texts, secrets, kind, predictor.tokenizer),
-            ]
-        return evidence
+        return _found(texts, secrets, predictor.tokenizer.encode)
+
+
+def _found(texts: Sequence[str], secrets: Sequence[Secret], encode: Encode) -> list[Evidence]:
+    """Look for guesses of short values, exact copies and near copies, of one kind at a time."""
+    evidence: list[Evidence] = []
+    for kind in dict.fromkeys(secret.kind for secret in secrets):
+        evidence += [
+            *([_guessed(texts, secrets, kind)] if kind in CODE_LIKE else []),
+            _copied(texts, secrets, kind),
+            _near(texts, secrets, kind, encode),
+        ]
+    return evidence
 
 
 def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits:
@@ -104,22 +104,20 @@ def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Succe
     return Successes(f"copied_{kind}", unit, won, None, Access.GENERATE, kind)
 
 
-def _near(
-    texts: Sequence[str], secrets: Sequence[Secret], kind: str, tokenizer: Tokenizer
-) -> Scores:
-    """Scores every value of a kind: higher = nearer to a part of a text."""
+def _near(texts: Sequence[str], secrets: Sequence[Secret], kind: str, encode: Encode) -> Scores:
+    """Score every value of a kind: higher = nearer to a part of a text."""
     values = np.full(len(secrets), np.nan)
     of_kind = [i for i, secret in enumerate(secrets) if secret.kind == kind and texts]
     if of_kind:
-        score = _runs(texts, tokenizer) if kind == "record" else _edits(texts)
+        score = _runs(texts, encode) if kind == "record" else _edits(texts)
         values[of_kind] = [score(secrets[i]) for i in of_kind]
     score_of = "run" if kind == "record" else "edits"
     return Scores(score_of, kind, values, access=Access.GENERATE, kind=kind)
 
 
-def _runs(texts: Sequence[str], tokenizer: Tokenizer) -> Callable[[Secret], int]:
-    runs = "\n".join(as_characters(tokenizer.encode(text)) for text in texts)
-    return lambda secret: longest_run(tokenizer.encode(secret.value), runs)
+def _runs(texts: Sequence[str], encode: Encode) -> Callable[[Secret], int]:
+    runs = "\n".join(as_characters(encode(text)) for text in texts)
+    return lambda secret: longest_run(encode(secret.value), runs)
 
 
 def _edits(texts: Sequence[str]) -> Callable[[Secret], int]:

@@ -14,12 +14,12 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._prefix_tree import search, searchable, tree_of
+from attacks._prefix_tree import search, tree_of
 from attacks._ranking import COLUMNS, counted, sampled
 from attacks._reading import log_probs_of, read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Ranks
-from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation
+from audit.core.predictor import Access, Predictor, affordable, continuation
 from audit.core.rules import Rule, at_least, check_fields
 from audit.core.secret import Secret, Space
 
@@ -47,22 +47,9 @@ class Exposure(Attack):
     def __post_init__(self) -> None:
         check_fields("exposure", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        values = [continuation(tokenizer, s.prefix, s.value) for s in secrets]
-        longest = max(map(len, values), default=0)
-        spaces = _spaces(secrets)
-        opened = min(self.budget, searchable(tokenizer, spaces, self.budget))
-        return sum(map(len, values)) + opened + len(spaces) * self.samples * longest
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts two tests a tier: of all its ranks together, and of the best one."""
-        return 2 * self.claim_tests(secrets)
-
-    def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        return len({(s.copies, s.space.size) for s in secrets if s.space is not None})
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        unread = np.full(len(secrets), np.nan)
+        return [Ranks(unread, **dict.fromkeys(COLUMNS, unread))]  # type: ignore[arg-type]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge

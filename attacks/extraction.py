@@ -23,7 +23,7 @@ import numpy as np
 
 from attacks._guesses import form_of, kinds_of
 from attacks._membership_targets import overlapping
-from attacks._prefix_tree import Tree, beam, search, searchable, tree_of
+from attacks._prefix_tree import Tree, beam, search, tree_of
 from attacks._reading import read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
@@ -56,33 +56,16 @@ class Extraction(Attack):
     def __post_init__(self) -> None:
         check_fields("extraction", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        records = {(secrets[i].prefix, secrets[i].value) for i in _of("record", secrets)}
-        halves = sum(len(_halves(tokenizer, *record, self.suffix)[1]) for record in records)
-        values = sum(self._queries_of(kind, secrets, tokenizer) for kind in kinds_of(secrets))
-        return halves + values
-
-    def _queries_of(self, kind: str, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """Bounds the queries for the values of one kind."""
-        own = [secrets[i] for i in _of(kind, secrets)]
-        values = [len(continuation(tokenizer, s.prefix, s.value)) for s in own]
-        spaces = dict.fromkeys((s.prefix, s.space) for s in own if s.space is not None)
-        opened = searchable(tokenizer, spaces, self.budget) if self.searched else 0
-        beam = self.searched * max(values, default=0) if opened else 0
-        searched = beam + (opened if self.search == "best_first" else 0)
-        return self.generations * max(values, default=0) + sum(values) + searched
-
-    def trials(self) -> int:
-        return self.generations
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts, beside `claim_tests`, that of the probabilities of each kind of value."""
-        return self.claim_tests(secrets) + len(kinds_of(secrets))
-
-    def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts one test for generated and one for searched values of a kind, one for records."""
-        values, records = len(kinds_of(secrets)), bool(_of("record", secrets))
-        return values * (1 + (self.searched > 0)) + (records and self.suffix > 0)
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        kinds, unread = kinds_of(secrets), np.full(len(secrets), np.nan)
+        searched = kinds if self.searched else []
+        continued = self.suffix and _of("record", secrets)
+        return [
+            *(Hits.missed(self.generations, kind=kind) for kind in kinds),
+            *(Likelihoods(unread, kind=kind) for kind in kinds),
+            *(_searched([], kind) for kind in searched),
+            *([_verbatim(unread)] if continued else []),
+        ]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -144,14 +127,8 @@ class Extraction(Attack):
             for symbols in self._most_likely(predictor, tree, self.searched // len(prefixes)):
                 value = "".join(p[s] for p, s in zip(space.symbols, symbols, strict=True))
                 found.append(index.get((prefix, value), -1))
-        return Hits(
-            np.array(found, dtype=np.int64),
-            (1,) * len(found),
-            sampled=False,
-            whole=len(found) == self.searched // len(prefixes) * len(prefixes),
-            access=Access.DISTRIBUTION,
-            kind=kind,
-        )
+        whole = len(found) == self.searched // len(prefixes) * len(prefixes)
+        return _searched(found, kind, whole)
 
     def _most_likely(self, predictor: Predictor, tree: Tree, wanted: int) -> list[list[int]]:
         if self.search == "best_first":
@@ -183,7 +160,16 @@ class Extraction(Attack):
             }
             for i in records:
                 won[i] = right.get((secrets[i].prefix, secrets[i].value), np.nan)
-        return Successes("verbatim", "share of planted records", won, None, kind="record")
+        return _verbatim(won)
+
+
+def _searched(found: list[int], kind: str, whole: bool = False) -> Hits:
+    places, once = np.array(found, dtype=np.int64), (1,) * len(found)
+    return Hits(places, once, (), False, whole, Access.DISTRIBUTION, kind)
+
+
+def _verbatim(won: np.ndarray) -> Successes:
+    return Successes("verbatim", "share of planted records", won, None, kind="record")
 
 
 def _of(kind: str, secrets: Sequence[Secret]) -> list[int]:

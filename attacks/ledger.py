@@ -22,11 +22,12 @@ import numpy as np
 from audit.core.attack import Attack, Knowledge, Neighbour
 from audit.core.evidence import Divergences, Evidence, LogRatios
 from audit.core.law import Law, Lawful
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.predictor import Access, Predictor
 from audit.core.rules import at_least, check_fields
 from audit.core.secret import KINDS, Secret
 from audit.statistics import clamped_laplace, renyi
 
+_NOTHING = Divergences((), (), 2.0, *np.empty((2, 0, 0)))
 _AT_ONCE = 64  # queries whose laws are held together, of one neighbour after the other
 _PIECE = 16  # most tokens asked of one text, so that several texts are asked
 
@@ -53,19 +54,8 @@ class LedgerCheck(Attack):
     def __post_init__(self) -> None:
         check_fields("ledger", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        return self.tokens
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """None: it tests the ledger, and not whether anything depends on what was planted."""
-        return 0
-
-    def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """The bet on drawn tokens, which is made where laws cannot be read."""
-        return 1
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        return [_NOTHING]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -80,7 +70,7 @@ class LedgerCheck(Attack):
             return [self._compared(predictor, others, asked, knowledge.order)]
         if others and predictor.readable >= Access.SCORE:
             return [_drawn(predictor, others, asked, budget, self.precision)]
-        return [Divergences((), (), 2.0, *np.empty((2, 0, 0)))]
+        return [_NOTHING]
 
     def _compared(
         self,

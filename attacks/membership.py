@@ -10,7 +10,7 @@ Shadow models add those of Carlini et al. (arXiv 2112.03570: LiRA) and Zarifzade
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,8 +22,8 @@ from attacks._membership_targets import TARGETS, Target, targets_of
 from attacks._shadow_models import lira_offline, lira_online, rmia
 from attacks._token_readings import mean_log_probs
 from audit.core.attack import Attack, Knowledge
-from audit.core.evidence import Evidence, Scores, is_span
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.evidence import Evidence, Scores
+from audit.core.predictor import Access, Predictor
 from audit.core.rules import POSITIVE, SHARE, Rule, check_fields
 from audit.core.secret import Secret
 
@@ -57,27 +57,14 @@ class Membership(Attack):
     def __post_init__(self) -> None:
         check_fields("membership", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """Counts all scored tokens, except what needs unlimited sessions: RMIA's held-out texts,
-        and the few candidates that tell how a training elsewhere opened its texts."""
-        return sum(sum(target.lengths(tokenizer)) for target in targets_of(secrets))
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts, beside `claim_tests`, the two of the low end of each target's named score."""
-        return self.claim_tests(secrets) + 2 * len(targets_of(secrets))
-
-    def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts one test for each score of a target, and one for each choice between two values
-        of a kind other than records."""
-        targets = [target.name for target in targets_of(secrets)]
-        scores = _one_pass_names(based=True) + (WITH_SHADOWS if self.shadows else ())
-        return len(targets) * len(scores) + sum(map(is_span, targets))
-
-    def public_tests(self, secrets: Sequence[Secret]) -> int:
-        return len(targets_of(secrets)) * len(BESIDE_BASE)
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        unread = np.full(len(secrets), np.nan)
+        names = _one_pass_names(public) + (WITH_SHADOWS if self.shadows else ())
+        return [
+            one
+            for target in targets_of(secrets)
+            for one in _scores(target, dict.fromkeys(names, unread), public)
+        ]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -99,19 +86,8 @@ class Membership(Attack):
                 values["lira_offline"] = lira_offline(*phi, present)
                 values["lira_online"] = lira_online(*phi, present)
                 values["rmia"] = rmia(*phi, population[0], population[1:], self.gamma)
-            named = NAMED if knowledge.public is not None else ALONE[0]
-            evidence += [
-                Scores(
-                    score=name,
-                    target=target.name,
-                    values=target.spread(values[name]),
-                    windowed=measured.windowed,
-                    named=name == named,
-                    access=access_of(name),
-                    kind=TARGETS[target.name],
-                )
-                for name in sorted(values, key=lambda name: name != named)
-            ]
+            spread = {name: target.spread(column) for name, column in values.items()}
+            evidence += _scores(target, spread, knowledge.public is not None, measured.windowed)
         return evidence
 
     def _measure(
@@ -151,6 +127,25 @@ class _Measured:
     scores: dict[str, np.ndarray]
     phi: np.ndarray
     windowed: int
+
+
+def _scores(
+    target: Target, values: Mapping[str, np.ndarray], based: bool, windowed: int = 0
+) -> list[Scores]:
+    """Return the scores of one target, the named one first. values: by score, shape (s,)."""
+    named = NAMED if based else ALONE[0]
+    return [
+        Scores(
+            score=name,
+            target=target.name,
+            values=values[name],
+            windowed=windowed,
+            named=name == named,
+            access=access_of(name),
+            kind=TARGETS[target.name],
+        )
+        for name in sorted(values, key=lambda name: name != named)
+    ]
 
 
 def _one_pass_names(based: bool) -> tuple[str, ...]:

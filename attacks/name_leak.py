@@ -53,19 +53,9 @@ class NameLeak(Attack):
         if self.pipeline is not None:
             _names.load_pipeline(self.pipeline)  # reports a missing one before any training
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """Bounds the queries, counting every decoy as long as the longest name of the secrets."""
-        targets = [secrets[i] for i in _names.attributable(secrets).values()]
-        tails = [_names.continuations(tokenizer, s.prefix, [s.value])[1][0] for s in targets]
-        longest = max(map(len, tails), default=0)
-        return self.generations * self.length + len(targets) * (self.decoys + 1) * longest
-
-    def trials(self) -> int:
-        return self.generations
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts two tests: of generated names, and of reconstructed names."""
-        return 2
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        nobody = Mentions(((),) * self.generations, np.full(self.generations, np.nan))
+        return [nobody, _targeted(np.full(len(secrets), np.nan), None)]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -194,12 +184,14 @@ def _reconstruct(
     won: dict[str, float] = {}
     for some in runs_of([contest.cost for contest in chosen], _AT_ONCE):
         won |= _play(predictor, chosen[some])
-    return Successes(
-        metric="targeted",
-        unit="share of planted names",
-        won=np.array([won.get(secret.value, np.nan) for secret in secrets]),
+    return _targeted(
+        np.array([won.get(secret.value, np.nan) for secret in secrets]),
         chance=1 / len(contests[0].tails) if contests else None,
     )
+
+
+def _targeted(won: np.ndarray, chance: float | None) -> Successes:
+    return Successes("targeted", "share of planted names", won, chance)
 
 
 def _play(predictor: Predictor, contests: Sequence[_Contest]) -> dict[str, float]:

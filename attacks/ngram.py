@@ -47,15 +47,9 @@ class NGram(Attack):
     def __post_init__(self) -> None:
         check_fields("ngram", self)
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        return self.texts * self.length
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts one test of each target."""
-        return len(targets_of(secrets))
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        unread = np.full(len(secrets), np.nan)
+        return [_scores(target, unread) for target in targets_of(secrets)]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -81,13 +75,12 @@ class NGram(Attack):
             if texts:
                 counts = Counts(texts, self.order, self.smoothing, vocabulary)
                 values += sign * np.array([counts.log_probability(*piece) for piece in pieces])
-        return Scores(
-            "ngram",
-            target.name,
-            target.spread(values),
-            access=Access.GENERATE,
-            kind=TARGETS[target.name],
-        )
+        return _scores(target, target.spread(values))
+
+
+def _scores(target: Target, values: np.ndarray) -> Scores:
+    kind = TARGETS[target.name]
+    return Scores("ngram", target.name, values, access=Access.GENERATE, kind=kind)
 
 
 def _public(session: Predictor, own: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -22,7 +22,7 @@ from audit.core.predictor import record_tokens
 from audit.models.loading import load_weights
 from audit.models.training.fine_tuning import next_token_loss
 from audit.plan.resolve import resolve
-from audit.train.prepare import prepare
+from audit.prepare.prepare import prepare
 
 
 def main() -> None:

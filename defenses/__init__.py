@@ -1,1 +1,1 @@
-"""Defenses, one a file: the file name is its name on the command line. `_files` are shared."""
+"""Defenses, one a file: the file name is its name on the command line. Sub-packages are shared."""

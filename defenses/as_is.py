@@ -26,7 +26,7 @@ from audit.models.causal import CausalLM
 from audit.models.endpoint.chat import chat_completions
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease, completions
-from defenses._stated import stated
+from defenses.training.stated_claim import stated
 
 
 @dataclass(frozen=True)

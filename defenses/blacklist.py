@@ -24,7 +24,7 @@ from audit.core.rules import VISIBLE, check_fields
 from audit.core.spans import merged
 from audit.core.training import FineTuning, Trained, Training
 from audit.policies.list import Listed
-from defenses._redacting import check_marks
+from defenses.training.redacting import check_marks
 
 
 @dataclass(frozen=True)

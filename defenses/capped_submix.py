@@ -2,9 +2,9 @@
 
 After SubMix (arXiv 2201.00971), whose charges and STOP depend on the data. Here a part's weight
 depends on its own member and the public model alone, and has two caps that make the charge a
-constant (derived; see `_caps`). So all queries of the budget are answered, and STOP is public.
-With `multiple` above 1 the constant is larger, each part pays what a query costs it from an account
-of its own, and is silent where it cannot (see `_filter`). STOP stays public.
+constant (derived; see `mechanisms/caps.py`). So all queries of the budget are answered, and STOP is
+public. With `multiple` above 1 the constant is larger, each part pays what a query costs it from an
+account of its own, and is silent where it cannot (see `accounts.py`). STOP stays public.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from audit.core.rules import (
 )
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _ensemble
-from defenses._caps import Caps
-from defenses._ensemble import ORDER
-from defenses._mixing import Aside
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms.caps import Caps
+from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.release import ORDER
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _USERS = 10_000  # most users N for which that δ is at most 1/(10·N)
@@ -87,18 +87,18 @@ class CappedSubMix(Defense):
     def mechanism(self) -> CappedMixture | FilteredMixture:
         """Gives the mixture in which a query costs a part m equal shares of ε, or at most so much
         and by an account of its own."""
-        charge = self.multiple * _ensemble.share(self.epsilon, self.budget)
+        charge = self.multiple * release.share(self.epsilon, self.budget)
         caps = Caps(self.weight, self.k, self.alpha, charge)
         return CappedMixture(caps) if self.multiple == 1 else FilteredMixture(caps)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return _ensemble.hashed_trainings("capped_submix", self, corpus, model, recipe, seed)
+        return release.hashed_trainings("capped_submix", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         caps = self.mechanism.caps
-        return _ensemble.EnsembleRelease(
+        return release.EnsembleRelease(
             self,
             self.mechanism,
             public,
@@ -106,13 +106,13 @@ class CappedSubMix(Defense):
             relation=Relation.EMPTIED,
             theorem=self._theorem,
             conditions=(
-                _ensemble.EMPTIED,
+                release.EMPTIED,
                 *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
                 f"{caps.floor:.6g}; its weight depends on its own model and the public one alone"
                 + ("" if self.multiple == 1 else ", and on what is left on its own account"),
-                _ensemble.READ_ALIKE if self.multiple == 1 else _ensemble.READ_ALONE,
-                _ensemble.ONE_TOKEN,
+                release.READ_ALIKE if self.multiple == 1 else release.READ_ALONE,
+                release.ONE_TOKEN,
             ),
         )
 
@@ -154,12 +154,12 @@ class CappedSubMix(Defense):
             return ("no claim per user: that one needs alpha=2 and weight below 1",)
         approximate = loss + math.log(0.5) - math.log(_DELTA) - math.log(2)
         return (
-            f"{_ensemble.PER_USER}: D_2 of a session is at most "
+            f"{release.PER_USER}: D_2 of a session is at most "
             f"{round_up(loss):.6g} nats, or ({round_up(approximate):.6g}, {_DELTA:g})-DP "
             f"at a δ that suits up to {_USERS:,} users (arXiv 2004.00010, Proposition 12); derived "
             "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
             "members trained apart, alpha=2 and weight below 1",
-            _ensemble.FIXED_USERS,
+            release.FIXED_USERS,
         )
 
 

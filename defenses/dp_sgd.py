@@ -26,7 +26,7 @@ from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe, Units
-from defenses import _checks, _phrases, _private, _pseudo
+from defenses.training import checks, noisy_sums, phrases, pseudo_sentences
 
 RELATION = Relation.ADD_OR_REMOVE
 
@@ -82,8 +82,8 @@ class DPSGD(Defense):
     def __post_init__(self) -> None:
         check_fields("dp_sgd", self)
         given = self.noise_multiplier
-        _checks.check_noise("dp_sgd", self.epsilon, given, average=self.phrase_epsilon)
-        _phrases.check("dp_sgd", self.phrases, self.phrase_epsilon)
+        checks.check_noise("dp_sgd", self.epsilon, given, average=self.phrase_epsilon)
+        phrases.check("dp_sgd", self.phrases, self.phrase_epsilon)
         if self.sampling == "record" and self.unit == Unit.RECORD:
             raise UsageError("dp_sgd: with unit=record records are sampled already; drop sampling")
         if self.lora and self.layers != "all":
@@ -96,11 +96,11 @@ class DPSGD(Defense):
         units = self._units(corpus)
         records = corpus.of("private")
         if self.sampling == "record":
-            records = _private.capped(records, self.per_user, derived_seed(seed, "dp_sgd", "cap"))
+            records = noisy_sums.capped(records, self.per_user, derived_seed(seed, "dp_sgd", "cap"))
         texts = tuple(record.text for record in records)
         held = owners(records, self.unit if self.sampling == "unit" else Unit.RECORD)
         method = self._method(corpus, recipe)
-        delta = _private.delta_of(self.delta, units)
+        delta = noisy_sums.delta_of(self.delta, units)
         sigma = self.noise_multiplier
         if self.phrase_epsilon is not None:
             sigma = self._sigma_for_phrases(method, held, texts, delta)
@@ -108,10 +108,10 @@ class DPSGD(Defense):
             Training(
                 "dp_sgd",
                 texts,
-                _private.noised(method, self.epsilon, sigma, delta, RELATION),
+                noisy_sums.noised(method, self.epsilon, sigma, delta, RELATION),
                 derived_seed(seed, "dp_sgd", model.sha256, "training"),
                 owners=held,
-                after=_pseudo.tuning("dp_sgd", corpus, model, recipe, seed)
+                after=pseudo_sentences.tuning("dp_sgd", corpus, model, recipe, seed)
                 if self.pseudo
                 else None,
             )
@@ -126,13 +126,13 @@ class DPSGD(Defense):
         """Makes the recipe without its noise, from public sizes alone."""
         units, by_record = self._units(corpus), self.sampling == "record"
         examples = min(corpus.population.records, self.per_user * units) if by_record else units
-        drawn = _private.sampling("dp_sgd", examples, self.batch, self.epochs)
+        drawn = noisy_sums.sampling("dp_sgd", examples, self.batch, self.epochs)
         return PrivateRecipe(
             noise=Noise(0.0, self.clip, self.noise),
             sampling_probability=drawn.probability,
             steps=drawn.steps,
             population=drawn.population,
-            learning_rate=self.learning_rate or _private.FASTER * recipe.learning_rate,
+            learning_rate=self.learning_rate or noisy_sums.FASTER * recipe.learning_rate,
             max_length=recipe.max_length,
             optimizer=self.optimizer,
             layers=self.layers,
@@ -145,7 +145,7 @@ class DPSGD(Defense):
         self, method: PrivateRecipe, owners: Sequence[str], texts: Sequence[str], delta: float
     ) -> float:
         assert self.phrases is not None and self.phrase_epsilon is not None
-        counts = _phrases.counts("dp_sgd", self.phrases, owners, texts)
+        counts = phrases.counts("dp_sgd", self.phrases, owners, texts)
         steps, q = method.steps, method.sampling_probability
         return _averaged(self.phrase_epsilon, tuple(sorted(counts)), steps, q, delta)
 
@@ -157,7 +157,7 @@ class DPSGD(Defense):
             raise UsageError(
                 f"dp_sgd: lora={self.lora}, but --lora has every defense train adapters"
             )
-        _checks.check_layers("dp_sgd", self.layers, model, "layers")
+        checks.check_layers("dp_sgd", self.layers, model, "layers")
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         (only,) = trained
@@ -170,8 +170,8 @@ class DPSGD(Defense):
         units, conditions = method.population, _UNIT[self.unit]
         if method.units is not None:
             units, conditions = method.units.number, _by_record(method.units, method.population)
-        delta = _private.delta_of(self.delta, units)
-        return _private.promised(
+        delta = noisy_sums.delta_of(self.delta, units)
+        return noisy_sums.promised(
             Mechanism(method.releases, RELATION),
             population=units,
             unit=self.unit,
@@ -189,11 +189,11 @@ class DPSGD(Defense):
     ) -> tuple[dict[str, Any], ...]:
         if self.phrases is None:
             return ()
-        counts = _phrases.counts("dp_sgd", self.phrases, training.owners, training.texts)
+        counts = phrases.counts("dp_sgd", self.phrases, training.owners, training.texts)
         sigma, steps, q = method.noise.multiplier, method.steps, method.sampling_probability
         return tuple(
-            _phrases.table(r, delta, phrase_distribution(sigma, steps, q, delta, counts, r))
-            for r in _phrases.RELATIONS
+            phrases.table(r, delta, phrase_distribution(sigma, steps, q, delta, counts, r))
+            for r in phrases.RELATIONS
         )
 
 
@@ -204,9 +204,9 @@ def _averaged(
     """Finds σ for which ε averages so many nats over phrases that so many units hold."""
 
     def epsilon_of(sigma: float, occurrences: int) -> float:
-        return phrase_epsilon(sigma, steps, probability, delta, occurrences, _phrases.AVERAGED)
+        return phrase_epsilon(sigma, steps, probability, delta, occurrences, phrases.AVERAGED)
 
-    return _phrases.noise_for("dp_sgd", average, counts, epsilon_of, (LEAST, LARGEST))
+    return phrases.noise_for("dp_sgd", average, counts, epsilon_of, (LEAST, LARGEST))
 
 
 def _by_record(units: Units, records: int) -> tuple[str, ...]:

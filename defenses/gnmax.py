@@ -24,9 +24,11 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _checks, _ensemble, _local_votes, _votes
-from defenses._ensemble import ORDER
-from defenses._mixing import Aside
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms import local_votes, votes
+from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.release import ORDER
+from defenses.training import checks
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class GNMax(Defense):
     def __post_init__(self) -> None:
         check_fields("gnmax", self)
         if self.charge == "worst":
-            _checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
+            checks.check_noise("gnmax", self.epsilon, self.noise_multiplier)
         elif self.epsilon is None or self.noise_multiplier is None:
             raise UsageError(
                 "gnmax: charge=data spends epsilon by what votes cost on this data set, which "
@@ -75,16 +77,16 @@ class GNMax(Defense):
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         assert self.epsilon is not None
-        return math.sqrt(self.alpha / _ensemble.share(self.epsilon, self.budget))
+        return math.sqrt(self.alpha / release.share(self.epsilon, self.budget))
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return _ensemble.trainings("gnmax", self, corpus, model, recipe, seed)
+        return release.trainings("gnmax", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         mechanism, by_data = NoisyVotes(self.sigma, self.alpha), self.charge == "data"
-        return _ensemble.EnsembleRelease(
+        return release.EnsembleRelease(
             self,
             mechanism,
             public,
@@ -127,11 +129,11 @@ class NoisyVotes:
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """Computes log of the winner's pmf, (n, V), nats, by integrating over the noise."""
-        return _votes.winning(_votes.votes(log_pmfs), self.sigma)
+        return votes.winning(votes.votes(log_pmfs), self.sigma)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
         """Computes the cost of a vote on this data set, and the paper's bounds on `answer`."""
         return Aside(
-            local=_local_votes.divergences(log_pmfs, self.sigma, self.alpha),
-            log_caps=_votes.log_caps(_votes.votes(log_pmfs), self.sigma),
+            local=local_votes.divergences(log_pmfs, self.sigma, self.alpha),
+            log_caps=votes.log_caps(votes.votes(log_pmfs), self.sigma),
         )

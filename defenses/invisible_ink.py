@@ -24,9 +24,9 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _ensemble
-from defenses._clipped_logits import ClippedLogits
-from defenses._ensemble import ORDER
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
+from defenses.ensembles.release import ORDER
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _REACH = 1e4  # largest order of that conversion, less 1
@@ -60,17 +60,17 @@ class InvisibleInk(Defense):
     @property
     def mechanism(self) -> ClippedLogits:
         """Finds the widest clip C with which B queries cost at most ε."""
-        charge = _ensemble.share(self.epsilon, self.budget)
+        charge = release.share(self.epsilon, self.budget)
         return ClippedLogits(self.k * math.sqrt(2 * charge / self.alpha), self.alpha, self.k)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return _ensemble.hashed_trainings("invisible_ink", self, corpus, model, recipe, seed)
+        return release.hashed_trainings("invisible_ink", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         mechanism = self.mechanism
-        return _ensemble.EnsembleRelease(
+        return release.EnsembleRelease(
             self,
             mechanism,
             public,
@@ -80,14 +80,14 @@ class InvisibleInk(Defense):
             "emptying a part moves every logit by at most C/k, so a sampled token is "
             "(C/k)²/2-zCDP: D_α ≤ α·C²/(2k²) for every α; B queries composed",
             conditions=(
-                _ensemble.EMPTIED,
+                release.EMPTIED,
                 self._per_user,
-                _ensemble.FIXED_USERS,
+                release.FIXED_USERS,
                 f"each logit is moved by the mean of the parts' changes, each change clipped to "
                 f"[−C, C] with C = {mechanism.bound:.6g}; C and the settings it follows from are "
                 "fixed before private data is seen",
-                _ensemble.READ_ALIKE,
-                _ensemble.ONE_TOKEN,
+                release.READ_ALIKE,
+                release.ONE_TOKEN,
             ),
         )
 
@@ -105,7 +105,7 @@ class InvisibleInk(Defense):
         rho = self.user_epsilon / self.alpha
         approximate = least_epsilon(lambda order: order * rho, _REACH, math.log(_DELTA))
         return (
-            f"{_ensemble.PER_USER}: D_α of a session is at most "
+            f"{release.PER_USER}: D_α of a session is at most "
             f"{round_up(self.user_epsilon):.6g} nats, or "
             f"({round_up(approximate):.6g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); "
             "derived for a part replaced by any other; it rests on parts by a keyed hash of the "

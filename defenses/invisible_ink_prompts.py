@@ -23,12 +23,13 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
 from audit.core.terms import Unit
 from audit.core.training import FineTuning, Trained, Training, owners
-from defenses import _copying, _ensemble
-from defenses._batched_session import Fees
-from defenses._clipped_logits import ClippedLogits
-from defenses._references import InPrompts
-from defenses._references_release import ReferencesRelease
-from defenses._zcdp import Conversion, largest_rho
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
+from defenses.prompts import copying
+from defenses.prompts.references import InPrompts
+from defenses.prompts.release import ReferencesRelease
+from defenses.prompts.session import Fees
+from defenses.prompts.zcdp import Conversion, largest_rho
 
 NAME = "invisible_ink_prompts"
 
@@ -70,7 +71,7 @@ class InvisibleInkPrompts(Defense):
         return Fees(round_up(self._loss(delta).once), round_up(each), self.tokens)
 
     def _loss(self, delta: float) -> Conversion:
-        return largest_rho(_ensemble.share(self.epsilon, 1), delta)
+        return largest_rho(release.share(self.epsilon, 1), delta)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
@@ -87,7 +88,7 @@ class InvisibleInkPrompts(Defense):
         seed = derived_seed(seed, NAME, "references")
         return (
             Training(f"{NAME} references", texts, method, seed, owners(records, Unit.USER)),
-            Training(f"{NAME} public texts", _copying.spread_out(public), method, seed),
+            Training(f"{NAME} public texts", copying.spread_out(public), method, seed),
         )
 
     def _check(self, corpus: Corpus, model: ModelFolder) -> None:

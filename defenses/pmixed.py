@@ -22,9 +22,10 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, SHARE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _coins, _ensemble
-from defenses._ensemble import ORDER
-from defenses._mixing import Aside, clip
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms import coins
+from defenses.ensembles.mechanisms.mixing import Aside, clip
+from defenses.ensembles.release import ORDER
 
 
 @dataclass(frozen=True)
@@ -58,19 +59,19 @@ class PMixed(Defense):
     def mechanism(self) -> ClippedMean:
         """Finds the widest band in which B queries cost at most ε."""
         coin = 1 / self.k if self.q is None else self.q
-        share = _ensemble.share(self.epsilon, self.budget)
-        bound = _coins.bound_for(share, coin, self.k, self.alpha)
+        share = release.share(self.epsilon, self.budget)
+        bound = coins.bound_for(share, coin, self.k, self.alpha)
         return ClippedMean(bound, coin, self.alpha, self.k)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return _ensemble.trainings("pmixed", self, corpus, model, recipe, seed)
+        return release.trainings("pmixed", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         mechanism = self.mechanism
-        replaced = _coins.replaced(mechanism.bound, mechanism.coin, self.k, self.alpha)
-        return _ensemble.EnsembleRelease(
+        replaced = coins.replaced(mechanism.bound, mechanism.coin, self.k, self.alpha)
+        return release.EnsembleRelease(
             self,
             mechanism,
             public,
@@ -84,7 +85,7 @@ class PMixed(Defense):
                 f"members are clipped to [e^−c, e^c] × public with c = {mechanism.bound:.6g}, and "
                 f"each joins a query with probability {mechanism.coin:.6g}; if none joins, the "
                 "public model answers",
-                _ensemble.ONE_TOKEN,
+                release.ONE_TOKEN,
             ),
         )
 
@@ -106,13 +107,13 @@ class ClippedMean:
     @property
     def divergence(self) -> float:
         """Bounds D_α of one query, nats, per part under removed."""
-        return _coins.removed(self.bound, self.coin, self.parts, self.alpha)
+        return coins.removed(self.bound, self.coin, self.parts, self.alpha)
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """Computes log of the token's pmf over the coins, (n, V); the last member is public."""
         members, public = log_pmfs[:, :-1], log_pmfs[:, -1]
         near = clip(members[:, :, None], public, self.bound)[:, :, 0]
-        return _coins.joined(near, public, self.coin)
+        return coins.joined(near, public, self.coin)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
         """Reports nothing."""

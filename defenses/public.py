@@ -11,7 +11,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _pseudo, _public_text
+from defenses.training import pseudo_sentences, public_text
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,9 @@ class Public(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return [_pseudo.tuning("public", corpus, model, recipe, seed)] if self.pseudo else []
+        return (
+            [pseudo_sentences.tuning("public", corpus, model, recipe, seed)] if self.pseudo else []
+        )
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        return ModelRelease(trained[0].model if trained else public, _public_text.NEVER_READ)
+        return ModelRelease(trained[0].model if trained else public, public_text.NEVER_READ)

@@ -18,7 +18,7 @@ from audit.core.model import ModelFolder
 from audit.core.release import ModelRelease, Release
 from audit.core.rules import VISIBLE, check_fields
 from audit.core.training import FineTuning, Trained, Training
-from defenses._redacting import check_marks, redacting
+from defenses.training.redacting import check_marks, redacting
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from audit.core.training import FineTuning, Trained, Training, owners
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
-from defenses import _checks, _private
-from defenses._redacting import check_marks, redacting
+from defenses.training import checks, noisy_sums
+from defenses.training.redacting import check_marks, redacting
 
 UNIT, RELATION = Unit.ATTRIBUTES, Relation.REPLACE
 
@@ -84,26 +84,26 @@ class SDPSGD(Defense):
 
     def __post_init__(self) -> None:
         check_fields("s_dpsgd", self)
-        _checks.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
+        checks.check_noise("s_dpsgd", self.epsilon, self.noise_multiplier)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         check_marks("s_dpsgd", corpus)
         kind = self._schedule(model)
-        drawn = _private.sampling("s_dpsgd", corpus.population.records, self.batch, self.epochs)
+        drawn = noisy_sums.sampling("s_dpsgd", corpus.population.records, self.batch, self.epochs)
         records = corpus.of("private")
         before = None
         if kind == "twice":
             before = redacting("s_dpsgd", corpus, recipe, self.mask, seed)
         most = max(len(merged(record.private)) for record in records)
-        delta = _private.delta_of(self.delta, drawn.population)
+        delta = noisy_sums.delta_of(self.delta, drawn.population)
         method = self._method(kind, drawn, recipe, most)
         return [
             Training(
                 f"s_dpsgd, {kind}",
                 tuple(record.text for record in records),
-                _private.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
+                noisy_sums.noised(method, self.epsilon, self.noise_multiplier, delta, RELATION),
                 derived_seed(seed, "s_dpsgd", model.sha256, "training"),
                 owners=owners(records, "record"),
                 private=tuple(record.private for record in records),
@@ -122,8 +122,8 @@ class SDPSGD(Defense):
         return self.schedule
 
     def _method(
-        self, kind: str, drawn: _private.Sampling, recipe: FineTuning, most: int
-    ) -> _private.Released:
+        self, kind: str, drawn: noisy_sums.Sampling, recipe: FineTuning, most: int
+    ) -> noisy_sums.Released:
         """Builds the method, without noise yet.
 
         most: the largest number of private spans in one record, which the mask makes public.
@@ -177,10 +177,10 @@ class SDPSGD(Defense):
         (only,) = trainings
         method = only.method
         assert isinstance(method, PrivateRecipe | SelectiveRecipe | AlternatingRecipe)
-        delta = _private.delta_of(self.delta, method.population)
+        delta = noisy_sums.delta_of(self.delta, method.population)
         how, neighbours = _theorem(method)
         published = Mechanism((_published(method),), Relation.ADD_OR_REMOVE)
-        return _private.promised(
+        return noisy_sums.promised(
             Mechanism(method.releases, RELATION),
             population=method.population,
             unit=UNIT,
@@ -192,7 +192,7 @@ class SDPSGD(Defense):
         )
 
 
-def _published(method: _private.Released) -> Gaussians:
+def _published(method: noisy_sums.Released) -> Gaussians:
     """Gives what the paper accounts for: one sampled gradient a batch, and no state."""
     if not isinstance(method, AlternatingRecipe):
         return method.releases[0]
@@ -200,7 +200,7 @@ def _published(method: _private.Released) -> Gaussians:
     return Gaussians(method.noise.multiplier, steps, min(1.0, method.batch / method.population))
 
 
-def _theorem(method: _private.Released) -> tuple[str, str]:
+def _theorem(method: noisy_sums.Released) -> tuple[str, str]:
     """Gives the theorem behind the guarantee, and the neighbours that it compares."""
     if isinstance(method, PrivateRecipe):
         return _TWICE, _SAME_SPANS

@@ -27,7 +27,15 @@ from audit.core.training import FineTuning, Trained, Training
 from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes, StudentText
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
-from defenses import _answers, _checks, _partition, _phrases, _private, _pseudo, _public_text
+from defenses.training import (
+    checks,
+    noisy_sums,
+    partition,
+    phrases,
+    pseudo_sentences,
+    public_text,
+    teacher_answers,
+)
 
 _SCALES = 1e-3, 1e7  # of the noise, where it is chosen by an average over phrases
 _NEXT_TO_NOTHING = 1e-9  # σ of what is called no noise; sums of pmfs are read to 1e-7
@@ -126,8 +134,8 @@ class SeqPATE(Defense):
 
     def __post_init__(self) -> None:
         check_fields("seqpate", self)
-        _checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma", self.phrase_epsilon)
-        _phrases.check("seqpate", self.phrases, self.phrase_epsilon)
+        checks.check_noise("seqpate", self.epsilon, self.sigma, "sigma", self.phrase_epsilon)
+        phrases.check("seqpate", self.phrases, self.phrase_epsilon)
         if self.rounds > self.queries:
             raise broken("seqpate", "rounds", self.rounds, "at most queries")
         if self.top_p is not None and (self.top_k is not None or not 0 < self.top_p <= 1):
@@ -144,15 +152,15 @@ class SeqPATE(Defense):
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
         """Gives the training of the student, which lists those of the teachers."""
-        _pseudo.check_writes("seqpate", model)
-        _checks.check_layers("seqpate", self.train, model)
+        pseudo_sentences.check_writes("seqpate", model)
+        checks.check_layers("seqpate", self.train, model)
         users = corpus.population.users
         count = self.teachers or max(1, users // 3)
         if count > users:
             raise UsageError(
                 f"seqpate: teachers is {count}, but there are {users} users to teach them; lower it"
             )
-        public = _public_text.of("seqpate", corpus)
+        public = public_text.of("seqpate", corpus)
         teachers = self._teachers(corpus, count, recipe, seed)
         return [
             Training(
@@ -171,19 +179,21 @@ class SeqPATE(Defense):
         if self.sigma is not None:
             return self.sigma
         if self.epsilon is not None:
-            return _answers.scale_for(self.noise, self.epsilon, self.queries, delta, self.spread)
+            return teacher_answers.scale_for(
+                self.noise, self.epsilon, self.queries, delta, self.spread
+            )
         assert self.phrase_epsilon is not None
         heard = self._teachers_of_phrases(teachers)
 
         def epsilon_of(scale: float, occurrences: int) -> float:
-            return _answers.epsilon_of(self.noise, scale, self.queries, delta, occurrences)
+            return teacher_answers.epsilon_of(self.noise, scale, self.queries, delta, occurrences)
 
-        return _phrases.noise_for("seqpate", self.phrase_epsilon, heard, epsilon_of, _SCALES)
+        return phrases.noise_for("seqpate", self.phrase_epsilon, heard, epsilon_of, _SCALES)
 
     def _distillation(
         self, users: int, recipe: FineTuning, teachers: Sequence[Training]
     ) -> Distillation:
-        pseudo, delta = self.pseudo, _private.delta_of(self.delta, users)
+        pseudo, delta = self.pseudo, noisy_sums.delta_of(self.delta, users)
         scale = self._scale(delta, teachers)
         tuning = replace(
             recipe,
@@ -213,7 +223,7 @@ class SeqPATE(Defense):
     ) -> tuple[Training, ...]:
         """Gives M trainings on disjoint parts; a teacher without texts is the public model."""
         records = corpus.of("private")
-        placed = _partition.partition(
+        placed = partition.partition(
             records, count, self.spread, derived_seed(seed, "seqpate", "partition")
         )
         heard: list[list[Record]] = [[] for _ in range(count)]
@@ -242,15 +252,15 @@ class SeqPATE(Defense):
         if self.answers == "noise" and self.phrase_epsilon is not None:
             return no_guarantee("a control: its noise was chosen from private counts of phrases")
         if self.answers == "noise":
-            return _public_text.NEVER_READ
+            return public_text.NEVER_READ
         if self.answers == "exact":
             return no_guarantee("a control: the teachers' answers have no noise")
-        delta = _private.delta_of(self.delta, method.population)
+        delta = noisy_sums.delta_of(self.delta, method.population)
         heard = [(owner, m) for m, teacher in enumerate(teachers) for owner in teacher.owners]
         return replace(
-            _answers.promised(method, delta, self.spread, self.phrase_epsilon),
+            teacher_answers.promised(method, delta, self.spread, self.phrase_epsilon),
             phrases=self._over_phrases(method, teachers, delta),
-            teachers_per_user=_partition.histogram(heard),
+            teachers_per_user=partition.histogram(heard),
         )
 
     def _over_phrases(
@@ -261,14 +271,14 @@ class SeqPATE(Defense):
         counts = self._teachers_of_phrases(teachers)
         noise, k = method.noise, method.queries
         by_count = {
-            n: _answers.epsilon_of(noise.kind, noise.scale, k, delta, n) for n in set(counts)
+            n: teacher_answers.epsilon_of(noise.kind, noise.scale, k, delta, n) for n in set(counts)
         }
         spread = distribution([by_count[n] for n in counts])
-        return tuple(_phrases.table(r, delta, spread) for r in _phrases.RELATIONS)
+        return tuple(phrases.table(r, delta, spread) for r in phrases.RELATIONS)
 
     def _teachers_of_phrases(self, teachers: Sequence[Training]) -> list[int]:
         """Counts the teachers that hear each phrase of the file."""
         assert self.phrases is not None
         texts = [text for teacher in teachers for text in teacher.texts]
         labels = [teacher.label for teacher in teachers for _ in teacher.texts]
-        return _phrases.counts("seqpate", self.phrases, labels, texts)
+        return phrases.counts("seqpate", self.phrases, labels, texts)

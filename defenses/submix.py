@@ -28,10 +28,10 @@ from audit.core.rules import POSITIVE, Rule, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
 from audit.models.ensembles.batching import batched
-from defenses._checks import check_layers
-from defenses._ensemble import ONE_TOKEN, ORDER, randomness, secret, texts_by_user
-from defenses._ensemble_session import EnsembleSession, Service
-from defenses._mixing import Mixing
+from defenses.ensembles.mechanisms.mixing import Mixing
+from defenses.ensembles.release import ONE_TOKEN, ORDER, randomness, secret, texts_by_user
+from defenses.ensembles.session import EnsembleSession, Service
+from defenses.training.checks import check_layers
 
 _NAMED = {"paper": 1.0, "small": 16.0}  # β is ε/B divided by this
 _BETA = Rule(

@@ -24,9 +24,10 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses import _ensemble, _laplace
-from defenses._ensemble import ORDER
-from defenses._mixing import Aside
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms import laplace
+from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.release import ORDER
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class SubsampleAggregate(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return _ensemble.trainings("subsample_aggregate", self, corpus, model, recipe, seed)
+        return release.trainings("subsample_aggregate", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        scale = _laplace.scale_for(_ensemble.share(self.epsilon, self.budget), self.k, self.alpha)
-        return _ensemble.EnsembleRelease(
+        scale = laplace.scale_for(release.share(self.epsilon, self.budget), self.k, self.alpha)
+        return release.EnsembleRelease(
             self,
             NoisyMean(scale, self.floor * scale, self.alpha, self.k),
             public,
@@ -99,11 +100,11 @@ class NoisyMean:
     @property
     def divergence(self) -> float:
         """Bounds D_α of one query, nats, per part under replace and removed."""
-        return _laplace.mean_divergence(self.scale, self.parts, self.alpha)
+        return laplace.mean_divergence(self.scale, self.parts, self.alpha)
 
     def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
         """Computes log of the noised means, (n, V), which are released."""
-        return _laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
+        return laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
 
     def aside(self, log_pmfs: torch.Tensor) -> Aside:
         """States the law of the answers: the mean to which noise is added, and the noise."""

@@ -10,7 +10,7 @@ Every ε is an upper bound in nats: by dp-accounting's privacy loss distribution
 theorem is used. A claim is tested on the curve of its whole mechanism: `curve_of`.
 
 A new mechanism of noisy sums starts in `mechanism.py`, and `composition.py` chooses its bound. The
-mechanism of a single defense stands beside that defense: `defenses/_votes.py`, `_coins.py` ….
+mechanisms of ensembles are in `defenses/ensembles/mechanisms/`.
 """
 
 from audit.accounting.calibration import calibrate, least_noise

@@ -20,16 +20,20 @@ from audit.core.predictor import Tokenizer, record_tokens
 from audit.core.secret import Coins, Secret
 
 IGNORED = -100  # the label of a token that is not in the loss
-MASKS = ("completion_mask", "assistant_masks", "loss_mask")  # 1: in the loss; without labels
+MASKS = ("completion_mask", "assistant_masks", "loss_mask")  # 1: in the loss, if all agree
 _RECOGNISED = 8  # first characters of a sentence, which others share only by accident
 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """One sequence of tokens. learned: whether each token is in the loss."""
+    """One sequence of tokens.
+
+    learned: whether each token is in the loss. shifted: whether labels name the next token.
+    """
 
     tokens: tuple[int, ...]
     learned: tuple[bool, ...]
+    shifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Coverage:
     """Copies of the planted secrets of one kind: how many were planted, trained on, masked or cut.
 
     The rest is missing from the stream. where: what the stream is: the training, or only a corpus.
+    shifted: whether labels of the stream name the next token.
     """
 
     kind: str
@@ -45,6 +50,7 @@ class Coverage:
     masked: int
     cut: int
     where: str = "were trained on"
+    shifted: bool = False
 
     @property
     def missing(self) -> int:
@@ -60,7 +66,8 @@ class Coverage:
         lost = {"masked from the loss": self.masked, "cut off": self.cut, "missing": self.missing}
         parts = ", ".join(f"{n:,} {what}" for what, n in lost.items() if n)
         sentence = f"Of {self.copies:,} planted {self.kind} copies {self.trained:,} {self.where}"
-        return f"{sentence} ({parts})" if parts else sentence
+        note = "; each label names the next token" if self.shifted else ""
+        return f"{sentence} ({parts}){note}" if parts else f"{sentence}{note}"
 
 
 def by_kind(
@@ -122,10 +129,12 @@ class StreamReader:
         self._begun: Counter[str] = Counter()  # rows that end inside a canary, by kind
         self._open: list[str] = []  # ends of the row before that begin a planted text
         self._before = TokenRow((), ())
+        self._shifted = False
         self.with_canaries: list[TokenRow] = []
 
     def read(self, row: TokenRow) -> None:
         """Reads the next row."""
+        self._shifted |= row.shifted
         text = self._tokenizer.decode(row.tokens)
         rest = self._continued(text)
         inside = list(self._inside(text))
@@ -164,6 +173,7 @@ class StreamReader:
                 count["trained"],
                 count["masked"],
                 count["cut"] + min(count["left"], self._begun[kind]),
+                shifted=self._shifted,
             )
             for kind, count in counts.items()
         )
@@ -232,7 +242,7 @@ def of_file(path: Path, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow
     Raises UsageError with file and line.
     """
     try:
-        with regular(path).open(encoding="utf-8") as lines:
+        with regular(path).open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from _rows(line, f"{path}:{number}", tokenizer, context)
@@ -249,6 +259,11 @@ def _rows(line: str, where: str, tokenizer: Tokenizer, context: int) -> Iterator
         if entry.get("split") in (None, "", "private"):
             yield from of_texts([entry["text"]], tokenizer, context)
         return
+    if isinstance(entry, dict) and "messages" in entry and "input_ids" not in entry:
+        raise UsageError(
+            f"{where}: is a conversation; give the file as the trainer reads it, with 'input_ids' "
+            "and 'labels', or with the whole 'text' of each example"
+        )
     try:
         yield of_example(entry)
     except (TypeError, KeyError, ValueError, OverflowError):
@@ -258,24 +273,35 @@ def _rows(line: str, where: str, tokenizer: Tokenizer, context: int) -> Iterator
 
 
 def of_example(entry: Any) -> TokenRow:
-    """Converts an example of a trainer's data set: a token is learned if it is its own label.
+    """Convert an example of a trainer's data set to the tokens that are in its loss.
 
-    Raises TypeError, KeyError, ValueError or OverflowError.
+    A token is learned if it is its own label, or that of the token before where labels are shifted
+    by one, and if each mask that is there holds it. Raises TypeError, KeyError, ValueError or
+    OverflowError.
     """
     tokens = [int(token) for token in entry["input_ids"]]
-    labels = entry.get("labels") if "labels" in entry else _unmasked(entry, tokens)
-    read = entry.get("attention_mask", [1] * len(tokens))
     if not all(0 <= token < 1 << 31 for token in tokens):
         raise ValueError("a token number is out of range")
-    pairs = list(zip(tokens, labels, read, strict=True))
+    own, shifted = [True] * len(tokens), False
+    if entry.get("labels") is not None:
+        own, shifted = _labelled(tokens, list(map(int, entry["labels"])))
+    for name in MASKS:
+        if entry.get(name) is not None:
+            own = [mine and bool(held) for mine, held in zip(own, entry[name], strict=True)]
+    read = entry.get("attention_mask")
+    held = list(zip(tokens, own, [1] * len(tokens) if read is None else read, strict=True))
     return TokenRow(
-        tuple(token for token, _, here in pairs if here),
-        tuple(int(label) == token for token, label, here in pairs if here),
+        tuple(token for token, _, here in held if here),
+        tuple(mine for _, mine, here in held if here),
+        shifted,
     )
 
 
-def _unmasked(entry: Any, tokens: Sequence[int]) -> list[int]:
-    """The labels of an example that has a mask instead, or neither."""
-    mask = next((entry[name] for name in MASKS if name in entry), [1] * len(tokens))
-    pairs = zip(tokens, mask, strict=True)
-    return [token if learned else IGNORED for token, learned in pairs]
+def _labelled(tokens: Sequence[int], labels: Sequence[int]) -> tuple[list[bool], bool]:
+    """Find the tokens that labels hold, and whether most of them do so one place before.
+
+    Of labels that are shifted, the last one names a token that is not among the tokens.
+    """
+    own = [label == token for label, token in zip(labels, tokens, strict=True)]
+    after = [False, *(label == token for label, token in zip(labels, tokens[1:], strict=False))]
+    return (after, True) if sum(after) > sum(own) else (own, False)

@@ -35,7 +35,7 @@ class Manifest:
     texts: its `texts_digest`, by which it is recognised.
     population: the size of the training data if every coin were heads.
     key: for keyed hashes of values.
-    design: how the records were made, where they are not random words; older manifests have none.
+    design: how the records were made, where they are not random words.
     turn: whose turn each secret is, where the corpus is of conversations; else None.
     """
 
@@ -100,8 +100,7 @@ def read(path: Path) -> Manifest:
         document = None
     if not isinstance(document, dict) or document.get("form") != FORM:
         raise UsageError(f"{path}: is not a manifest of this version; `audit plant` writes one")
-    older = document.pop("seal", None)  # its name in manifests of earlier versions
-    if document.pop("checksum", older) != digest_of_json(document):
+    if document.pop("checksum", None) != digest_of_json(document):
         raise UsageError(
             f"{path}: was changed since `audit plant` wrote it, so its coins may be wrong; use the "
             "original"
@@ -136,8 +135,8 @@ def _document(manifest: Manifest) -> dict[str, Any]:
             | {"space": None if s.space is None else place[s.space]}
             for s in manifest.secrets
         ],
-        **({} if manifest.design is None else {"design": manifest.design}),
-        **({} if manifest.turn is None else {"turn": manifest.turn}),
+        "design": manifest.design,
+        "turn": manifest.turn,
     }
 
 
@@ -170,6 +169,6 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         ),
         seed=document["seed"],
         key=bytes.fromhex(document["key"]),
-        design=document.get("design"),
-        turn=document.get("turn"),
+        design=document["design"],
+        turn=document["turn"],
     )

@@ -13,6 +13,8 @@ from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import KINDS
 from audit.findings import Case, Finding, findings_of
+from audit.findings.families import family_of
+from audit.measure.rehearsal import Rehearsal
 from audit.measure.samples import Counted
 
 _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
@@ -23,7 +25,6 @@ def declares_what_it_needs(attack: Attack) -> None:
     name, unknown = type(attack).__name__, set(attack.kinds) - set(KINDS)
     assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(KINDS)}"
     assert isinstance(attack.access, Access), f"{name}.access must be an audit.core.Access"
-    assert attack.trials() >= 1, f"{name}.trials() must be at least 1"
     assert isinstance(attack.shadows, int), f"{name}.shadows must be a whole number"
     assert attack.shadows >= 0, f"{name}.shadows cannot be negative"
     assert isinstance(attack.neighbours, bool), f"{name}.neighbours must be true or false"
@@ -35,13 +36,12 @@ def sees_no_coin_and_no_defense(attack: Attack) -> None:
     assert not hidden, f"{type(attack).__name__} imports {hidden[0]}, which is hidden from attacks"
 
 
-def asks_no_more_than_it_says(attack: Attack) -> None:
-    """Needs at most `queries` queries, on which the dry run and the cost estimate rely."""
-    _, counted = _attacked(attack)
-    most = attack.queries(toys.secrets(attack.kinds), counted.tokenizer)
-    name = type(attack).__name__
-    assert counted.queries > 0, f"{name} asks nothing of an open session; it must make queries"
-    assert counted.queries <= most, f"{name} makes {counted.queries} queries; it says {most}"
+def can_be_rehearsed(attack: Attack) -> None:
+    """Makes queries, also of a session that knows nothing, in which a dry run counts them."""
+    toy, secrets = toys.bigram(0), toys.secrets(attack.kinds)
+    session = Rehearsal(toy.tokenizer, toy.vocabulary, toy.max_length, Access.DISTRIBUTION)
+    attack.run(session, secrets, toys.knowledge(attack.shadows, secrets, public=True))
+    assert session.queries > 0, f"{type(attack).__name__} asks nothing of an open session"
 
 
 def asks_no_more_than_is_left(attack: Attack) -> None:
@@ -74,12 +74,9 @@ def does_without_a_public_model(attack: Attack) -> None:
     except Exception as error:  # of any kind: the attack used what may be missing
         message = f"{type(attack).__name__} fails without knowledge.public: {error!r}"
         raise AssertionError(message) from error
-    name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
     findings = _findings(attack, evidence, Access.DISTRIBUTION)
-    assert findings, f"{name} gives no evidence without knowledge.public"
-    tests = attack.tests(secrets) - attack.public_tests(secrets)
-    made = len({f.test for f in findings if f.p_value is not None})
-    assert made <= tests, f"{name} makes {made} tests without knowledge.public; it says {tests}"
+    assert findings, f"{type(attack).__name__} gives no evidence without knowledge.public"
+    _within_its_shape(attack, findings, public=False)
 
 
 def gives_the_same_evidence_again(attack: Attack) -> None:
@@ -89,16 +86,15 @@ def gives_the_same_evidence_again(attack: Attack) -> None:
 
 
 def gives_findings_within_its_tests(attack: Attack) -> None:
-    """Gives evidence that becomes findings, with at most `tests` tests."""
-    name, tests = type(attack).__name__, attack.tests(toys.secrets(attack.kinds))
+    """Gives evidence that becomes findings, with no more tests than its shape has."""
+    name = type(attack).__name__
     for access in Access:
         evidence, _ = _attacked(attack, access)
         findings = _findings(attack, evidence, access)
         assert findings, f"{name} finds nothing in a session that gives {access.word}"
         metrics = [finding.metric for finding in findings]
         assert len(set(metrics)) == len(metrics), f"{name} gives one metric twice: {metrics}"
-        made = len({f.test for f in findings if f.p_value is not None})
-        assert made <= tests, f"{name} makes {made} tests; it says {tests}"
+        _within_its_shape(attack, findings, public=True)
         stored = [from_json(json.loads(json.dumps(to_json(e)))) for e in evidence]
         again = _findings(attack, stored, access)
         assert again == findings, f"{name}: stored and reloaded evidence gives other findings"
@@ -110,6 +106,17 @@ def finds_nothing_stronger_than_the_release(attack: Attack) -> None:
         for finding in _findings(attack, _attacked(attack, access)[0], access):
             fine = finding.interval.value is None or not finding.stronger_than_release
             assert fine, f"{type(attack).__name__}: {finding.metric} is beyond {access.word}"
+
+
+def _within_its_shape(attack: Attack, findings: Sequence[Finding], public: bool) -> None:
+    """Raise AssertionError for more tests, or more bounds on ε, than `shape` lets expect."""
+    name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
+    family = family_of(attack.shape(secrets, public), secrets)
+    beside = "" if public else " without knowledge.public"
+    tests = len({f.test for f in findings if f.p_value is not None})
+    assert tests <= family.tests, f"{name} makes {tests} tests{beside}; its shape {family.tests}"
+    claims = len({f.test for f in findings if f.epsilon_lower or f.charge_test})
+    assert claims <= family.claims, f"{name} bounds ε {claims} times; its shape {family.claims}"
 
 
 def _attacked(
@@ -128,14 +135,13 @@ def _attacked(
 
 def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Finding]:
     secrets = toys.secrets(attack.kinds)
-    tests = attack.tests(secrets)
-    return findings_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=tests))
+    return findings_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=9))
 
 
 CHECKS = (
     declares_what_it_needs,
     sees_no_coin_and_no_defense,
-    asks_no_more_than_it_says,
+    can_be_rehearsed,
     asks_no_more_than_is_left,
     reads_nothing_that_cannot_be_read,
     generates_before_it_reads,

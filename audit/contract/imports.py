@@ -9,23 +9,14 @@ from audit.core.code import imports
 
 
 def nouns(*files: str) -> tuple[str, ...]:
-    """Lists the modules of these nouns, their names in earlier versions, and each noun."""
-    old = {"secret": "secrets"}
+    """List the modules of these nouns, and each noun."""
     return (
         *(f"audit.core.{file}" for file in files),
-        *(f"audit.{old.get(file, file)}" for file in files),
         *(f"audit.core.{name}" for name, home in HOME.items() if home in files),
     )
 
 
-COINS = (
-    *(
-        f"audit.{file}.{noun}"
-        for file in ("core.secret", "secrets")
-        for noun in ("Coins", "Planted")
-    ),
-    "audit.canaries",
-)
+COINS = ("audit.core.secret.Coins", "audit.core.secret.Planted", "audit.canaries")
 
 
 def imported(source: str, package: str = "") -> frozenset[str]:

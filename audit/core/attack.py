@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.core.evidence import Evidence
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.predictor import Access, Predictor
 from audit.core.secret import Secret
 from audit.core.terms import Relation
 
@@ -82,24 +82,12 @@ class Attack(ABC):
     on_texts: bool = False
 
     @abstractmethod
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        """Bounds the queries of a full run, for the dry run and the cost estimate."""
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        """Return what `run` returns where everything is answered, with as many tries, but empty.
 
-    @abstractmethod
-    def trials(self) -> int:
-        """Gives the trials of its main rate when all queries are answered, for the power."""
-
-    @abstractmethod
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        """Bounds the statistical tests of its findings, for which leaks are adjusted."""
-
-    def claim_tests(self, secrets: Sequence[Secret]) -> int:
-        """Bounds those of its tests that can carry a bound on ε, and so can refute a claim."""
-        return self.tests(secrets)
-
-    def public_tests(self, secrets: Sequence[Secret]) -> int:
-        """Counts those of both that need `Knowledge.public`; none are made where it is unknown."""
-        return 0
+        The findings count their tests from it before anything is asked: leaks are adjusted for
+        them. public: whether `Knowledge.public` is known.
+        """
 
     @abstractmethod
     def run(

@@ -73,6 +73,7 @@ class Corpus:
     public_size: population from which coins selected the records; None without coins.
     spare: embedded public texts, used if no record is public.
     frame: what stands around a planted secret, in a corpus of conversations; else None.
+    notes: what was recognised, joined or left out when it was read, a line each.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Corpus:
     public_size: Population | None = None
     spare: tuple[str, ...] = ()
     frame: Frame | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def of(self, split: str) -> tuple[Record, ...]:
         """Gives the records of one split: "private", "heldout" or "public"."""

@@ -69,6 +69,11 @@ class Hits(Evidence):
     access: Access = Access.GENERATE
     kind: str | None = None
 
+    @classmethod
+    def missed(cls, n: int, **fields: Any) -> Hits:
+        """Return n different values of which none is a secret."""
+        return cls(np.full(n, -1), (1,) * n, **fields)
+
 
 @dataclass(frozen=True, slots=True)
 class Mentions(Evidence):

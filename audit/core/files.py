@@ -38,9 +38,12 @@ def regular(path: Path, most: int | None = None) -> Path:
     return path
 
 
-def read_text(path: Path, encoding: str = "utf-8", most: int | None = LARGEST) -> str:
-    """Reads the text of a regular file. Raises OSError or UnicodeDecodeError."""
-    return regular(path, most).read_text(encoding=encoding)
+def read_text(path: Path, most: int | None = LARGEST) -> str:
+    """Read the text of a regular file, without its byte order mark.
+
+    Raises OSError or UnicodeDecodeError.
+    """
+    return regular(path, most).read_text(encoding="utf-8-sig")
 
 
 def read_json(path: Path) -> Any:

@@ -195,10 +195,7 @@ class Planting:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The settings as a plan shows them, less what older plans lack and this one does not use.
-
-        So a plan that is older than a setting keeps its hash.
-        """
+        """The settings as a plan shows them, less those that this plan does not use."""
         unused = {f"{kind}_suffix" for kind in WORDED if getattr(self, f"{kind}_suffix") == "."}
         unused |= set() if self.invented else {"invented"}
         unused |= {"turn"} if self.turn == TURNS[0] else set()

@@ -41,6 +41,15 @@ class Leaked(StrEnum):
     NOT_MEASURED = "not measured"
 
 
+class Shown(StrEnum):
+    """Whether a condition of "no leak found" was shown for a finding."""
+
+    __repr__ = str.__repr__
+    SHOWN = "shown"
+    NOT_SHOWN = "not_shown"
+    NOT_NEEDED = "not_needed"
+
+
 class OnClaim(StrEnum):
     """What a finding says about the claim: its second answer."""
 

@@ -1,33 +1,45 @@
-"""Reads corpora on disk: a .jsonl, .txt or .en file, or a folder of them."""
+"""Reads corpora on disk: a file of a known kind, or a folder of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from audit.core.corpus import Record
 from audit.core.errors import UsageError
-from audit.core.files import read_text
-from audit.corpora import airdialogue, forms
-from audit.corpora.part import JSON, Part, split_of
+from audit.corpora import airdialogue, forms, mail, packed, tables
+from audit.corpora.folder import listed
+from audit.corpora.part import JSON, Part, naming, split_of_file, stem
+from audit.corpora.reading import USUAL, Reading, RecordForm
 
-_KNOWN = (*JSON, ".txt", ".en")
+_TEXT = (".txt", ".en")
+KINDS = (*JSON, *tables.DELIMITERS, *tables.ARROW, *mail.KINDS, *_TEXT)
 
 
-def records(path: Path) -> Iterator[Record]:
-    """Reads every record of a file or folder. Raises UsageError with file and line."""
+def records(
+    path: Path, reading: Reading = USUAL, notes: dict[str, int] | None = None
+) -> Iterator[Record]:
+    """Read every record of a file or folder. Raises UsageError with file and line.
+
+    notes: receives what was recognised or left out, each with a number of records, or 0.
+    """
+    told: dict[str, int] = {} if notes is None else notes
     if path.is_dir():
-        parts = _parts(path)
-    elif path.suffix in _KNOWN:
-        name = "line" if path.suffix in JSON else path.stem
-        parts = iter([Part(name, str(path), _lines(path), file=path.name)])
+        parts = list(_parts(path, reading, told))
+    elif packed.kind(path) in KINDS:
+        name = stem(path) if packed.kind(path) in _TEXT else "line"
+        lines, file = _content(path)
+        parts = [Part(name, str(path), lines, file=file, reading=reading, notes=told)]
     else:
         raise UsageError(
-            f"{path}: unknown kind of file; a corpus is .jsonl, .txt, .en or a folder of them"
+            f"{path}: unknown kind of file; a corpus is a folder or a file of one of the kinds "
+            f"{', '.join(KINDS)}, also packed as {' or '.join(packed.PACKED)}"
         )
+    readers = [forms.reader(part) for part in parts]
+    _check_plain([part for part, read in zip(parts, readers, strict=True) if read is forms.blocks])
     dialogues: list[Record] = []
-    for part in parts:
-        read = forms.reader(part)
+    for part, read in zip(parts, readers, strict=True):
         if read is airdialogue.records:
             dialogues += read(part)
         else:
@@ -35,31 +47,64 @@ def records(path: Path) -> Iterator[Record]:
     yield from airdialogue.in_one_split(dialogues)
 
 
-def _parts(folder: Path) -> Iterator[Part]:
-    """Reads the files of a folder: train, valid and test files are splits.
+def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Part]:
+    """Read the files of a folder: train, valid and test files are splits.
 
     Without a train file, each plain text file is one user.
     """
-    files = sorted(p for p in folder.rglob("*") if p.suffix in _KNOWN and p.is_file())
-    if not files:
-        raise UsageError(f"{folder}: no .jsonl, .txt or .en file in this folder")
-    splits = any(split_of(path.stem) == "private" for path in files)
+    found = listed(folder, KINDS, packed.kind)
+    if not found.files:
+        raise UsageError(f"{folder}: no file of a known kind here ({', '.join(KINDS)})")
+    notes |= dict.fromkeys(found.notes, 0)
+    places = [path.relative_to(folder) for path in found.files]
+    splits = any(split_of_file(place) == "private" for place in places)
+    dropped = [str(place) for place in places if splits and not split_of_file(place)]
+    if dropped:
+        notes[f"left out, of no known split: {', '.join(dropped[:3])}"] = 0
     titles: set[str] = set()
-    for path in files:
-        place, split = path.relative_to(folder), split_of(path.stem)
-        json = path.suffix in JSON
-        owner = None if splits or json else str(place.with_suffix(""))
+    make = partial(Part, titles=titles, reading=reading, notes=notes)
+    for path, place in zip(found.files, places, strict=True):
+        split = split_of_file(place) if splits else ""
         if split or not splits:
-            name = owner or (str(place) if json else path.stem)
-            of_part = split if splits else ""
-            yield Part(name, str(path), _lines(path), of_part, owner, path.name, titles)
+            plain = packed.kind(path) in _TEXT
+            owner = str(place.with_suffix("")) if plain and not splits else None
+            name = owner or (stem(path) if plain else str(place))
+            lines, file = _content(path)
+            yield make(name, str(path), lines, file=file, split=split, owner=owner)
+    held = sorted({naming(place) for place in places if split_of_file(place) == "heldout"})
+    if splits and held:
+        notes[f"held out, never trained on: {', '.join(held)}"] = 0
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        # not splitlines(): form feeds and the like are part of JSON strings and lines of text
-        return read_text(path, "utf-8-sig", most=None).split("\n")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 at byte {error.start}; convert it first") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+def _content(path: Path) -> tuple[list[str], str]:
+    """Read a file as lines of text or of JSON, with the name that says which."""
+    kind, place = packed.kind(path), str(path)
+    if kind in tables.ARROW:
+        return tables.lines(tables.arrow(packed.content(path), kind, place)), "rows.jsonl"
+    if kind in mail.KINDS:
+        return tables.lines(mail.rows(packed.content(path), kind)), "rows.jsonl"
+    text = packed.text(path)
+    if kind in tables.DELIMITERS:
+        rows = tables.separated(text, tables.DELIMITERS[kind], place)
+        return tables.lines(rows), "rows.jsonl"
+    array = tables.array(text, place) if kind == ".json" else None
+    if array is not None:
+        return tables.lines(array), "rows.jsonl"
+    # not splitlines(): form feeds and the like are part of JSON strings and lines of text
+    return text.split("\n"), path.with_suffix(
+        ""
+    ).name if path.suffix in packed.PACKED else path.name
+
+
+def _check_plain(parts: list[Part]) -> None:
+    """Refuse plain text of which it is not plain what a record is. Raises UsageError."""
+    if not parts or parts[0].reading.records is not None:
+        return
+    blocks = [[text for _, text in part.blocks()] for part in parts]
+    lines = [own[0].count("\n") + 1 for own in blocks if own]
+    if all(len(own) < 2 for own in blocks) and max(lines, default=0) > 1:
+        commands = " or ".join(f"--records {form}" for form in RecordForm)
+        raise UsageError(
+            f"{parts[0].place}: {max(lines)} lines without a blank line between them; say what "
+            f"one record is: {commands}"
+        )

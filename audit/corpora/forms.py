@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from audit.core.corpus import Record
 from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
 from audit.corpora.part import Part
+from audit.corpora.reading import RecordForm
 
 Reader = Callable[[Part], Iterator[Record]]
 Form = tuple[Callable[[Part], bool], Reader]  # (recognises, records)
 
 
 def blocks(part: Part) -> Iterator[Record]:
-    """Reads plain text: a block is a record, of its own user unless the part has one owner."""
-    for number, text in part.blocks():
+    """Read plain text: a record is a block between blank lines, unless a line or the file is.
+
+    Each is of a user of its own unless the part has one owner.
+    """
+    for number, text in _RECORDS[part.reading.records](part):
         user = part.owner or f"{part.name}-{number}"
         yield Record(user, text, split=part.split, where=part.where(number))
 
+
+def _lines(part: Part) -> Iterator[tuple[int, str]]:
+    return ((n, line) for n, line in enumerate(part.lines, start=1) if line.strip())
+
+
+def _file(part: Part) -> Iterator[tuple[int, str]]:
+    whole = "\n".join(part.lines).strip()
+    return iter([(1, whole)] if whole else [])
+
+
+_RECORDS: Mapping[RecordForm | None, Callable[[Part], Iterator[tuple[int, str]]]] = {
+    None: Part.blocks,
+    RecordForm.PARAGRAPHS: Part.blocks,
+    RecordForm.LINES: _lines,
+    RecordForm.FILE: _file,
+}
 
 FORMS: tuple[Form, ...] = (  # of files
     (airdialogue.recognises, airdialogue.records),

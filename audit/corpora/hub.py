@@ -11,6 +11,7 @@ from audit.core.errors import UsageError, first_line
 from audit.corpora import airdialogue, bigpatent, customersim, europarl, jsonl, wikitext
 from audit.corpora.forms import Form, reader
 from audit.corpora.part import SPLIT_OF, Part
+from audit.corpora.reading import USUAL, Reading
 
 Row = Mapping[str, Any]
 
@@ -20,28 +21,41 @@ _TEXTS: tuple[Form, ...] = (  # forms of a `text` column
 )
 
 
-def records(name: str) -> Iterator[Record]:
-    """Reads every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
+def records(
+    name: str, reading: Reading = USUAL, notes: dict[str, int] | None = None
+) -> Iterator[Record]:
+    """Read every record of the data set NAME, OWNER/NAME, NAME/CONFIG or OWNER/NAME/CONFIG.
 
     A row is a record, of its `user` if there is such a column. Without one, WikiText, CustomerSim,
     AirDialogue, BigPatent and sentence pairs (the English side) are recognised by their form,
-    whatever the data set's name. A column `messages` holds conversations. Raises UsageError.
+    whatever the data set's name. Columns are recognised as in files. Raises UsageError.
+
+    notes: receives what was recognised, with a number of records.
     """
+    told: dict[str, int] = {} if notes is None else notes
     splits = _load(name)
     titles: set[str] = set()
     dialogues: list[Record] = []
     for split, rows in splits.items():
         of_corpus = SPLIT_OF.get(split, "") if "train" in splits else ""
-        part = Part(split, f"hf:{name}/{split}", _lines(rows), of_corpus, titles=titles)
+        part = Part(
+            split,
+            f"hf:{name}/{split}",
+            _lines(rows),
+            of_corpus,
+            titles=titles,
+            reading=reading,
+            notes=told,
+        )
         first = rows[0] if rows else {}
         if airdialogue.is_row(first):
             dialogues += airdialogue.rows(enumerate(rows, start=1), part)
         elif bigpatent.is_row(first):
             yield from bigpatent.rows(enumerate(rows, start=1), part)
-        elif "messages" in first:
-            yield from _conversations(rows, part)
         elif europarl.is_row(first):
             yield from europarl.records(part)
+        elif "text" not in first or reading.text is not None:
+            yield from _entries(rows, part)
         else:
             as_rows = partial(_rows, rows)
             read = as_rows if "user" in first else reader(part, _TEXTS, as_rows)
@@ -85,11 +99,10 @@ def _text(row: Row) -> str:
     return str(row.get("text") or "").strip("\n")
 
 
-def _conversations(rows: Sequence[Row], part: Part) -> Iterator[Record]:
-    """Reads the column `messages`; of what stands beside it, user, name and split."""
+def _entries(rows: Sequence[Row], part: Part) -> Iterator[Record]:
+    """Read rows by their columns: conversations, other names of the text, or named ones."""
     for number, row in enumerate(rows, start=1):
-        kept = {name: row.get(name) for name in ("messages", "user", "name", "split")}
-        yield jsonl.record(kept, part, number)
+        yield jsonl.record(row, part, number)
 
 
 def _rows(rows: Sequence[Row], part: Part) -> Iterator[Record]:

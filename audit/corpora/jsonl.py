@@ -8,7 +8,7 @@ from typing import Any
 
 from audit.core.corpus import SPLITS, Record
 from audit.core.errors import UsageError
-from audit.corpora import conversations
+from audit.corpora import columns, conversations
 from audit.corpora.part import JSON, Part
 
 
@@ -62,6 +62,9 @@ def entry(line: str, where: str) -> dict[str, Any]:
 def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
     """Converts an object to a record. Raises UsageError."""
     where = part.where(number)
+    entry, note = columns.standard(entry, part.reading, where)
+    if note:
+        part.notes[note] = part.notes.get(note, 0) + 1
     messages = conversations.messages(entry, where)
     text = conversations.plain(messages) if messages else entry.get("text")
     if not isinstance(text, str) or not text.strip():

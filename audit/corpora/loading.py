@@ -9,7 +9,9 @@ from pathlib import Path
 from audit.core.corpus import Corpus, Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
-from audit.corpora import files, hub
+from audit.corpora import files, hub, users
+from audit.corpora.part import stem
+from audit.corpora.reading import USUAL, Reading
 
 NAMES = {  # the embedded corpora
     "helpdesk": "simulated customer support",
@@ -20,49 +22,52 @@ NAMES = {  # the embedded corpora
 _FIFTH = 2**64 // 5  # of the first 64 bits of a hash
 
 
-def load(source: str, embedded: Path) -> Corpus:
-    """Loads the corpus named `source` (see `read`), with a split for every record.
+def load(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
+    """Load the corpus named `source` (see `read`), with a split for every record.
 
     If the data have no splits, about a fifth of the users is held out. Raises UsageError.
     """
-    corpus = read(source, embedded)
-    corpus = replace(_split(corpus.name, list(corpus.records)), embedded=source == "helpdesk")
+    corpus = read(source, embedded, reading)
+    records = _split(corpus.name, corpus.records)
+    corpus = replace(corpus, records=records, embedded=source == "helpdesk")
     return corpus if corpus.of("public") else replace(corpus, spare=_spare(embedded))
 
 
-def load_planted(source: str, embedded: Path) -> Corpus:
-    """Loads a corpus that `audit plant` has written: records without a split are private.
+def load_planted(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
+    """Load a corpus that `audit plant` has written: records without a split are private.
 
     Raises UsageError.
     """
-    corpus = read(source, embedded)
+    corpus = read(source, embedded, reading)
     records = tuple(r if r.split else replace(r, split="private") for r in corpus.records)
     _check_users_in_one_split(corpus.name, records)
-    return Corpus(corpus.name, records, spare=_spare(embedded))
+    return replace(corpus, records=records, spare=_spare(embedded))
 
 
-def read(source: str, embedded: Path) -> Corpus:
-    """Reads the corpus named `source`: one of NAMES, a file, a folder, or hf:NAME[/CONFIG].
+def read(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
+    """Read the corpus named `source`: one of NAMES, a file, a folder, or hf:NAME[/CONFIG].
 
     Records have the split that the data give, or none. embedded: folder of the embedded corpora.
-    Raises UsageError with file and line.
+    reading: how columns and records are read. Raises UsageError with file and line.
     """
+    notes: dict[str, int] = {}
     if source in NAMES:
         name, read = source, files.records(embedded / f"{source}.jsonl")
     elif source.startswith("hf:"):
-        name, read = source, hub.records(source[3:])
+        name, read = source, hub.records(source[3:], reading, notes)
     else:
         path = Path(source)
         if not path.exists():
             raise UsageError(
-                f"corpus {source!r}: no such file or folder; give a .jsonl, .txt or .en file, a "
-                f"folder, hf:NAME, or one of {', '.join(NAMES)}"
+                f"corpus {source!r}: no such file or folder; give a file or folder of texts, "
+                f"hf:NAME, or one of {', '.join(NAMES)}"
             )
-        name, read = path.stem or path.name, files.records(path)
-    records = list(read)
+        name, read = stem(path) or path.name, files.records(path, reading, notes)
+    records = users.in_form(read, reading.user_form, notes)
     if not records:
         raise UsageError(f"{source}: the corpus is empty; it needs at least one record with text")
-    return Corpus(name, tuple(records))
+    lines = (f"{note} ({count:,} records)" if count else note for note, count in notes.items())
+    return Corpus(name, tuple(records), notes=tuple(lines))
 
 
 def _spare(embedded: Path) -> tuple[str, ...]:
@@ -70,15 +75,15 @@ def _spare(embedded: Path) -> tuple[str, ...]:
     return tuple(record.text for record in read if record.split == "public")
 
 
-def _split(name: str, records: list[Record]) -> Corpus:
-    """Assigns a split to every record. If the data have none, about a fifth of the users is held
+def _split(name: str, records: Sequence[Record]) -> tuple[Record, ...]:
+    """Assign a split to every record. If the data have none, about a fifth of the users is held
     out, each decided alone: who else is in the corpus moves nobody."""
     if not any(record.split for record in records):
         heldout = _heldout(records)
         records = [replace(r, split="heldout" if r.user in heldout else "private") for r in records]
     records = [r if r.split else replace(r, split="private") for r in records]
     _check_users_in_one_split(name, records)
-    return Corpus(name=name, records=tuple(records))
+    return tuple(records)
 
 
 def _heldout(records: Sequence[Record]) -> set[str]:

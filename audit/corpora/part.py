@@ -5,24 +5,51 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit.corpora.packed import PACKED
+from audit.corpora.reading import USUAL, Reading
 
 JSON = (".jsonl", ".json", ".ndjson")
 SPLIT_OF = {
     "train": "private",
+    "training": "private",
     "dev": "heldout",
+    "val": "heldout",
     "valid": "heldout",
     "validation": "heldout",
+    "eval": "heldout",
+    "evaluation": "heldout",
     "test": "heldout",
     "public": "public",
+    "heldout": "heldout",
+    "private": "private",
 }
-# such as train_data.json (AirDialogue) and src-train.en.txt (parallel corpora)
-_FILE = re.compile(r"(?:src-)?([a-z]+?)(?:_data)?(?:\.en)?")
+# such as train_data.json (AirDialogue), src-train.en.txt (parallel corpora), train_sft.jsonl and
+# train-00000-of-00002.parquet (the hub)
+_FILE = re.compile(r"(?:src-)?([a-z]+?)(?:_data|_sft)?(?:\.en)?(?:-\d{5}-of-\d{5})?")
 
 
 def split_of(stem: str) -> str:
-    """The split that a file's stem names; "" where it names none."""
+    """Return the split that a file's stem names; "" where it names none."""
     match = _FILE.fullmatch(stem)
     return "" if match is None else SPLIT_OF.get(match[1], "")
+
+
+def split_of_file(place: Path) -> str:
+    """Return the split that a file's name, or else the nearest folder's, names."""
+    return split_of(naming(place))
+
+
+def naming(place: Path) -> str:
+    """Return the part of a path that names its split: the file's, or the nearest folder's."""
+    names = (stem(place), *reversed(place.parts[:-1]))
+    return next((name for name in names if split_of(name)), "")
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without the ending of its kind, packed or not."""
+    return (path.with_suffix("") if path.suffix in PACKED else path).stem
 
 
 @dataclass(frozen=True)
@@ -33,6 +60,8 @@ class Part:
     split: "" where the part has none. owner: the user of all records; None: one user per record.
     file: the file's name; "" for the hub.
     titles: of the articles read so far, which all parts of a corpus share (WikiText).
+    reading: how columns and records are to be read. notes: what was recognised, counted by record,
+        which all parts of a corpus share.
     """
 
     name: str
@@ -42,6 +71,8 @@ class Part:
     owner: str | None = None
     file: str = ""
     titles: set[str] = field(default_factory=set)
+    reading: Reading = USUAL
+    notes: dict[str, int] = field(default_factory=dict)
 
     def where(self, number: int) -> str:
         """The place of a line, counted from 1."""

@@ -28,6 +28,9 @@ class Family:
     tests: int
     claims: int
 
+    def __add__(self, other: Family) -> Family:
+        return Family(self.tests + other.tests, self.claims + other.claims)
+
 
 @dataclass(frozen=True)
 class Rejections:

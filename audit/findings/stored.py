@@ -1,4 +1,4 @@
-"""Reads results.json: of this version or an older one, refusing what contradicts itself."""
+"""Reads results.json and refuses results that contradict themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from audit.core import files
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import bounds, version_1
+from audit.findings import bounds
 from audit.findings.finding import LEVEL
 from audit.findings.leaked import Sensitive, leaked
 from audit.findings.on_claim import on_claim
@@ -39,33 +39,29 @@ _AGAIN = "; run its plan again, which trains nothing that is there"
 
 
 def load(path: Path) -> Results:
-    """Reads results.json. Answers of version 1 are given again, from its tests and bounds.
+    """Read results.json.
 
-    Raises UsageError if it is missing, broken, of an unknown version, or says what its own numbers
+    Raises UsageError if it is missing, broken, of another version, or says what its own numbers
     do not: a rejected test that is no leak, silence of a test that shows nothing, an ε below that
     of its own accounting.
     """
     document = _document(path)
     version = document.get("schema_version")
-    if version not in (SCHEMA_VERSION, version_1.VERSION):
+    if version != SCHEMA_VERSION:
         raise UsageError(f"{path}: schema version {version!r}; this audit reads {SCHEMA_VERSION!r}")
-    old = version == version_1.VERSION
     try:
-        document = version_1.upgraded(document) if old else document
         results = Results.model_validate(document, context=FROM_FILE)
-        results = version_1.judged_again(results) if old else results
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
-    old = old or version_1.NOTE in results.warnings  # written again since
     seeds = {release.seed for release in results.releases}
     sensitive = {seed: _sensitive(results.releases, seed) for seed in seeds}
     for place, release in enumerate(results.releases):
         why = _of_accounting(release.guarantee)
-        why = why or _of_release(release, sensitive[release.seed], old)
+        why = why or _of_release(release, sensitive[release.seed])
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
-        why = _of_cell(cell, results.releases, old)
+        why = _of_cell(cell, results.releases)
         if why:
             raise UsageError(f"{path}: sweep.cells.{place}: {why}{_AGAIN}")
     return results
@@ -81,27 +77,24 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _of_release(release: ReleaseResult, sensitive: Sensitive | None, old: bool) -> str:
-    """Says what a release states that does not follow from its numbers; empty where nothing.
-
-    old: its answers are those of version 1, which knew neither the bounds nor what was sensitive.
-    """
+def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
+    """Says what a release states that does not follow from its numbers; empty where nothing."""
     claim, findings = release.guarantee.claim, release.findings
     found = rejections(findings, claim, Family(release.tests, release.claim_tests))
     for finding in findings:
         why = (
             _hidden_leak(finding, found)
             or _hidden_refutation(finding, found, claim)
-            or _unearned_silence(finding, _clear(found), sensitive, old)
+            or _unearned_silence(finding, _clear(found), sensitive)
             or _unearned_word(finding, found, claim)
-            or ("" if old else _of_evidence(finding, release.claim_tests))
+            or _of_evidence(finding, release.claim_tests)
         )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
 
 
-def _of_cell(cell: Cell, releases: Sequence[ReleaseResult], old: bool) -> str:
+def _of_cell(cell: Cell, releases: Sequence[ReleaseResult]) -> str:
     """Says what a setting of a sweep states that does not follow from its numbers.
 
     Its p-values are those of all its seeds; how they test the claim together is not stored.
@@ -111,12 +104,15 @@ def _of_cell(cell: Cell, releases: Sequence[ReleaseResult], old: bool) -> str:
         cell.findings, no_guarantee("of single seeds"), Family(max(r.tests for r in seeds), 0)
     )
     for finding in cell.findings:
-        why = _hidden_leak(finding, found)
-        why = why or ("" if old else _unlike_its_seeds(finding, seeds))
+        why = _hidden_leak(finding, found) or _unlike_its_seeds(finding, seeds)
         if why:
             return f"{_name(finding)} {why}"
-    claims = [release.guarantee.claim for release in seeds]
-    return _overall(cell, max(claims, key=version_1.promised))
+    return _overall(cell, max((r.guarantee.claim for r in seeds), key=_promised))
+
+
+def _promised(claim: Guarantee) -> float:
+    """Return the claimed ε in nats, which is infinite where it is unknown."""
+    return math.inf if claim.epsilon is None else claim.epsilon
 
 
 def _sensitive(releases: Sequence[ReleaseResult], seed: int) -> Sensitive | None:
@@ -167,15 +163,13 @@ def _hidden_refutation(finding: FindingResult, found: Rejections, claim: Guarant
 
 
 def _unearned_silence(
-    finding: FindingResult, found: Rejections, sensitive: Sensitive | None, old: bool
+    finding: FindingResult, found: Rejections, sensitive: Sensitive | None
 ) -> str:
     """Compares the first answer with the one that follows; a leak may have been one unrounded."""
     stated = finding.leaked
     if stated == Leaked.LEAK and finding.charge_test is None:
         return ""
     word, why = leaked(_eased(finding), found, sensitive)
-    if old and word == Leaked.INCONCLUSIVE and version_1.is_borne_out(finding):
-        return ""
     less = stated == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (stated, word)
     return _instead(f"is called {str(stated)!r}", word, why) if less and stated != word else ""
 

@@ -36,7 +36,7 @@ FILENAME = "audit-baseline.json"
 class Claim(BaseModel):
     """The claim of a release: ε in nats, for this unit, relation, release and basis.
 
-    also: further relations under which it holds; older baselines do not have the field.
+    also: further relations under which it holds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,7 +48,7 @@ class Claim(BaseModel):
     relation: str
     release: str
     basis: str
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...]
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -76,14 +76,11 @@ class Entry(BaseModel):
 
 
 class Baseline(BaseModel):
-    """An accepted run, when it was accepted, and why. It holds no references.
-
-    schema_version: "1" does not say which of its metrics were leaks.
-    """
+    """An accepted run, when it was accepted, and why. It holds no references."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    schema_version: Literal["1", "2"] = "2"
+    schema_version: Literal["3"] = "3"
     date: datetime.date
     reason: str
     plan: Table

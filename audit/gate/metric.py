@@ -25,7 +25,7 @@ class Metric(BaseModel):
     untrained: whether the secrets may not have been trained on. Such a metric can show a leak, but
         never the absence of one.
     space: number of candidates of each secret, for exposures in bits.
-    leaked: whether it was a leak of its release; None: not known, in a baseline of version 1.
+    leaked: whether it was a leak of its release.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class Metric(BaseModel):
     outcomes: str | None = None
     untrained: bool = False
     space: Number | None = None
-    leaked: bool | None = None
+    leaked: bool
     cut: bool | None = None
 
     @property

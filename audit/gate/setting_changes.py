@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from audit.findings import version_1
-from audit.results.schema import SCHEMA_VERSION, Results
+from audit.results.schema import Results
 
 LONGEST = 60  # characters of a value that are shown
 _COUNTED = ("name", "sha256", "planted_users", "trained_users", "twins")
@@ -19,10 +18,7 @@ _ABSENT = "not set"
 
 def settings(results: Results) -> dict[str, Any]:
     """Lists every setting of a run by its dotted name, as in `training.epochs`."""
-    old = version_1.NOTE in results.warnings
-    versions = f"{version_1.VERSION}, answered again" if old else SCHEMA_VERSION
     tree = {
-        "schema_version": versions,
         "status": results.status,
         "corpus": {name: getattr(results.corpus, name) for name in _COUNTED},
         **{name: value for name, value in results.plan.items() if name not in _DERIVED},

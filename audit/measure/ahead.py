@@ -13,8 +13,8 @@ from audit.measure.release import hold_sessions
 from audit.measure.releases import audited_of, public_model
 from audit.models.sizes import weights_of
 from audit.plan.plan import Chosen
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
-from audit.train.prepare import Prepared
 from audit.train.workers.place import Workers
 
 LARGEST = 1e9  # bytes of weights of a release that two processes may each have in memory
@@ -24,7 +24,7 @@ LARGEST = 1e9  # bytes of weights of a release that two processes may each have 
 class _Attacked:
     """One release to attack. bare: its unprotected mixture, which has sessions of its own."""
 
-    prepared: Prepared
+    run: Run
     folder: RunFolder
     reveal: bool
     chosen: Chosen
@@ -32,27 +32,27 @@ class _Attacked:
 
 
 def attack_ahead(
-    prepared: Prepared, folder: RunFolder, reveal: bool, place: Workers, report: StepProgress
+    run: Run, folder: RunFolder, reveal: bool, place: Workers, report: StepProgress
 ) -> dict[str, float]:
     """Attacks the releases side by side where that helps; gives the seconds of each by label."""
     items = [
-        _Attacked(prepared, folder, reveal, chosen, bare)
-        for chosen in prepared.tasks
-        for bare in ((True, False) if prepared.mixes(chosen) else (False,))
+        _Attacked(run, folder, reveal, chosen, bare)
+        for chosen in run.tasks
+        for bare in ((True, False) if run.mixes(chosen) else (False,))
     ]
     finished = (folder.path / "results.json").exists()
-    if place.at_once == 1 or not possible(prepared) or finished:
+    if place.at_once == 1 or not possible(run) or finished:
         return {}
     assert folder.key  # made once, before several processes need it
-    longest_first = sorted(items, key=lambda one: (-len(prepared.tasks[one.chosen]), not one.bare))
+    longest_first = sorted(items, key=lambda one: (-len(run.tasks[one.chosen]), not one.bare))
     return dict(pair for pairs in place.each(_attack, longest_first, report) for pair in pairs)
 
 
-def possible(prepared: Prepared) -> bool:
+def possible(run: Run) -> bool:
     """Whether processes can each hold a release: of models trained here, small, and on the CPU."""
-    plan = prepared.plan
+    plan = run.plan
     external = any(chosen.plugin.external for chosen in plan.defenses)
-    members = max((len(tasks) for tasks in prepared.tasks.values()), default=0)
+    members = max((len(tasks) for tasks in run.tasks.values()), default=0)
     shared, own = weights_of(plan.model)
     large = shared + own * (members + 1) > LARGEST
     return plan.device == "cpu" and not external and not large
@@ -61,11 +61,11 @@ def possible(prepared: Prepared) -> bool:
 def _attack(item: _Attacked, report: StepProgress) -> list[tuple[str, float]]:
     """Holds the sessions of one release; an ensemble may have no unprotected mixture."""
     taken = []
-    for one in audited_of(item.prepared, item.chosen, public_model(item.prepared)):
+    for one in audited_of(item.run, item.chosen, public_model(item.run)):
         if one.bare == item.bare:
             report(attacking(one.label), 0.0)
             began = time.monotonic()
-            hold_sessions(item.prepared, one, item.folder, item.reveal)
+            hold_sessions(item.run, one, item.folder, item.reveal)
             taken.append((one.label, time.monotonic() - began))
             report(attacking(one.label), 1.0)
     return taken

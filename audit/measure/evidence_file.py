@@ -23,8 +23,7 @@ from audit.measure.masked import masked, unmasked
 from audit.results.exact import pack, unpack
 from audit.results.schema import Control, SessionResult
 
-NAME, FORM = "evidence.json", "audit evidence 2"
-_EARLIER = "audit evidence 1"  # other intervals followed from it
+NAME, FORM = "evidence.json", "audit evidence 3"
 _AGAIN = "when the plan is run again, which trains nothing that is there"
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
@@ -149,11 +148,6 @@ def read(folder: Path) -> EvidenceFile:
     path = folder / NAME
     try:
         document = unpack(read_json(path))
-        if document["form"] == _EARLIER:
-            raise UsageError(
-                f"{path}: is of an earlier version, whose intervals were others; this version "
-                f"writes it {_AGAIN}"
-            )
         if document["form"] != FORM:
             raise ValueError(f"its form is {document['form']!r}, not {FORM!r}")
         return _restored(document)

@@ -28,6 +28,7 @@ from audit.measure.releases import Audited
 from audit.measure.session import Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.schema import (
     Cost,
@@ -37,7 +38,6 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
-from audit.train.prepare import Prepared
 
 _UTILITY, _COMPLETION = ("audit.measure.perplexity",), ("audit.measure.bleu",)  # their modules
 
@@ -105,12 +105,12 @@ class Measured:
         )
 
 
-def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
+def measure_release(run: Run, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
     """Holds the sessions of a release and computes what every attack found in them."""
-    plan = prepared.plan
+    plan = run.plan
     began = time.monotonic()
-    utility, sessions, held, blocks = hold_sessions(prepared, one, folder, reveal)
-    attacked = tuple(_attacked(prepared, one, *pair) for pair in held.items())
+    utility, sessions, held, blocks = hold_sessions(run, one, folder, reveal)
+    attacked = tuple(_attacked(run, one, *pair) for pair in held.items())
     return Measured(
         one,
         utility,
@@ -120,25 +120,25 @@ def measure_release(prepared: Prepared, one: Audited, folder: RunFolder, reveal:
         tuple(blocks),
         time.monotonic() - began,
         plan.seed,
-        Family(prepared.tests, prepared.claim_tests),
+        run.family,
     )
 
 
-def _attacked(prepared: Prepared, one: Audited, chosen: Chosen, stored: dict[str, Any]) -> Attacked:
+def _attacked(run: Run, one: Audited, chosen: Chosen, stored: dict[str, Any]) -> Attacked:
     """Puts what is stored of an attack's session beside the coins."""
-    plan = prepared.plan
+    plan = run.plan
     case = Case(
         attack=chosen.label,
-        secrets=prepared.secrets_for(chosen.plugin),
-        coins=prepared.planted.coins,
+        secrets=run.secrets_for(chosen.plugin),
+        coins=run.planted.coins,
         delta=plan.delta,
         seed=plan.seed,
         access=Access(stored["access"]),
         tainted=stored["seen"]["tainted"],
-        tests=prepared.tests,
-        claim_tests=prepared.claim_tests,
+        tests=run.family.tests,
+        claim_tests=run.family.claims,
         unit=plan.source.unit,
-        lost=_lost(prepared, one),
+        lost=_lost(run, one),
         guarantee=one.release.guarantee,
         cut=cut(stored["session"], one.release.guarantee.basis),
     )
@@ -150,55 +150,53 @@ Blocks = list[dict[str, Any]]
 Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]], Blocks]
 
 
-def hold_sessions(prepared: Prepared, one: Audited, folder: RunFolder, reveal: bool) -> Held:
+def hold_sessions(run: Run, one: Audited, folder: RunFolder, reveal: bool) -> Held:
     """Holds a release's sessions for its utility and one for each attack; stored ones are loaded.
 
     Returns the utility, all sessions, by attack what is stored of its session, and the sums that
     the utility was measured by.
     """
-    utility, sessions, blocks = _measured_utility(prepared, one, folder)
+    utility, sessions, blocks = _measured_utility(run, one, folder)
     sessions = [*([one.written] if one.written else []), *sessions]
     attacked = {}
-    for chosen in prepared.plan.attacks:
+    for chosen in run.plan.attacks:
         what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours
         code = (type(chosen.plugin).__module__,)
-        session = Session(prepared, one, folder, chosen.label, what, charged, code)
-        stored = session.stored(partial(_attack, prepared, one, chosen, folder, reveal))
+        session = Session(run, one, folder, chosen.label, what, charged, code)
+        stored = session.stored(partial(_attack, run, one, chosen, folder, reveal))
         attacked[chosen] = stored
         sessions.append(SessionResult.model_validate(stored["session"]))
     return utility, sessions, attacked, blocks
 
 
 def _measured_utility(
-    prepared: Prepared, one: Audited, folder: RunFolder
+    run: Run, one: Audited, folder: RunFolder
 ) -> tuple[dict[str, Measure], list[SessionResult], Blocks]:
     """Measures the utility of a model at its best step, and what is left of it at the end.
 
     An unprotected mixture is compared on the first texts only, and asked no more. Returns also the
     sums that it was measured by, session by session.
     """
-    plan, whole = prepared.plan, not one.bare
+    plan, whole = run.plan, not one.bare
     short = [] if whole else ["first texts"]
     what = [plan.utility_tokens, plan.policy.digest]
     best, share = one.release.at_best_step() or (one.release, None)
     usable = replace(one, release=best)
     looks = [
         (
-            Session(prepared, usable, folder, "utility", [*what, *short], code=_UTILITY),
-            partial(_utility, prepared, whole),
+            Session(run, usable, folder, "utility", [*what, *short], code=_UTILITY),
+            partial(_utility, run, whole),
             share,
         ),
         (
-            Session(
-                prepared, usable, folder, "completion", [*bleu.SETTINGS, *short], code=_COMPLETION
-            ),
-            partial(_completion, prepared, whole),
+            Session(run, usable, folder, "completion", [*bleu.SETTINGS, *short], code=_COMPLETION),
+            partial(_completion, run, whole),
             share,
         ),
     ]
     if share is not None:
-        at_end = Session(prepared, one, folder, "utility at the end", [*what, "end"], code=_UTILITY)
-        looks.append((at_end, partial(_at_end, prepared), None))
+        at_end = Session(run, one, folder, "utility at the end", [*what, "end"], code=_UTILITY)
+        looks.append((at_end, partial(_at_end, run), None))
     utility, sessions, blocks = {}, [], []
     for session, look, where in looks:
         stored = session.stored(look)
@@ -210,32 +208,28 @@ def _measured_utility(
     return utility, sessions, blocks
 
 
-def _at_end(prepared: Prepared, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
-    ratios, queries, answered = _read(prepared, False, predictor)
-    return _seen(prepared, [replace(ratios[0], name="perplexity_at_end")]), queries, answered
+def _at_end(run: Run, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    ratios, queries, answered = _read(run, False, predictor)
+    return _seen(run, [replace(ratios[0], name="perplexity_at_end")]), queries, answered
 
 
-def _utility(
-    prepared: Prepared, whole: bool, predictor: Predictor
-) -> tuple[dict[str, Any], int, int]:
-    ratios, queries, answered = _read(prepared, whole, predictor)
-    return _seen(prepared, ratios), queries, answered
+def _utility(run: Run, whole: bool, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    ratios, queries, answered = _read(run, whole, predictor)
+    return _seen(run, ratios), queries, answered
 
 
-def _read(prepared: Prepared, whole: bool, predictor: Predictor) -> tuple[list[Ratio], int, int]:
-    return perplexity.read(predictor, prepared.heldout, prepared.plan.utility_tokens, whole)
+def _read(run: Run, whole: bool, predictor: Predictor) -> tuple[list[Ratio], int, int]:
+    return perplexity.read(predictor, run.heldout, run.plan.utility_tokens, whole)
 
 
-def _seen(prepared: Prepared, ratios: list[Ratio]) -> dict[str, Any]:
-    draws = stream(prepared.plan.seed, *UTILITY_STREAM)
+def _seen(run: Run, ratios: list[Ratio]) -> dict[str, Any]:
+    draws = stream(run.plan.seed, *UTILITY_STREAM)
     blocks = [asdict(ratio) for ratio in ratios]
     return {**_dumped(measures(ratios, draws)), "blocks": blocks}
 
 
-def _completion(
-    prepared: Prepared, whole: bool, predictor: Predictor
-) -> tuple[dict[str, Any], int, int]:
-    plan = prepared.plan
+def _completion(run: Run, whole: bool, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    plan = run.plan
     texts = [record.text for record in plan.corpus.of("heldout")]
     draws = stream(plan.seed, "completion", "bootstrap")
     utility, queries, answered = bleu.measure(predictor, texts, draws, whole)
@@ -247,7 +241,7 @@ def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
 
 
 def _attack(
-    prepared: Prepared,
+    run: Run,
     one: Audited,
     chosen: Chosen,
     folder: RunFolder,
@@ -257,21 +251,21 @@ def _attack(
     """Collects evidence without any text; generations go to samples.jsonl, masked."""
     counted = samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
-    secrets = prepared.secrets_for(chosen.plugin)
-    evidence = chosen.plugin.run(counted, secrets, _knowledge(prepared, one, chosen, name))
+    secrets = run.secrets_for(chosen.plugin)
+    evidence = chosen.plugin.run(counted, secrets, _knowledge(run, one, chosen, name))
     texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
     samples.write(folder, name, texts, reveal)
     seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
     return seen, counted.queries, counted.answered
 
 
-def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> Knowledge:
-    seed, heldout = prepared.plan.seed, prepared.plan.corpus.of("heldout")
+def _knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
+    seed, heldout = run.plan.seed, run.plan.corpus.of("heldout")
     return Knowledge(
-        public=_public(prepared, one, name),
+        public=_public(run, one, name),
         texts=tuple(record.text for record in heldout),
         names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
-        shadows=_shadows(prepared, one, chosen, name) if chosen.plugin.shadows else (),
+        shadows=_shadows(run, one, chosen, name) if chosen.plugin.shadows else (),
         stream=stream(seed, name, "attacker"),
         opened=None if one.external else True,
         neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
@@ -279,27 +273,27 @@ def _knowledge(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> K
     )
 
 
-def _public(prepared: Prepared, one: Audited, name: str) -> Predictor | None:
-    if not prepared.plan.source.base_known:
+def _public(run: Run, one: Audited, name: str) -> Predictor | None:
+    if not run.plan.source.base_known:
         return None
-    return OpenSession(one.public, stream(prepared.plan.seed, name, "public"))
+    return OpenSession(one.public, stream(run.plan.seed, name, "public"))
 
 
-def _lost(prepared: Prepared, one: Audited) -> dict[str, str]:
+def _lost(run: Run, one: Audited) -> dict[str, str]:
     """Returns by kind what may never have reached a model: in training, or from its prompt."""
-    kinds = dict.fromkeys(secret.kind for secret in prepared.planted.secrets)
+    kinds = dict.fromkeys(secret.kind for secret in run.planted.secrets)
     if one.release.unheard:
         return dict.fromkeys(kinds, one.release.unheard)
-    return prepared.plan.source.lost(prepared.coverage, kinds) if one.external else {}
+    return run.plan.source.lost(run.coverage, kinds) if one.external else {}
 
 
-def _shadows(prepared: Prepared, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
-    secrets = prepared.secrets_for(chosen.plugin)
+def _shadows(run: Run, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
+    secrets = run.secrets_for(chosen.plugin)
     releases = one.shadows()[: chosen.plugin.shadows]
     return tuple(
         Shadow(
-            release.open(stream(prepared.plan.seed, name, "shadow", j), NoJournal()),
+            release.open(stream(run.plan.seed, name, "shadow", j), NoJournal()),
             np.array([coins.planted(secret) for secret in secrets]),
         )
-        for j, (release, coins) in enumerate(zip(releases, prepared.shadow_coins, strict=False))
+        for j, (release, coins) in enumerate(zip(releases, run.shadow_coins, strict=False))
     )

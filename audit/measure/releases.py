@@ -23,8 +23,8 @@ from audit.models.endpoint.session import TokenizerOnly
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.loading import load_weights, read_weights
 from audit.plan.plan import Chosen
+from audit.prepare.run import Run
 from audit.results.schema import SessionResult
-from audit.train.prepare import Prepared
 from audit.train.publication import Written
 from audit.train.task import SHARE, Task, weights_path
 
@@ -65,19 +65,19 @@ class Audited:
         return (self.name, {}, self.keys) if self.bare else (self.label, self.parameters, self.keys)
 
 
-def releases(prepared: Prepared, report: StepProgress) -> list[Audited]:
+def releases(run: Run, report: StepProgress) -> list[Audited]:
     """Builds every release of the plan, each ensemble followed by its unprotected mixture."""
-    public = public_model(prepared)
+    public = public_model(run)
     audited = []
-    for chosen in prepared.tasks:
+    for chosen in run.tasks:
         report(f"loading {chosen.label}", 0.0)
-        audited += audited_of(prepared, chosen, public)
+        audited += audited_of(run, chosen, public)
     return audited
 
 
-def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Audited]:
+def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]:
     """Builds the release of one defense; of an ensemble also its unprotected mixture."""
-    plan, tasks = prepared.plan, prepared.tasks[chosen]
+    plan, tasks = run.plan, run.tasks[chosen]
     this_process.prepare(plan.threads)
     release = _release(chosen, public, tasks)
     roles = {"none": "positive control", "public": "null control"}
@@ -93,15 +93,15 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
             *(task.weights_key for task in tasks),
             *([release.origin.url] if release.origin else []),
         ),
-        train_tokens=prepared.train_tokens(chosen),
+        train_tokens=run.train_tokens(chosen),
         public=public,
-        shadows=partial(_shadows, prepared, chosen, public),
+        shadows=partial(_shadows, run, chosen, public),
         external=chosen.plugin.external,
         code=(type(chosen.plugin).__module__,),
     )
     bare = release.unprotected()
     if bare is None or not plan.references:
-        return [_published(prepared, one)]
+        return [_published(run, one)]
     mixture = replace(
         one,
         name=chosen.unprotected,
@@ -113,15 +113,15 @@ def audited_of(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> lis
         bare=True,
         code=(),
     )
-    return [_published(prepared, one), _published(prepared, mixture)]
+    return [_published(run, one), _published(run, mixture)]
 
 
-def _published(prepared: Prepared, one: Audited) -> Audited:
+def _published(run: Run, one: Audited) -> Audited:
     """Puts the texts of a release, once they are written, in its place.
 
     What attacks and utility then ask is a model that a reader trained on the texts.
     """
-    made, text = prepared.published.get(one.label), prepared.plan.text
+    made, text = run.published.get(one.label), run.plan.text
     if made is None or text is None:
         return one
 
@@ -149,13 +149,13 @@ def texts_of(release: Release) -> tuple[str, ...]:
     return release.texts if isinstance(release, ModelRelease) else ()
 
 
-def public_model(prepared: Prepared) -> LanguageModel:
+def public_model(run: Run) -> LanguageModel:
     """Loads the public model; only the tokenizer where the model is unknown."""
-    plan = prepared.plan
+    plan = run.plan
     if plan.model.kind == TOKENIZER_ONLY:
-        return TokenizerOnly(prepared.tokenizer, plan.model.max_length)
+        return TokenizerOnly(run.tokenizer, plan.model.max_length)
     inner = load_weights(plan.model, plan.device)
-    return CausalLM(inner, prepared.tokenizer, plan.model.max_length)
+    return CausalLM(inner, run.tokenizer, plan.model.max_length)
 
 
 def _served(release: Release) -> dict[str, str]:
@@ -164,8 +164,8 @@ def _served(release: Release) -> dict[str, str]:
     return {} if origin is None else {"served": origin.served, "served_sha256": origin.sha256}
 
 
-def _shadows(prepared: Prepared, chosen: Chosen, public: LanguageModel) -> list[Release]:
-    return [_release(chosen, public, tasks) for tasks in prepared.shadow_tasks[chosen]]
+def _shadows(run: Run, chosen: Chosen, public: LanguageModel) -> list[Release]:
+    return [_release(chosen, public, tasks) for tasks in run.shadow_tasks[chosen]]
 
 
 def _release(chosen: Chosen, public: LanguageModel, tasks: Sequence[Task]) -> Release:

@@ -15,9 +15,9 @@ from audit.core.randomness import stream
 from audit.measure.releases import Audited
 from audit.measure.spending import charges, of_ledger
 from audit.models.loading import USUAL
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.schema import SessionResult
-from audit.train.prepare import Prepared
 
 _READERS = ("audit.measure.samples", "audit.models.causal")  # modules
 Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, answered
@@ -31,7 +31,7 @@ class Session:
         measure, beside those that read and answer.
     """
 
-    prepared: Prepared
+    run: Run
     one: Audited
     folder: RunFolder
     purpose: str
@@ -47,8 +47,8 @@ class Session:
     def key(self) -> str:
         """Hash of everything that determines the session; it also seeds its randomness, so noise of
         different runs cannot be subtracted."""
-        plan = self.prepared.plan
-        secrets = [s.value for s in self.prepared.planted.secrets]
+        plan = self.run.plan
+        secrets = [s.value for s in self.run.planted.secrets]
         answers = type(self.one.release).__module__
         return key_of(
             "session 4",
@@ -76,13 +76,13 @@ class Session:
 
     def _held(self, look: Look) -> dict[str, Any]:
         journal = self.folder.journal(self.name)
-        own = stream(self.prepared.plan.seed, self.name, "session", self.key)
+        own = stream(self.run.plan.seed, self.name, "session", self.key)
         predictor = self.one.release.open(own, journal)
         budget = predictor.remaining
         seen, queries, answered = look(predictor)
         rows = journal.rows()
         return {
-            "of": [self.prepared.plan.seed, self.one.determined[0]],
+            "of": [self.run.plan.seed, self.one.determined[0]],
             "seen": seen,
             "access": int(predictor.access),
             "charges": charges(rows, answered) if self.charged else [],

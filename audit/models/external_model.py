@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import shutil
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import load_file
+from torch import Tensor
 
 from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json
@@ -18,7 +20,15 @@ from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.models.adapters import own_weights, shell
-from audit.models.loading import count_parameters, describe, hash_of, load_tokenizer, load_weights
+from audit.models.loaded_whole import check_adapter, weights_digest
+from audit.models.loading import (
+    count_parameters,
+    describe,
+    hash_of,
+    load_tokenizer,
+    load_weights,
+    weight_files,
+)
 
 ADAPTER = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -80,14 +90,33 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
     count_parameters(weights)
     folder = describe(base, embedded)
+    _check_base(path, folder)
     digest = hash_of([path / ADAPTER, weights], folder.sha256)
     return replace(folder, name=path.resolve().name, sha256=digest, embedded=False)
+
+
+def _check_base(adapter: Path, base: ModelFolder) -> None:
+    """Raises UsageError where the adapter names a base that is here and has other weights."""
+    named = named_base(adapter)
+    if named is None or Path(named).resolve() == base.path.resolve():
+        return
+    if weights_digest(weight_files(Path(named))) != weights_digest(weight_files(base.path)):
+        raise UsageError(
+            f"{adapter}: was trained on {named}, as its {ADAPTER} says, and {base.path} has other "
+            f"weights; give as_is:base={named}"
+        )
 
 
 def named_base(path: Path) -> str | None:
     """Reads the base that an adapter names; None unless it is a model folder here."""
     named = _named_base(path) if is_adapter(path) else ""
     return named if named and (Path(named) / "config.json").is_file() else None
+
+
+def absent_base(path: Path) -> str:
+    """Read the base that an adapter names and that is no folder here; empty where there is none."""
+    named = _named_base(path) if is_adapter(path) else ""
+    return "" if named_base(path) else named
 
 
 def _named_base(path: Path) -> str:
@@ -117,7 +146,10 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
     try:
         with warnings.catch_warnings(action="ignore"):  # PEFT's own deprecated calls
             own = shell(base) if _adds_only(adapter) else copy.deepcopy(base)
+            weights = load_file(adapter / WEIGHTS)
+            _fit_vocabulary(own, weights)
             whole: Any = PeftModel.from_pretrained(own, str(adapter)).eval()
+        check_adapter(whole, weights)
         _check_finite(whole)
     except Exception as error:  # the library raises what its many methods raise
         raise UsageError(
@@ -126,6 +158,15 @@ def _adapted(adapter: Path, base: PreTrainedModel) -> PreTrainedModel:
         ) from None
     adapted: PreTrainedModel = whole
     return adapted
+
+
+def _fit_vocabulary(base: Any, weights: Mapping[str, Tensor]) -> None:
+    """Give a base as many token embeddings as the adapter stores, where it stores them all."""
+    table = base.get_input_embeddings()
+    name = next(name for name, module in base.named_modules() if module is table)
+    stored = weights.get(f"base_model.model.{name}.weight")
+    if stored is not None and len(stored) != len(table.weight):
+        base.resize_token_embeddings(len(stored), mean_resizing=False)
 
 
 def _adds_only(adapter: Path) -> bool:

@@ -25,6 +25,7 @@ from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.models.adapters import freeze, is_adapted, put
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
+from audit.models.loaded_whole import check_files, check_model
 from audit.models.lstm import Architecture, untrained
 
 EMBEDDED = "embedded"
@@ -64,7 +65,7 @@ def _fetch(name: str) -> Path:
 
 def _describe(name: str, path: Path) -> ModelFolder:
     config = _read_config(path)
-    weights = sorted(path.glob("*.safetensors"))
+    weights = weight_files(path)
     if not weights:
         pickled = sorted([*path.glob("*.bin"), *path.glob("*.pt"), *path.glob("*.pth")])
         if pickled:
@@ -97,6 +98,11 @@ def _describe(name: str, path: Path) -> ModelFolder:
         context=length,
         blocks=_whole(config.get("n_layer") or config.get("num_hidden_layers")),
     )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """List the files of weights of a model folder, in order of their names."""
+    return sorted(folder.glob("*.safetensors"))
 
 
 def _context(config: Mapping[str, Any]) -> Any:
@@ -146,7 +152,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = read_json(file)
     except FileNotFoundError:
-        raise UsageError(f"{path}: no config.json; is this a Hugging Face model folder?") from None
+        inside = [each.name for each in sorted(path.glob("checkpoint-*")) if each.is_dir()]
+        hint = f"give one of {', '.join(inside)}" if inside else "is this a Hugging Face folder?"
+        raise UsageError(f"{path}: no config.json; {hint}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read ({error}); save the model again") from None
     if not isinstance(config, dict):
@@ -250,7 +258,7 @@ def _held(folder: Path) -> Any:
 def _is_bfloat16(folder: Path) -> bool:
     """Tells whether all weights are stored in bfloat16, whatever config.json says of them."""
     kinds: set[str] = set()
-    for file in folder.glob("*.safetensors"):
+    for file in weight_files(folder):
         with safe_open(regular(file), framework="np") as tensors:
             names = tensors.keys()
             kinds |= {tensors.get_slice(name).get_dtype() for name in names}
@@ -275,7 +283,13 @@ def _read(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     except Exception as error:  # architectures raise errors of any class
         raise UsageError(f"{folder}: the model cannot be loaded ({first_line(error)})") from None
     model, report = loaded
-    if report["missing_keys"]:  # the library would fill them with random numbers
-        missing = sorted(report["missing_keys"])[0]
-        raise UsageError(f"{folder}: the weights lack {missing!r}; copy the model again")
+    files = weight_files(folder)
+    try:
+        check_files(files)
+        check_model(model, report, files)
+    except ValueError as error:
+        raise UsageError(
+            f"{folder}: the weights are not loaded whole: {error}; save the model again as its "
+            "trainer holds it"
+        ) from None
     return model

@@ -71,6 +71,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
         training=None if training is None else Path(training),
         training_sha256=None if training is None else _content(Path(training)),
         served=_service(settings) if is_remote else None,
+        absent_base=external_model.absent_base(Path(settings["model"])),
     )
     return _Elsewhere(
         corpus=corpus,

@@ -162,6 +162,7 @@ class External:
 
     base_known: whether the model it started from was named.
     training: the file that shows what it was trained on; None where nobody gave one.
+    absent_base: the base that its adapter names, if that is no folder here.
     """
 
     name: str
@@ -170,6 +171,7 @@ class External:
     training: Path | None = None
     training_sha256: str | None = None
     served: Served | None = None
+    absent_base: str = ""
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,11 @@ class PlantedElsewhere(Source):
         if not self.base_known:
             lines.append(
                 "no base was named: twins are the only null, and nothing is a positive control"
+            )
+        if self.external.absent_base:
+            lines.append(
+                f"the adapter names the base {self.external.absent_base!r}, which is not here; it "
+                "was assumed to be the one that was given"
             )
         if corpus.records and manifests.texts_digest(corpus) != self.manifest.texts:
             lines.append(

@@ -11,7 +11,7 @@ from audit.core.files import read_text
 def numbered(path: str, policy: str) -> list[tuple[int, str]]:
     """Reads (number, line) of each line that is not blank, counted from 1. Raises UsageError."""
     try:
-        text = read_text(Path(path), "utf-8-sig")
+        text = read_text(Path(path))
     except UnicodeDecodeError:
         raise UsageError(f"policy {policy}: {path} is not UTF-8 text") from None
     except (OSError, ValueError) as error:  # ValueError: an impossible path

@@ -108,7 +108,7 @@ class RunFolder:
 
 
 def _read_stage(path: Path) -> dict[str, Any] | None:
-    """Reads a stage; None for one that is torn, or of a version that wrote no digest.
+    """Read a stage; None for one that is torn.
 
     Raises DamagedError for one that is not what was written.
     """
@@ -118,11 +118,9 @@ def _read_stage(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError):
         document = None
-    known = isinstance(document, dict)
-    digest = document.pop("digest", None) if known else None
-    if not known or digest not in (None, _digest(document)):
+    if not isinstance(document, dict) or document.pop("digest", None) != _digest(document):
         raise DamagedError(f"{path}: is damaged; remove it to measure it again")
-    return None if digest is None else document
+    return document
 
 
 def _digest(document: dict[str, Any]) -> str:

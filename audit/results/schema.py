@@ -1,4 +1,4 @@
-"""results.json, schema version 2: all that reports and gates read.
+"""results.json, schema version 3: all that reports and gates read.
 
 The types of its numbers and their rounding are in `audit.results.numbers`.
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Leaked, OnClaim
+from audit.core.terms import Leaked, OnClaim, Shown
 from audit.results.numbers import (
     Bounds,
     Coins,
@@ -38,7 +38,7 @@ from audit.results.numbers import (
     when_read,
 )
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 
 def words_of(words: type[StrEnum]) -> WithJsonSchema:
@@ -255,6 +255,26 @@ class Example(_Strict):
     planted: bool
 
 
+class Link(_Strict):
+    """One condition of "no leak found", and the evidence for it."""
+
+    state: Annotated[Shown, words_of(Shown)] = Field(description="whether it was shown")
+    by: str = Field(description="what shows it, or the reason why it was not shown")
+    n: Count = Field(description="number of observations behind it")
+
+
+class Silence(_Strict):
+    """The three conditions of "no leak found".
+
+    contact: the planted secrets reached the measured weights. sight: the measure detects memorised
+    text in this model. reach: a leak of the size that matters would have been called a leak.
+    """
+
+    contact: Link
+    sight: Link
+    reach: Link
+
+
 class FindingResult(_Strict):
     """One measurement by one attack, with its interval, its control and both answers."""
 
@@ -320,6 +340,9 @@ class FindingResult(_Strict):
         description="what the finding says about the claim"
     )
     claim_sentence: str = Field(description="the same in words, with the reason")
+    silence: Silence | None = Field(
+        default=None, description='the conditions of "no leak found"; null: not examined'
+    )
 
     _sound = when_read(lambda f: check_measured(f.value, f.ci, f.k, f.n))
     _counted = when_read(lambda f: check_outcomes(f.outcomes, f.k, f.n))
@@ -392,6 +415,9 @@ class ReleaseResult(_Strict):
     )
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its findings")
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its findings")
+    silence: Silence | None = Field(
+        default=None, description='the conditions of "no leak found"; null: not examined'
+    )
 
     _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
 
@@ -453,7 +479,7 @@ class SweepResult(_Strict):
 class Results(_Strict):
     """A whole run, or a sweep: every release of every seed."""
 
-    schema_version: Literal["2"] = "2"
+    schema_version: Literal["3"] = "3"
     status: Literal["complete", "partial"]
     headline: str
     not_tested: list[str]

@@ -3,58 +3,58 @@
 from __future__ import annotations
 
 from audit.core.spans import Span
+from audit.prepare.run import Run
 from audit.results.words import count
-from audit.train.prepare import Prepared
 
 
-def cut_records(prepared: Prepared) -> list[str]:
+def cut_records(run: Run) -> list[str]:
     """Counts the records that are cut, and the planted names that are in two pieces."""
-    most, texts = prepared.plan.training.max_length, _texts(prepared)
-    lengths = [prepared.tokenizer.predicted(text) for text in texts]
+    most, texts = run.plan.training.max_length, _texts(run)
+    lengths = [run.tokenizer.predicted(text) for text in texts]
     longer = [n for n in lengths if n > most]
     if not longer:
         return []
-    more = prepared.plan.model.longest
+    more = run.plan.model.longest
     raised = f"; training.max_length can be up to {more:,}" if more > most else ""
     return [
         f"{len(longer):,} of {count(len(lengths), 'record')} to train on have more than {most:,} "
         f"tokens, up to {max(longer):,}: they are cut into pieces of {most:,}, and no piece sees "
         f"what comes before it{raised}",
-        *_ignored(prepared, sum(longer) - most * len(longer)),
-        *_halved(prepared),
+        *_ignored(run, sum(longer) - most * len(longer)),
+        *_halved(run),
     ]
 
 
-def _texts(prepared: Prepared) -> tuple[str, ...]:
+def _texts(run: Run) -> tuple[str, ...]:
     """The private texts, where something is trained on texts here."""
-    trained = any(task.training.texts and not task.idle for task in prepared.trainings)
-    return tuple(r.text for r in prepared.corpus.of("private")) if trained else ()
+    trained = any(task.training.texts and not task.idle for task in run.trainings)
+    return tuple(r.text for r in run.corpus.of("private")) if trained else ()
 
 
-def _ignored(prepared: Prepared, tokens: int) -> list[str]:
+def _ignored(run: Run, tokens: int) -> list[str]:
     """Names the defenses that read one piece of a record alone."""
     names = [
         chosen.label
-        for chosen, tasks in prepared.tasks.items()
+        for chosen, tasks in run.tasks.items()
         if any(task.training.method.first_piece_only for task in tasks)
     ]
     return [f"{name}: reads the first piece alone; {tokens:,} tokens are ignored" for name in names]
 
 
-def _halved(prepared: Prepared) -> list[str]:
+def _halved(run: Run) -> list[str]:
     """Counts the copies of names, which stand in records of their owners, that a cut divides.
 
     Secrets that are planted as records of their own are never cut.
     """
-    planted, most = prepared.planted, prepared.plan.training.max_length
+    planted, most = run.planted, run.plan.training.max_length
     names = {s.owner: s.value for s in planted.secrets if s.kind == "name" and s.space is None}
     places = [
         (record.text, span)
-        for record in prepared.corpus.of("private")
+        for record in run.corpus.of("private")
         if record.user in names
         for span in _places(record.text, names[record.user])
     ]
-    divided = sum(_divided(prepared, text, span, most) for text, span in places)
+    divided = sum(_divided(run, text, span, most) for text, span in places)
     if not divided:
         return []
     return [
@@ -72,9 +72,9 @@ def _places(text: str, value: str) -> list[Span]:
     return [(start, start + len(value)) for start in starts]
 
 
-def _divided(prepared: Prepared, text: str, span: Span, most: int) -> bool:
+def _divided(run: Run, text: str, span: Span, most: int) -> bool:
     """Tells whether the tokens of these characters are in two pieces of `most` tokens."""
-    ends = prepared.tokenizer.ends(text)
+    ends = run.tokenizer.ends(text)
     first = next(t for t, end in enumerate(ends) if end > span[0])
     last = next(t for t, end in enumerate(ends) if end >= span[1])
     return first // most != last // most

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from audit.core.corpus import Corpus
+from audit.core.evidence import Evidence, Hits, Mentions
 from audit.core.predictor import Access
-from audit.core.secret import ON_REQUEST
 from audit.findings import Case, bounds, mechanism
 from audit.findings.hits import rate_power
 from audit.measure import bleu
+from audit.measure.rehearsal import Rehearsal, of_endpoint, rehearsed
 from audit.models.endpoint.capabilities import PROBES
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.plan.plan import Chosen, Plan
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
-from audit.run.endpoint_cost import EndpointCost, endpoint_cost
 from audit.run.estimate import announced, estimate
-from audit.train.prepare import Prepared, prepare
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -26,27 +28,28 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
 
     workers: as `--workers`.
     """
-    prepared = prepare(plan, folder.stages)
+    run = prepare(plan, folder.stages)
+    asked = rehearsed(run)
     return "\n".join(
         [
-            *_plan_lines(prepared, folder),
-            *_training_lines(prepared),
-            *announced(prepared, estimate(prepared, workers)),
-            *_query_lines(prepared),
-            *_request_lines(prepared),
+            *_plan_lines(run, folder),
+            *_training_lines(run),
+            *announced(run, estimate(run, workers, asked)),
+            *_query_lines(run, asked),
+            *_request_lines(run),
         ]
     )
 
 
-def _plan_lines(prepared: Prepared, folder: RunFolder) -> list[str]:
-    plan, coins = prepared.plan, prepared.planted.coins
+def _plan_lines(run: Run, folder: RunFolder) -> list[str]:
+    plan, coins = run.plan, run.planted.coins
     present = sum(coins.present.values())
     return [
         f"plan {plan.hash[:12]}: {plan.command}",
         f"folder: {folder.path}",
         f"corpus {plan.corpus.name}: {_size(plan.corpus)}; {len(coins.present)} users decided by "
         f"coin{_invented(plan)}, {present} trained on, {len(coins.present) - present} twins",
-        f"policy {plan.policy.label}: {percent(prepared.private_share)} of the tokens to train on "
+        f"policy {plan.policy.label}: {percent(run.private_share)} of the tokens to train on "
         "are private",
         f"model {plan.model.name}: {plan.model.parameters:,} parameters, on {plan.device}"
         if plan.model.kind != TOKENIZER_ONLY
@@ -67,20 +70,20 @@ def _size(corpus: Corpus) -> str:
     return f"{records:,} records of {users:,} users"
 
 
-def _training_lines(prepared: Prepared) -> list[str]:
+def _training_lines(run: Run) -> list[str]:
     lines, total = ["trainings:"], 0
-    for chosen, tasks in prepared.tasks.items():
-        tokens = prepared.train_tokens(chosen)
+    for chosen, tasks in run.tasks.items():
+        tokens = run.train_tokens(chosen)
         total += tokens
         trainings = sum(1 + len(task.all_earlier) for task in tasks)
         lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")
-    shadows = len(prepared.shadow_coins)
+    shadows = len(run.shadow_coins)
     if shadows:
         lines.append(f"  and as many again for each of {count(shadows, 'shadow')} of each defense")
     lines.append(f"  in all: {total * (1 + shadows):,} tokens")
-    lines += [f"  {line}" for line in cut_records(prepared)]
-    text = prepared.plan.text
-    if text and not all(chosen.plugin.external for chosen in prepared.tasks):
+    lines += [f"  {line}" for line in cut_records(run)]
+    text = run.plan.text
+    if text and not all(chosen.plugin.external for chosen in run.tasks):
         lines.append(
             f"released: {text.texts:,} texts of at most {text.tokens} tokens each, fewer where a "
             "budget of queries ends before; what others learn from them is measured on a reader, a "
@@ -89,40 +92,39 @@ def _training_lines(prepared: Prepared) -> list[str]:
     return lines
 
 
-def _query_lines(prepared: Prepared) -> list[str]:
-    plan = prepared.plan
+def _query_lines(run: Run, asked: Mapping[str, int]) -> list[str]:
+    plan = run.plan
     lines = [
         "queries of each release:",
-        f"  utility: {sum(map(len, prepared.heldout.once(plan.utility_tokens)))}",
+        f"  utility: {sum(map(len, run.heldout.once(plan.utility_tokens)))}",
         f"  completion: the first {bleu.RECORDS} held-out texts, "
         f"{bleu.FULL_RECORDS} where queries are free",
     ]
     for chosen in plan.attacks:
-        queries = chosen.plugin.queries(prepared.secrets_for(chosen.plugin), prepared.tokenizer)
         lines.append(
-            f"  {chosen.label}: up to {queries:,} token queries, fewer where a session has a budget"
-            f"{_shown(prepared, chosen)}"
+            f"  {chosen.label}: up to {asked[chosen.label]:,} token queries, fewer where a session "
+            f"has a budget{_shown(run, chosen)}"
         )
-    m = len(prepared.planted.coins.present)
-    tests = count(prepared.claim_tests, "test")
-    largest = bounds.largest(m, plan.delta, None, prepared.claim_tests) or 0.0
+    m = len(run.planted.coins.present)
+    tests = count(run.family.claims, "test")
+    largest = bounds.largest(m, plan.delta, None, run.family.claims) or 0.0
     return [
         *lines,
         f"largest ε that {m} coins can refute as (ε, δ) with δ = {at_most(plan.delta)}, adjusted "
         f"for {tests} of a claim: {at_least(largest)} nats",
-        *_claim_lines(prepared),
+        *_claim_lines(run),
     ]
 
 
-def _claim_lines(prepared: Prepared) -> list[str]:
+def _claim_lines(run: Run) -> list[str]:
     """Says of each claim with a known mechanism whether so many coins could refute it."""
-    plan, coins = prepared.plan, prepared.planted.coins
+    plan, coins = run.plan, run.planted.coins
     m, lines = len(coins.present), []
-    for chosen, tasks in prepared.tasks.items():
+    for chosen, tasks in run.tasks.items():
         promise = chosen.plugin.promised([task.training for task in tasks])
         if chosen.reference or promise is None or promise.epsilon is None:
             continue
-        access, tests = Access.DISTRIBUTION, prepared.claim_tests
+        access, tests = Access.DISTRIBUTION, run.family.claims
         case = Case(chosen.label, (), coins, plan.delta, plan.seed, access, claim_tests=tests,
                     unit=plan.source.unit, guarantee=promise)  # fmt: skip
         able = mechanism.refutable(case, m)
@@ -139,12 +141,12 @@ def _claim_lines(prepared: Prepared) -> list[str]:
     return lines
 
 
-def _request_lines(prepared: Prepared) -> list[str]:
+def _request_lines(run: Run) -> list[str]:
     """Counts the requests to an endpoint; none is sent."""
-    served = prepared.plan.source.served
+    served = run.plan.source.served
     if served is None:
         return []
-    least, most = (endpoint_cost(prepared, access) for access in (Access.GENERATE, Access.SCORE))
+    least, most = (of_endpoint(run, access) for access in (Access.GENERATE, Access.SCORE))
     lines = [
         f"requests to the endpoint, of {count(served.releases, 'release')} (none was sent now):",
         f"  where it gives log-probabilities of a prompt: {_cost(most, served.releases)}",
@@ -157,27 +159,33 @@ def _request_lines(prepared: Prepared) -> list[str]:
     return lines
 
 
-def _cost(one: EndpointCost, times: int) -> str:
+def _cost(one: Rehearsal, times: int) -> str:
     return (
         f"{one.requests * times:,} requests, {one.prompt_tokens * times:,} prompt tokens, at most "
         f"{one.generated_tokens * times:,} generated tokens"
     )
 
 
-def _shown(prepared: Prepared, chosen: Chosen) -> str:
-    """Names the smallest rate that an attack on generations can show."""
-    n = chosen.plugin.trials()
-    if n < 2:
+def _shown(run: Run, chosen: Chosen) -> str:
+    """Name the smallest rate that an attack on generations can show."""
+    plan, secrets = run.plan, run.secrets_for(chosen.plugin)
+    shape = chosen.plugin.shape(secrets, plan.source.base_known)
+    sampled = next((one for one in shape if _tries(one)), None)
+    if sampled is None:
         return ""
-    plan, coins, access = prepared.plan, prepared.planted.coins, Access.GENERATE
-    kinds, tests = chosen.plugin.kinds, prepared.tests
-    generated = (kinds[0], *(kind for kind in kinds if kind in ON_REQUEST))
-    every = prepared.secrets_for(chosen.plugin)
-    kind = next((k for k in generated if any(s.kind == k for s in every)), kinds[0])
-    secrets = tuple(s for s in every if s.kind == kind)
-    case = Case(chosen.label, secrets, coins, plan.delta, plan.seed, access, tests=tests)
+    n, tests = _tries(sampled), run.family.tests
+    about = tuple(s for s in secrets if sampled.kind in (None, s.kind))
+    coins, access = run.planted.coins, Access.GENERATE
+    case = Case(chosen.label, about, coins, plan.delta, plan.seed, access, tests=tests)
     shown = rate_power(n, case)
     rate = shown.detectable_rate or shown.smallest_rate or 1.0
     least = math.ceil(n * rate)
     so_many = f"about {least} of {n} generations planted secrets"
     return f"; a leak shows from a rate of {percent(rate)} on, {so_many} (95 %)"
+
+
+def _tries(evidence: Evidence) -> int:
+    """Count the generations that evidence is of."""
+    if isinstance(evidence, Hits):
+        return len(evidence.found) if evidence.sampled else 0
+    return len(evidence.named) if isinstance(evidence, Mentions) else 0

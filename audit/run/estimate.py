@@ -20,10 +20,10 @@ from audit.models import own_blocks, usual_block
 from audit.models.external_model import TOKENIZER_ONLY
 from audit.models.sizes import weights_of, width_of
 from audit.models.token_cost import TokenCost
-from audit.plan.plan import Chosen, Plan
+from audit.plan.plan import Plan
+from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
-from audit.train.prepare import Prepared
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
 START = 8.0  # seconds: imports, planting, starting the processes
@@ -106,38 +106,38 @@ def _shares(times: Mapping[str, float], processes: int) -> dict[str, float]:
     return {label: time * whole / every for label, time in times.items()}
 
 
-def estimate(prepared: Prepared, workers: int | str) -> Estimate | None:
+def estimate(run: Run, workers: int | str, asked: Mapping[str, int]) -> Estimate | None:
     """Estimates a run on this machine; None where the model or the workers are elsewhere.
 
     Trainings that are finished already cost nothing. workers: as `--workers`.
     """
-    plan = prepared.plan
+    plan = run.plan
     if isinstance(workers, str) or plan.model.kind == TOKENIZER_ONLY or plan.source.served:
         return None
     processes = workers or os.cpu_count() or 1
     cost = _cost_of_token(plan)
-    missing = {task.path: task for task in prepared.wanted if not task.path.exists()}
+    missing = {task.path: task for task in run.wanted if not task.path.exists()}
     wanted = [task.training for task in missing.values()]
     trainings, labels = {}, Counter[str]()
     for training in wanted:
         labels[training.label] += 1
         name = numbered(training.label, labels[training.label])
-        trainings[name] = cost.training * _effort(training, prepared)
-    trainings |= {label: tokens * cost.training for label, tokens in _readers(prepared)}
-    attackers = processes if possible(prepared) else 1
-    models = sum(len(tasks) for tasks in prepared.tasks.values()) + 1
+        trainings[name] = cost.training * _effort(training, run)
+    trainings |= {label: tokens * cost.training for label, tokens in _readers(run)}
+    attackers = processes if possible(run) else 1
+    models = sum(len(tasks) for tasks in run.tasks.values()) + 1
     shared, own = weights_of(plan.model)
-    kept = sorted(_activations(t.method, plan.model, cost, _rows(t, prepared)) for t in wanted)
+    kept = sorted(_activations(t.method, plan.model, cost, _rows(t, run)) for t in wanted)
     together = [COPIES * own + most for most in kept[-processes:]]
     apart = len(together) * PROCESS if len(missing) > 1 else 0.0  # one alone is trained here
     held = shared + models * own + sum(together) + apart
     return Estimate(
         trainings=trainings,
-        attacks=dict(_attacks(prepared, cost)),
+        attacks=dict(_attacks(run, cost, asked)),
         processes=processes,
         attackers=attackers,
         to_train=MAIN + held,
-        to_attack=MAIN + attackers * _attacking(prepared),
+        to_attack=MAIN + attackers * _attacking(run),
         disk=len(missing) * own,
     )
 
@@ -150,10 +150,10 @@ def _cost_of_token(plan: Plan) -> TokenCost:
     return usual_block.cost_of_token(model, plan.device, plan.threads)
 
 
-def _attacking(prepared: Prepared) -> float:
+def _attacking(run: Run) -> float:
     """Counts the bytes of a process that attacks the release with the most models."""
-    model = prepared.plan.model
-    models = 1 + max((len(tasks) for tasks in prepared.tasks.values()), default=0)
+    model = run.plan.model
+    models = 1 + max((len(tasks) for tasks in run.tasks.values()), default=0)
     shared, own = weights_of(model)
     numbers, kept = models * model.vocabulary, 2 * models * model.blocks * width_of(model)
     read = at_once(TOKENS_AT_ONCE, numbers, kept) * numbers
@@ -161,16 +161,16 @@ def _attacking(prepared: Prepared) -> float:
     return PROCESS + shared + models * own + HELD * read + 4.0 * written
 
 
-def _effort(training: Training, prepared: Prepared) -> float:
+def _effort(training: Training, run: Run) -> float:
     """Counts the tokens of plain fine-tuning that take as long.
 
     Below adapters, per-example gradients cost no more than those of a batch, but for more padding:
     a user's rows stay together.
     """
-    method, whole = training.method, prepared.plan.model.lora is None
+    method, whole = training.method, run.plan.model.lora is None
     effort = method.effort if whole else min(method.effort, PADDED)
     again = AGAIN if _computes_twice(method) else 1.0
-    return again * (effort * prepared.tokens(training) + method.overhead)
+    return again * (effort * run.tokens(training) + method.overhead)
 
 
 def _computes_twice(method: Method) -> bool:
@@ -186,11 +186,11 @@ def _kept(method: Method, model: ModelFolder) -> float:
     return LEFT if _computes_twice(method) and not per_example else 1.0
 
 
-def _rows(training: Training, prepared: Prepared) -> float:
+def _rows(training: Training, run: Run) -> float:
     """Counts the tokens of the largest pass; a batch of coins is seldom half as large again."""
-    method, longest = training.method, prepared.plan.training.max_length
+    method, longest = training.method, run.plan.training.max_length
     if physical := getattr(method, "physical_tokens", 0):
-        large = 1.5 * prepared.tokens(training) / getattr(method, "steps", 1)
+        large = 1.5 * run.tokens(training) / getattr(method, "steps", 1)
         return max(longest, min(physical, large))
     return max(longest, getattr(method, "batch_tokens", 0))
 
@@ -203,52 +203,45 @@ def _activations(method: Method, model: ModelFolder, cost: TokenCost, tokens: fl
     return tokens * (kept + logits) + head
 
 
-def _readers(prepared: Prepared) -> Iterator[tuple[str, float]]:
+def _readers(run: Run) -> Iterator[tuple[str, float]]:
     """Counts the tokens that the readers of released texts are trained on, over all epochs."""
-    text = prepared.plan.text
-    for chosen in prepared.tasks if text else ():
+    text = run.plan.text
+    for chosen in run.tasks if text else ():
         labels = [(chosen.label, getattr(chosen.plugin, "budget", None))]
-        labels += [(chosen.unprotected_label, None)] if prepared.mixes(chosen) else []
+        labels += [(chosen.unprotected_label, None)] if run.mixes(chosen) else []
         for label, budget in () if chosen.plugin.external else labels:
             assert text is not None
-            tokens = text.affordable(budget) * text.tokens * prepared.plan.training.epochs
+            tokens = text.affordable(budget) * text.tokens * run.plan.training.epochs
             yield f"reader of {label}", tokens
 
 
-def _attacks(prepared: Prepared, cost: TokenCost) -> Iterator[tuple[str, float]]:
+def _attacks(run: Run, cost: TokenCost, asked: Mapping[str, int]) -> Iterator[tuple[str, float]]:
     """Estimates the seconds of each release; an ensemble is followed by its unprotected mixture."""
-    for chosen, tasks in prepared.tasks.items():
+    for chosen, tasks in run.tasks.items():
         members = max(1, len(tasks))
         budget = getattr(chosen.plugin, "budget", None) if members > 1 else None
         query = cost.query * members
-        yield attacking(chosen.label), query * _queries(prepared, budget)
-        if prepared.mixes(chosen):
-            asked = _queries(prepared, MIXTURE, whole=False)
-            yield attacking(chosen.unprotected_label), query * asked
+        yield attacking(chosen.label), query * _queries(run, asked, budget)
+        if run.mixes(chosen):
+            queries = _queries(run, asked, MIXTURE, whole=False)
+            yield attacking(chosen.unprotected_label), query * queries
 
 
-def _queries(prepared: Prepared, budget: int | None, whole: bool = True) -> float:
+def _queries(run: Run, asked: Mapping[str, int], budget: int | None, whole: bool = True) -> float:
     """Counts the queries of one release, within the budget of each session."""
-    plan, most = prepared.plan, math.inf if budget is None else budget
-    asked = [_planned(prepared, chosen) for chosen in plan.attacks]
-    utility = sum(map(len, prepared.heldout.once(plan.utility_tokens)))
+    plan, most = run.plan, math.inf if budget is None else budget
+    utility = sum(map(len, run.heldout.once(plan.utility_tokens)))
     completed = bleu.RECORDS
     if whole and not budget:
-        utility = min(prepared.heldout.tokens, FULL_TOKENS)
+        utility = min(run.heldout.tokens, FULL_TOKENS)
         completed = bleu.FULL_RECORDS
     completion = completed * (bleu.LONGEST - bleu.PREFIX)
-    return sum(min(most, queries) for queries in [*asked, utility, completion])
+    return sum(min(most, queries) for queries in [*asked.values(), utility, completion])
 
 
-def _planned(prepared: Prepared, chosen: Chosen) -> int:
-    secrets = prepared.secrets_for(chosen.plugin)
-    queries: int = chosen.plugin.queries(secrets, prepared.tokenizer)
-    return queries
-
-
-def announced(prepared: Prepared, expected: Estimate | None) -> list[str]:
+def announced(run: Run, expected: Estimate | None) -> list[str]:
     """Says what a run takes, who wrote most, and whether its positive control looks too weak."""
-    weak, (largest, tokens) = weak_control(prepared), largest_user(prepared)
+    weak, (largest, tokens) = weak_control(run), largest_user(run)
     return [
         *([f"expected: {expected.sentence}"] if expected else []),
         *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
@@ -256,18 +249,18 @@ def announced(prepared: Prepared, expected: Estimate | None) -> list[str]:
     ]
 
 
-def largest_user(prepared: Prepared) -> tuple[int, int]:
+def largest_user(run: Run) -> tuple[int, int]:
     """Counts the tokens of the user who wrote most, and those of all: (largest, all)."""
     tokens: dict[str, int] = {}
-    for record in prepared.corpus.of("private"):
+    for record in run.corpus.of("private"):
         read = tokens.get(record.user, 0)
-        tokens[record.user] = read + prepared.tokenizer.predicted(record.text)
+        tokens[record.user] = read + run.tokenizer.predicted(record.text)
     return max(tokens.values(), default=0), sum(tokens.values())
 
 
-def weak_control(prepared: Prepared) -> str:
+def weak_control(run: Run) -> str:
     """Warns where the undefended model reads a planted value too seldom to learn it; else ""."""
-    plan, planting = prepared.plan, prepared.plan.source.document.get("planting")
+    plan, planting = run.plan, run.plan.source.document.get("planting")
     attacked = {kind for chosen in plan.attacks for kind in chosen.plugin.kinds}
     if planting is None or not plan.references:
         return ""

@@ -19,11 +19,11 @@ from audit.findings import stored
 from audit.models.external_model import export_adapter
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
+from audit.prepare.run import Run
 from audit.results import digests
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
-from audit.train.prepare import Prepared
 from audit.train.task import Task, weights_path
 
 TEXTS = "texts.jsonl"
@@ -31,12 +31,12 @@ SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
 AGAIN = "run its plan again, which trains nothing that is there"
 
 
-def note(prepared: Prepared, folder: RunFolder) -> None:
+def note(run: Run, folder: RunFolder) -> None:
     """Stores what each release of a run is made of, for `export`."""
-    model = prepared.plan.model
+    model = run.plan.model
     releases = {
-        chosen.label: {**_made_of(chosen, tasks), "texts": _stage(prepared, chosen)}
-        for chosen, tasks in prepared.tasks.items()
+        chosen.label: {**_made_of(chosen, tasks), "texts": _stage(run, chosen)}
+        for chosen, tasks in run.tasks.items()
     }
     base: dict[str, Any] = {"path": str(model.path), "kind": model.kind}
     base |= {} if model.lora is None else {"lora": str(model.lora)}
@@ -45,9 +45,9 @@ def note(prepared: Prepared, folder: RunFolder) -> None:
     write_atomically(digests.note_path(folder), text, private=True)
 
 
-def _stage(prepared: Prepared, chosen: Chosen) -> str | None:
+def _stage(run: Run, chosen: Chosen) -> str | None:
     """Names the stage that holds the texts of a release, where only these are released."""
-    made = prepared.published.get(chosen.label)
+    made = run.published.get(chosen.label)
     return None if made is None else f"{made.stage}.json"
 
 

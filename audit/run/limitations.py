@@ -13,10 +13,10 @@ from audit.findings.verdict import leaks
 from audit.plan.plan import Plan
 from audit.plan.text import Text
 from audit.plugins import registry
+from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
 from audit.run.cut_records import cut_records
-from audit.train.prepare import Prepared
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -34,16 +34,16 @@ def not_tested(plan: Plan) -> list[str]:
     ]
 
 
-def warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
+def warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
     """Lists what weakens the results or must be known to use them."""
-    general = _warnings(prepared, releases)
-    unseen = prepared.plan.source.limitations(prepared.coverage, prepared.plan.corpus)
-    cut = cut_records(prepared)
-    return [*general, *unseen, *_served(releases), *_missed(prepared), *cut]
+    general = _warnings(run, releases)
+    unseen = run.plan.source.limitations(run.coverage, run.plan.corpus)
+    cut = cut_records(run)
+    return [*general, *unseen, *_served(releases), *_missed(run), *cut]
 
 
-def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str]:
-    plan, alike = prepared.plan, prepared.near_duplicates
+def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
+    plan, alike = run.plan, run.near_duplicates
     lines = [
         "choosing hyperparameters, checkpoints or β on private data is not counted in ε",
         "several defended models of one corpus compose: released together, their ε add up",
@@ -70,18 +70,18 @@ def _warnings(prepared: Prepared, releases: Sequence[ReleaseResult]) -> list[str
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += _redrawn(prepared)
+    lines += _redrawn(run)
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
 
 
-def _redrawn(prepared: Prepared) -> list[str]:
+def _redrawn(run: Run) -> list[str]:
     """Warns of models whose noise was drawn several times: each that is released counts."""
     return [
         f"{chosen.label}: noise was drawn for {task.draws} models, because the weights of earlier "
         "ones were removed; ε is of one: if another was released, too, their ε add up"
-        for chosen, tasks in prepared.tasks.items()
+        for chosen, tasks in run.tasks.items()
         for task in tasks
         if task.draws > 1
     ]
@@ -139,13 +139,13 @@ def _served(releases: Sequence[ReleaseResult]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _missed(prepared: Prepared) -> list[str]:
+def _missed(run: Run) -> list[str]:
     """Counts planted values that the policy leaves unmarked, where the run relies on the policy."""
-    policy = prepared.plan.policy
-    relied = any(task.training.private for task in prepared.trainings)
+    policy = run.plan.policy
+    relied = any(task.training.private for task in run.trainings)
     if not relied and policy == policies.named("digits"):
         return []
-    planted = [s for s in prepared.planted.secrets if prepared.planted.coins.planted(s)]
+    planted = [s for s in run.planted.secrets if run.planted.coins.planted(s)]
     lines = []
     for kind in dict.fromkeys(s.kind for s in planted if s.kind != "record"):
         values = [s for s in planted if s.kind == kind]

@@ -12,8 +12,6 @@ from audit.measure.evidence_file import EvidenceFile, OfRelease
 from audit.results.schema import ReleaseResult, SessionResult
 from audit.verify.documents import Stated
 
-_NAMELESS = (None, None)  # sessions of an earlier version do not say whose they are
-
 
 def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
     """Says what a run has of a release that no session of this release in stages/ has stored."""
@@ -24,7 +22,7 @@ def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
     for release, result in zip(evidence.releases, run.results.releases, strict=False):
         mine = (run.results.plan.get("seed"), release.ledger)
         for what, fact in (*_evidence(release), *_sessions(result)):
-            if not {_digest(mine, *fact), _digest(_NAMELESS, *fact)} & held:
+            if _digest(mine, *fact) not in held:
                 yield f"{what} of {release.ledger} stands in no session of stages/"
 
 
@@ -57,7 +55,7 @@ def _stored(path: Path) -> list[tuple[Any, ...]]:
     """
     try:
         stage = read_json(path)
-        owner = tuple(stage.get("of", _NAMELESS))
+        owner = tuple(stage["of"])
         session = SessionResult.model_validate(stage["session"])
         facts = [(owner, "session", session.purpose, session.model_dump(mode="json"))]
         seen = stage["seen"]

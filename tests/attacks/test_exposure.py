@@ -528,27 +528,9 @@ def test_time_stops_the_search(bigram: Any) -> None:
         assert ranked(opened(model), two, Exposure(seconds=6, samples=20)).exact.sum() == 0
 
 
-def test_all_queries_were_announced(bigram: Any) -> None:
-    for model in (bigram(3, 0.5, 13), merging(bigram)):
-        secrets = [*ids(["012", "999"], digits(3)), *ids(["44"], digits(2))]
-        for attack in (Exposure(), Exposure(budget=7, samples=40)):
-            session = opened(model)
-            ranked(session, secrets, attack)
-            assert 0 < session.asked <= attack.queries(secrets, model.tokenizer)
-
-
 def test_nothing_is_asked_about_no_secrets(bigram: Any) -> None:
     session = opened(bigram(3))
     assert ranked(session, []).worst.shape == (0,) and session.asked == 0
-    assert Exposure().queries([], bigram(3).tokenizer) == 0
-
-
-def test_a_test_for_each_tier_and_space() -> None:
-    secrets = [*ids(["012", "340"]), *ids(["12"], digits(2))]
-    secrets += [replace(secrets[0], copies=4), replace(secrets[0], space=None)]
-    assert Exposure().claim_tests(secrets) == 3  # one bound by ranks each
-    assert Exposure().tests(secrets) == 6  # all ranks of a tier together, and its best one
-    assert Exposure().trials() == 1
 
 
 @pytest.mark.parametrize(

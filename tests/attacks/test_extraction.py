@@ -303,15 +303,6 @@ def test_what_comes_after_stop_does_not_count(stops: int, kept: int) -> None:
     assert hits.whole == (kept == 6)
 
 
-def test_a_full_run_asks_as_many_queries_as_it_says() -> None:
-    attack = Extraction(generations=7, searched=0)
-    secrets = (*FIVE, code("123"))
-    release = says("40718")
-    attack.run(release, secrets, NOTHING)
-    assert release.queries == attack.queries(secrets, release.tokenizer) == 7 * 5 + 3 * 5 + 3
-    assert attack.trials() == 7
-
-
 def test_evidence_follows_the_secrets_into_any_order() -> None:
     """Nothing but the list itself places a secret: no owner, no slot, no number of copies."""
     model = markov(5)
@@ -474,17 +465,6 @@ def test_generations_come_before_any_reading() -> None:
     assert counted.read and not counted.generated_after_reading
 
 
-@pytest.mark.parametrize("model", [markov(None), markov(3), two_ways()])
-@pytest.mark.parametrize("search", ["best_first", "beam"])
-def test_a_search_never_asks_more_than_the_attack_says(model: Table, search: str) -> None:
-    """Where all codes are equally likely, every prefix has to be opened: 11,111 of them."""
-    attack = Extraction(generations=10, search=search)
-    counted = Counted(open_(model))
-    secrets = (*FIVE, record("ab 12#ab"))
-    attack.run(counted, secrets, NOTHING)
-    assert counted.queries <= attack.queries(secrets, counted.tokenizer)
-
-
 # --- the second half of a record
 
 
@@ -569,7 +549,6 @@ def test_of_a_conversation_all_before_the_turn_is_given_and_half_of_it() -> None
                 for said in (rest, wrong)
             ]
             assert won(open_(model), turns) == [1.0, 0.0]
-            assert Extraction(generations=1).queries(turns[:1], Turns()) == len(rest)
 
 
 def test_a_record_too_long_for_the_context_is_left_out_and_moves_no_other() -> None:
@@ -611,10 +590,6 @@ def test_each_kind_of_secret_gives_its_own_evidence() -> None:
         attack = Extraction(generations=3, **parameters)
         found = attack.run(open_(markov(3)), secrets, NOTHING)
         assert [(type(e), e.kind) for e in found] == expected
-        coins = Coins({"u0": True}, {"u0": 0})
-        case = Case("extraction", tuple(secrets), coins, 0.0, 0, Access.DISTRIBUTION)
-        tests = {f.test for f in findings_of(found, case)}
-        assert len(tests) <= attack.tests(secrets)
 
 
 @pytest.mark.parametrize(

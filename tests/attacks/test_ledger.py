@@ -25,9 +25,9 @@ from audit.findings.charges import Charges, Comparison, bet, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.samples import Counted
 from audit.measure.spending import charges
-from defenses import _laplace
-from defenses._ensemble import EnsembleRelease
-from defenses._mixing import Mixing, clip, mix
+from defenses.ensembles.mechanisms import laplace
+from defenses.ensembles.mechanisms.mixing import Mixing, clip, mix
+from defenses.ensembles.release import EnsembleRelease
 from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix, SubMixRelease
@@ -302,7 +302,7 @@ def test_a_ledger_of_one_direction_only_is_refuted(
         p, q = (h, without) if direction == "forth" else (without, h)
         return (p**2 / q).sum(dim=-1).log()
 
-    monkeypatch.setattr("defenses._mixing._charges_of_order_2", one_way)
+    monkeypatch.setattr("defenses.ensembles.mechanisms.mixing._charges_of_order_2", one_way)
     assert verdict(service("submix")).refutes
 
 
@@ -324,8 +324,8 @@ def test_the_papers_sensitivity_of_a_mean_is_refuted(
     service: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """arXiv 2201.00971 says 1/k in L1; a part moves the mean by up to 2/k."""
-    honest = _laplace.mean_divergence
-    monkeypatch.setattr(_laplace, "mean_divergence", lambda *given: honest(*given) / 2)
+    honest = laplace.mean_divergence
+    monkeypatch.setattr(laplace, "mean_divergence", lambda *given: honest(*given) / 2)
     found = verdict(service("subsample_aggregate", spread=60.0))
     assert found.refutes and found.share == pytest.approx(1.8, abs=0.1)
 

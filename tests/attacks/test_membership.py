@@ -183,9 +183,6 @@ def test_without_a_base_model_its_scores_are_neither_made_nor_declared(fake: Any
     ]
     for key, one in found.items():
         np.testing.assert_array_equal(one.values, with_base[key].values)
-    assert Membership().public_tests(SECRETS) == 8
-    assert Membership(shadows=2).public_tests(SECRETS[:4]) == 4
-    assert Membership().public_tests([]) == 0
 
 
 def test_each_text_is_read_once_by_the_target_and_once_by_the_public_model(fake: Any) -> None:
@@ -280,7 +277,6 @@ def test_a_record_that_begins_with_other_text_is_scored_on_the_secret_alone(fake
     compressed = len(zlib.compress(b"c1d2"))
     expected = pytest.approx(np.mean(log_probs) / compressed, abs=1e-12)
     assert found["record", "zlib"].values[0] == expected
-    assert Membership().queries(secrets, target.tokenizer) == 4 + 3 + 2
 
 
 @dataclass
@@ -452,19 +448,6 @@ def test_a_target_without_secrets_gives_no_evidence(fake: Any) -> None:
     assert {t for t, _ in run(fake(1), fake(2), SECRETS[4:])} == {"span"}
     other = replace(SECRETS[0], kind="id")
     assert run(fake(1), fake(2), [other]) == run(fake(1), fake(2), []) == {}
-
-
-def test_costs(fake: Any) -> None:
-    tokenizer = fake(1).tokenizer
-    twice = [*SECRETS, *(replace(s, slot=1) for s in SECRETS[:4])]
-    assert Membership().queries(twice, tokenizer) == 26 + 6
-    assert Membership().trials() == 1
-    assert Membership().claim_tests(SECRETS) == 2 * 8 + 1
-    assert Membership(shadows=2).claim_tests(SECRETS) == 2 * 11 + 1
-    assert Membership(shadows=2).claim_tests(SECRETS[:4]) == 11
-    assert Membership().tests(SECRETS) == 17 + 4  # two of the low end of each target
-    assert Membership().tests(SECRETS[4:]) == 9 + 2
-    assert Membership().tests([]) == Membership().claim_tests([]) == 0
 
 
 def test_parameters_come_from_the_command_line() -> None:

@@ -581,16 +581,6 @@ def test_it_is_written_on_a_command_line(tmp_path):
     assert registry.build("attacks", "name_leak:pipeline=none", Attack, {})[1] == NameLeak()
 
 
-def test_what_it_announces():
-    secrets = native("Ann Lee", "Bob Rayner", "Bob Rayner")
-    one = NameLeak(generations=3, length=7, decoys=4)
-    assert (one.kinds, one.access, one.shadows) == (("name",), Access.GENERATE, 0)
-    assert one.trials() == 3
-    assert one.tests(secrets) == 2
-    assert one.queries(secrets, Characters()) == 21 + 5 * len("Ann Lee")
-    assert one.queries([], Characters()) == 21
-
-
 def test_evidence_goes_through_a_stage():
     secrets = native("Ann Lee")
     for evidence in attack(Fake(script=("Ann Lee",)), secrets, names=PEOPLE):

@@ -332,7 +332,6 @@ def test_a_training_file_is_read_as_the_trainer_read_it(
         '{"input_ids": ["a"]}',
         '{"input_ids": [[1, 2]]}',
         '{"input_ids": [1, 2], "labels": [1]}',
-        '{"input_ids": [1], "labels": null}',
         '{"input_ids": [1], "attention_mask": [1, 1]}',
         '{"input_ids": [-1]}',
         '{"input_ids": [1e400]}',

@@ -209,21 +209,6 @@ def test_what_is_not_planted_stands_nowhere_in_the_corpus() -> None:
     assert all(f"{value}." in texts for value in planted)
 
 
-def test_an_older_manifest_is_read_as_it_was() -> None:
-    """Written before records had designs: same digest, so results on it stay comparable."""
-    path = Path(__file__).with_name("manifest_1.json")
-    assert "design" not in json.loads(path.read_text(encoding="utf-8"))
-    older = manifests.read(path)
-    assert older.digest == "dbd5ea64c4d73df4fe0317b98a429c3fa0d2249b97285e477ce4473e38fa8df1"
-    assert older.design is None
-    assert {s.prefix for s in older.secrets} == {"My code is #", "My ID is #"}
-
-
-def test_random_records_leave_the_form_as_it_was(tmp_path: Path) -> None:
-    manifests.write(planted(), tmp_path / "m.json")
-    assert "design" not in json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))
-
-
 # with a checksum that is right
 
 CHANGES: dict[str, tuple[Any, str]] = {
@@ -271,10 +256,3 @@ def test_a_right_checksum_makes_no_wrong_manifest_right(tmp_path: Path, change: 
         manifests.read(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert "\n" not in str(refused.value)
-
-
-def test_an_earlier_version_called_it_a_seal(tmp_path: Path) -> None:
-    path, written = tmp_path / "m.json", planted()
-    manifests.write(written, path)
-    path.write_text(path.read_text().replace('"checksum"', '"seal"'))
-    assert manifests.read(path) == written

@@ -13,22 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from attacks.membership import Membership
 from audit.canaries.shadows import seeded, tosses
 from audit.core.attack import Attack, Knowledge
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.evidence import Evidence
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.predictor import Access, Predictor
 from audit.core.release import ModelRelease
 from audit.core.secret import Coins, Secret
 from audit.measure.release import _attack
 from audit.models.loading import describe
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import dry_run
-from audit.train.prepare import prepare
 
 
 def coins_of(owners: int, seed: int = 0) -> Coins:
@@ -111,14 +112,8 @@ class Compares(Attack):
     kinds = ("code", "record")
     access = Access.SCORE
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        return 0
-
-    def trials(self) -> int:
-        return 1
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        return 1
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        return []
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -202,7 +197,7 @@ def test_the_most_shadows_that_any_attack_asks_for_are_trained(tmp_path: Path) -
 
 def test_a_dry_run_counts_the_shadows(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run", "hash")
-    alone, beside = (dry_run.describe(plan_with(*a), folder) for a in ((), (Compares(),)))
+    alone, beside = (dry_run.describe(plan_with(*a), folder) for a in ((), (Membership(4),)))
     assert "4 shadows of each defense" in beside and "shadow" not in alone
     all_tokens = [int(s.split("in all: ")[1].split(" tokens")[0].replace(",", ""))
                   for s in (alone, beside)]  # fmt: skip

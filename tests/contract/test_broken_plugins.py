@@ -218,7 +218,7 @@ def test_a_broken_service_is_caught(
 
 # attacks
 
-QUERIES = "return sum(len(continuation(tokenizer, s.prefix, s.value)) for s in secrets)"
+SHAPE = 'return [Likelihoods(np.full(len(secrets), np.nan), kind="code")]'
 READ = "log_probs[i] = answer.log_probs.sum()"
 ATTACKS = [
     ((), {}),
@@ -227,9 +227,7 @@ ATTACKS = [
     (('"""Reads the probability of each candidate code."""', ""),
      {"says_what_it_is_and_what_every_parameter_does": "no docstring"}),
     (('kinds = ("code",)', 'kinds = ("password",)'),
-     {"declares_what_it_needs": "some of code", "asks_no_more_than_it_says": "asks nothing"}),
-    (("def trials(self) -> int:\n        return 1", "def trials(self) -> int:\n        return 0"),
-     {"declares_what_it_needs": "trials() must be"}),
+     {"declares_what_it_needs": "some of code", "can_be_rehearsed": "asks nothing"}),
     (("import numpy as np\n", "import numpy as np\nfrom audit.core.secret import Coins\n"),
      {"sees_no_coin_and_no_defense": "Coins"}),
     (("import numpy as np\n", "import numpy as np\nfrom audit.canaries.planting import plant\n"),
@@ -237,26 +235,22 @@ ATTACKS = [
     (("Access, Attack", "Access, Guarantee, Attack"), {"sees_no_coin_and_no_defense": "Guarantee"}),
     (("import numpy as np\n", "import numpy as np\nfrom defenses import submix\n"),
      {"sees_no_coin_and_no_defense": "defenses"}),
-    ((QUERIES, "return 1"), {"asks_no_more_than_it_says": "it says 1"}),
     (("affordable(list(map(len, values)), predictor.remaining)", "len(values)"),
      {"asks_no_more_than_is_left": "of 0 that are left"}),
     (("predictor.readable < self.access", "False"),
      {"reads_nothing_that_cannot_be_read": "more than generate",
       "finds_nothing_stronger_than_the_release": "beyond generate"}),
-    ((QUERIES, QUERIES.replace("sum", "2 * sum"),
-      "remaining)", "remaining and predictor.remaining // 2)",
+    (("remaining)", "remaining and predictor.remaining // 2)",
       READ, f"{READ}\n                predictor.generate(prompts[:1], 1)"),
      {"generates_before_it_reads": "generates after"}),
     ((READ, f"{READ} - knowledge.public.score(prompts[i:i+1], values[i:i+1])[0].log_probs.sum()"),
      {"does_without_a_public_model": "without knowledge.public"}),
     ((READ, f"{READ} - np.random.default_rng().random()"),
      {"gives_the_same_evidence_again": "different evidence"}),
-    (("def tests(self, secrets: Sequence[Secret]) -> int:\n        return 1",
-      "def tests(self, secrets: Sequence[Secret]) -> int:\n        return 0"),
-     {"gives_findings_within_its_tests": "it says 0", "does_without_a_public_model": "says 0"}),
-    (("def trials(self)", "def public_tests(self, secrets: Sequence[Secret]) -> int:\n"
-      "        return 1\n\n    def trials(self)"),
-     {"does_without_a_public_model": "without knowledge.public; it says 0"}),
+    ((SHAPE, f"{SHAPE}[:0]", "return self.shape(secrets, public=True)", SHAPE),
+     {"gives_findings_within_its_tests": "its shape 0", "does_without_a_public_model": "shape 0"}),
+    ((SHAPE, f"{SHAPE} if public else []"),
+     {"does_without_a_public_model": "without knowledge.public; its shape 0"}),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from audit.core import noise
 from audit.core.noise import NoiseStream, SystemStream
 from audit.core.randomness import noise_stream
-from defenses._laplace import laplace
+from defenses.ensembles.mechanisms.laplace import laplace
 
 KEY = bytes(range(32))
 N = 200_000

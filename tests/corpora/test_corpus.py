@@ -102,7 +102,7 @@ BROKEN = {
     "user is true": '{"text": "x", "user": true}',
     "user is a fraction": '{"text": "x", "user": 1.5}',
     "name is a number": '{"text": "x", "name": 4}',
-    "unknown split": '{"text": "x", "split": "test"}',
+    "unknown split": '{"text": "x", "split": "elsewhere"}',
     "split is a list": '{"text": "x", "split": []}',
     "half a character": '{"text": "x \\ud800"}',
     "half a character in the user": '{"text": "x", "user": "\\ud800"}',
@@ -179,12 +179,12 @@ def test_a_file_without_records_is_refused(tmp_path, name, content):
 
 
 def test_what_cannot_be_a_corpus_is_refused_by_name(tmp_path):
-    (tmp_path / "c.csv").write_text("text\nx\n")
+    (tmp_path / "c.docx").write_text("text\nx\n")
     (tmp_path / "latin.jsonl").write_bytes('{"text": "é"}'.encode("latin-1"))
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1"))
     (tmp_path / "bare").mkdir()
     (tmp_path / "folder.jsonl").mkdir()
-    for name in ("c.csv", "latin.jsonl", "latin.txt", "bare", "folder.jsonl", "missing.jsonl"):
+    for name in ("c.docx", "latin.jsonl", "latin.txt", "bare", "folder.jsonl", "missing.jsonl"):
         with pytest.raises(UsageError, match=name):
             read(tmp_path / name)
 

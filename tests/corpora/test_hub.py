@@ -137,7 +137,7 @@ def test_what_the_hub_refuses_is_one_line(hub: Any) -> None:
 
 def test_a_data_set_without_text_is_refused(hub: Any) -> None:
     hub({("images", None): {"train": [{"image": 1}]}})
-    with pytest.raises(UsageError, match="hf:images: the corpus is empty"):
+    with pytest.raises(UsageError, match="hf:images/train:1: the record has no 'text'"):
         read("images")
 
 

@@ -30,9 +30,9 @@ from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.spending import charges
 from audit.models.training.fine_tuning import Recipe
-from defenses._caps import Caps
-from defenses._ensemble_session import EnsembleSession
 from defenses.capped_submix import CappedMixture, CappedSubMix
+from defenses.ensembles.mechanisms.caps import Caps
+from defenses.ensembles.session import EnsembleSession
 from tests.defenses.hostile_pmfs import (
     answers,
     both,

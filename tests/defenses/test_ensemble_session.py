@@ -19,9 +19,9 @@ from audit.core.model import ModelFolder
 from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.models.training.fine_tuning import Recipe
-from defenses import _ensemble_session
-from defenses._ensemble_session import EnsembleSession, Service
-from defenses._mixing import Mixed
+from defenses.ensembles import session as sessions
+from defenses.ensembles.mechanisms.mixing import Mixed
+from defenses.ensembles.session import EnsembleSession, Service
 from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix
@@ -272,13 +272,13 @@ def test_another_question_after_a_kill_has_another_uniform(  # type: ignore[no-u
 ) -> None:
     """Two answers from one uniform would tell both distributions apart, at the price of none."""
     drawn: list[list[float]] = []
-    sample = _ensemble_session.sample
+    sample = sessions.sample
 
     def spied(log_h: torch.Tensor, u: np.ndarray) -> torch.Tensor:
         drawn[-1].extend(u.tolist())
         return sample(log_h, u)
 
-    monkeypatch.setattr(_ensemble_session, "sample", spied)
+    monkeypatch.setattr(sessions, "sample", spied)
     if defense is SubMix:
         trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(4)]  # type: ignore[arg-type]
         made = SubMix(k=2, epsilon=50.0).release(bigram(1, 0.3), trained)
@@ -293,7 +293,7 @@ def test_another_question_after_a_kill_has_another_uniform(  # type: ignore[no-u
 
 def test_uniforms_are_uniform_and_apart_from_the_noise() -> None:
     seeds = [bytes([i % 256, i // 256]) * 16 for i in range(20_000)]
-    u = _ensemble_session.uniforms(seeds)
+    u = sessions.uniforms(seeds)
     assert u.min() >= 0 and u.max() < 1
     counts, _ = np.histogram(u, bins=20, range=(0, 1))
     assert ((counts - 1000) ** 2 / 1000).sum() < 43.8  # χ² of 19 degrees, 99.9 %

@@ -29,10 +29,10 @@ from audit.measure.spending import charges, silent, spent, stop
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked
 from audit.plan.plan import Chosen
-from defenses._caps import Caps
-from defenses._ensemble_session import EnsembleSession
-from defenses._filter import Filter
 from defenses.capped_submix import CappedMixture, CappedSubMix, FilteredMixture
+from defenses.ensembles.filter import Filter
+from defenses.ensembles.mechanisms.caps import Caps
+from defenses.ensembles.session import EnsembleSession
 from tests.defenses.hostile_pmfs import both, laws, speaking, tensor
 from tests.defenses.journal import Memory
 

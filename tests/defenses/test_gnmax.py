@@ -16,8 +16,8 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from audit.core.training import Trained
-from defenses._mixing import divergence
-from defenses._votes import log_winning, votes, winning
+from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.votes import log_winning, votes, winning
 from defenses.gnmax import GNMax, NoisyVotes
 
 SIGMAS = st.floats(0.05, 100.0)

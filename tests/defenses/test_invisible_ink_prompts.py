@@ -29,12 +29,12 @@ from audit.measure import release as measured
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.train.task import Task, weights_path
-from defenses import _copying
-from defenses._clipped_logits import ClippedLogits
-from defenses._prompted import Prompted, reference_of
-from defenses._references_release import ReferencesRelease
-from defenses._zcdp import conversion, largest_rho
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
 from defenses.invisible_ink_prompts import InvisibleInkPrompts
+from defenses.prompts import copying
+from defenses.prompts.prompted import Prompted, reference_of
+from defenses.prompts.release import ReferencesRelease
+from defenses.prompts.zcdp import conversion, largest_rho
 from tests.defenses.copying_model import Copier
 from tests.defenses.hostile_pmfs import answers, both, divergences, emptied, laws
 from tests.defenses.journal import Memory
@@ -452,20 +452,20 @@ def test_the_unprotected_mean_copies_and_the_service_hardly_does() -> None:
 
 def test_a_model_that_copies_is_found_to() -> None:
     texts = [f"{a}{b}{c}" for a, b, c in product("abcd", "efg", "0123")]
-    found = _copying.measure(copier(), texts, 20)
+    found = copying.measure(copier(), texts, 20)
     assert found.found and found.itself < found.another and found.unheard == ""
     assert f"copies from its prompt: on {len(texts)} public records" in found.sentence
-    deaf = _copying.measure(copier(sure=1 / 21), texts, 20)
+    deaf = copying.measure(copier(sure=1 / 21), texts, 20)
     assert not deaf.found
     assert not replace(found, itself=found.another - 1e-4).found  # it may be rounding
     assert "was not found to copy" in deaf.unheard and "as good as not trained on" in deaf.unheard
-    assert "not measured" in _copying.measure(copier(), texts[:1], 20).unheard
+    assert "not measured" in copying.measure(copier(), texts[:1], 20).unheard
 
 
 def test_the_costs_are_those_of_each_record_after_itself_and_the_next() -> None:
     toy = copier()
     texts = ["ab", "cde"]
-    found = _copying.measure(toy, texts, 20)
+    found = copying.measure(toy, texts, 20)
     records = [record_tokens(toy.tokenizer, text) for text in texts]
 
     def cost(before: list[int], record: list[int]) -> float:
@@ -481,9 +481,9 @@ def test_the_costs_are_those_of_each_record_after_itself_and_the_next() -> None:
 
 def test_public_texts_are_chosen_evenly_and_once() -> None:
     texts = [f"{i // 2}" for i in range(1000)] + [""]
-    chosen = _copying.spread_out(texts)
+    chosen = copying.spread_out(texts)
     assert len(chosen) == len(set(chosen)) == 64 and chosen[1] == "7" and "" not in chosen
-    assert _copying.spread_out(["a", "b", "a"]) == ("a", "b")
+    assert copying.spread_out(["a", "b", "a"]) == ("a", "b")
 
 
 @pytest.mark.parametrize("copies", [True, False])

@@ -16,7 +16,7 @@ from audit.core.law import LaplaceNoise, Lawful
 from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.models.causal import CausalLM
-from defenses._ensemble_session import EnsembleSession
+from defenses.ensembles.session import EnsembleSession
 from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
 from defenses.submix import SubMix

@@ -15,10 +15,10 @@ from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.gate.claims import unsatisfied
 from audit.gate.policy import ClaimLimit
-from defenses._ensemble import _Priced
-from defenses._local_votes import divergences
-from defenses._mixing import divergence
-from defenses._votes import votes, winning
+from defenses.ensembles.mechanisms.local_votes import divergences
+from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.votes import votes, winning
+from defenses.ensembles.release import _Priced
 from defenses.gnmax import GNMax, NoisyVotes
 
 

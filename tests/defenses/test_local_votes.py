@@ -16,9 +16,9 @@ from audit.core.predictor import Answer
 from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.measure.perplexity import measure
-from defenses._local_votes import divergences
-from defenses._mixing import divergence
-from defenses._votes import log_caps, winning
+from defenses.ensembles.mechanisms.local_votes import divergences
+from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.votes import log_caps, winning
 from defenses.gnmax import GNMax
 
 CASTS = st.lists(st.integers(0, 5), min_size=1, max_size=8)

@@ -18,10 +18,10 @@ from audit.core.ensemble import Separate
 from audit.core.language_model import temper
 from audit.core.ledger import Ledger
 from audit.core.release import NoJournal
-from defenses import _mixing, _mixing_weights
-from defenses._ensemble_session import EnsembleSession, Service
-from defenses._mixing import Mixing, clip, mix, pairwise, together
-from defenses._mixing_weights import Pmfs, divergence, mixing_weights
+from defenses.ensembles.mechanisms import mixing_weights as search
+from defenses.ensembles.mechanisms.mixing import Mixing, clip, mix, pairwise, together
+from defenses.ensembles.mechanisms.mixing_weights import Pmfs, divergence, mixing_weights
+from defenses.ensembles.session import EnsembleSession, Service
 
 
 def pmf(*values: float) -> torch.Tensor:
@@ -349,7 +349,7 @@ def test_the_largest_is_found_whatever_the_leakage(name: str, step: int) -> None
 
     beta = 0.1 if name != "below 0" else min(0.1, at)
     with np.errstate(all="ignore"):
-        found = _mixing_weights.largest(leakage, (1, 1), beta)
+        found = search.largest(leakage, (1, 1), beta)
     assert found.tolist() == [[step / 2**30]]
     assert len(looked) <= (6 if name == "power 2" else 48)
 
@@ -357,7 +357,7 @@ def test_the_largest_is_found_whatever_the_leakage(name: str, step: int) -> None
 def test_an_ordinary_query_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     members, public = members_of("random", 3, 4, 8, 300)
     looked = []
-    largest = _mixing_weights.largest
+    largest = search.largest
 
     def spied(leakage: Any, *rest: Any) -> Any:
         def counted(x: Any) -> Any:
@@ -366,7 +366,7 @@ def test_an_ordinary_query_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch
 
         return largest(counted, *rest)
 
-    monkeypatch.setattr(_mixing_weights, "largest", spied)
+    monkeypatch.setattr(search, "largest", spied)
     mix(members, public, 2.0, 2 / 1024, 1.0)
     assert 1 < len(looked) <= 8
 
@@ -382,7 +382,7 @@ def test_queries_do_not_know_each_other(
     used = members if clipped is None else clip(members, public, clipped)
     whole = mix(used, public, 2.0, 0.01, temperature)
     for numbers in (1, 3 * 7 * 11):
-        monkeypatch.setattr(_mixing, "_IN_CACHE", numbers)
+        monkeypatch.setattr(mixing, "_IN_CACHE", numbers)
         parted = mixing.mix(log_pmfs, [])
         assert torch.equal(whole.lambdas, parted.lambdas)
         torch.testing.assert_close(whole.log_h, parted.log_h, rtol=1e-13, atol=0)

@@ -16,8 +16,8 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from audit.core.training import Trained
-from defenses._coins import bound_for, joined, removed, replaced
-from defenses._mixing import clip
+from defenses.ensembles.mechanisms.coins import bound_for, joined, removed, replaced
+from defenses.ensembles.mechanisms.mixing import clip
 from defenses.pmixed import ClippedMean, PMixed
 
 

@@ -24,9 +24,9 @@ from audit.models.seqpate.pseudo_data import PublicPrefixes
 from audit.models.seqpate.student import Distillation
 from audit.models.training.fine_tuning import Recipe
 from audit.policies.digits import Digits
-from defenses._answers import epsilon_of, scale_for
-from defenses._partition import histogram, partition
 from defenses.seqpate import SeqPATE
+from defenses.training.partition import histogram, partition
+from defenses.training.teacher_answers import epsilon_of, scale_for
 
 GPT2 = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
 LSTM = replace(GPT2, name="lstm", kind="lstm", blocks=0)

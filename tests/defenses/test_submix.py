@@ -21,8 +21,8 @@ from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from audit.models.training.fine_tuning import Recipe
 from audit.statistics.ledger_test import ledger_test
-from defenses._ensemble_session import EnsembleSession
-from defenses._mixing import mix
+from defenses.ensembles.mechanisms.mixing import mix
+from defenses.ensembles.session import EnsembleSession
 from defenses.submix import SubMix, SubMixRelease, halves
 from tests.defenses.journal import Memory
 

@@ -19,7 +19,7 @@ from audit.core.errors import UsageError
 from audit.core.ledger import round_up
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
-from defenses._laplace import laplace, mean_divergence, noised, scale_for
+from defenses.ensembles.mechanisms.laplace import laplace, mean_divergence, noised, scale_for
 from defenses.subsample_aggregate import NoisyMean, SubsampleAggregate
 
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0])

@@ -194,9 +194,9 @@ def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda d: d.update(schema_version="3"), "schema version '3'; this audit reads '2'"),
-        (lambda d: d.update(schema_version=2), "schema version 2;"),
-        (lambda d: d.update(schema_version=["2"]), "schema version ['2'];"),
+        (lambda d: d.update(schema_version="2"), "schema version '2'; this audit reads '3'"),
+        (lambda d: d.update(schema_version=3), "schema version 3;"),
+        (lambda d: d.update(schema_version=["3"]), "schema version ['3'];"),
         (lambda d: d.pop("schema_version"), "schema version None"),
         (lambda d: d.pop("corpus"), "corpus: "),
         (lambda d: d.update(extra=1), "extra: "),

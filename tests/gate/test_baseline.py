@@ -68,7 +68,7 @@ def test_it_needs_a_reason_and_a_release(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", "{}", '{"schema_version": "3"}', "\x00", '{"date": "x"}']
+    "text", ["", "[]", "{", "{}", '{"schema_version": "2"}', "\x00", '{"date": "x"}']
 )
 def test_a_broken_baseline_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(text)
@@ -79,8 +79,8 @@ def test_a_broken_baseline_is_refused_in_one_line(text: str, tmp_path: Path) -> 
 
 def test_its_version_is_one_that_is_known(make: SimpleNamespace, tmp_path: Path) -> None:
     document = json.loads(baseline.text(made(make)))
-    assert document["schema_version"] == "2"
-    for version in ("3", 2, None):
+    assert document["schema_version"] == "3"
+    for version in ("2", 3, None):
         (tmp_path / "b.json").write_text(json.dumps({**document, "schema_version": version}))
         with pytest.raises(UsageError, match="schema_version"):
             baseline.load(tmp_path / "b.json")
@@ -217,18 +217,6 @@ def test_any_promise_is_more_than_none(make: SimpleNamespace) -> None:
         assert "ε" in (baseline.loosened(finite, old) or "")
 
 
-def test_a_baseline_of_before_other_relations_were_kept_is_read(
-    make: SimpleNamespace, tmp_path: Path
-) -> None:
-    whole = made(make, make.rate(2), guarantee=make.claim(also=["replace"]))
-    document = json.loads(baseline.text(whole))
-    assert document["releases"][0]["claim"].pop("also") == ["replace"]
-    (tmp_path / "b.json").write_text(json.dumps(document))
-    old = baseline.load(tmp_path / "b.json")
-    assert old.releases[0].claim.also == ()
-    assert baseline.loosened(old, whole) is None
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -302,10 +290,6 @@ def test_accepting_a_leak_loosens(make: SimpleNamespace) -> None:
         baseline.loosened(quiet, leaky) == "submix: extraction.hit_rate would be accepted as a leak"
     )
     assert baseline.loosened(leaky, quiet) is None
-    old = baseline.Baseline.model_validate_json(
-        baseline.text(leaky).replace('"leaked": true, ', "")
-    )
-    assert "would be accepted as a leak" in (baseline.loosened(old, leaky) or "")
 
 
 def test_an_extreme_of_many_secrets_is_shown_and_not_compared(make: SimpleNamespace) -> None:

@@ -138,26 +138,6 @@ def test_a_leaky_baseline_is_held_not_condemned(calm: Path, audit: Audit) -> Non
     assert audit("gate", "leaky", "--baseline", "b.json", "--strict").returncode == 0
 
 
-def test_a_baseline_of_version_1_passes_nothing_until_it_is_updated(
-    calm: Path, audit: Audit
-) -> None:
-    audit("baseline", "update", "leaky", "--reason", "first")
-    path = calm / "audit-baseline.json"
-    document = json.loads(path.read_text())
-    document["schema_version"] = "1"
-    del document["releases"][0]["metrics"][0]["leaked"]
-    path.write_text(json.dumps(document))
-    done = audit("gate", "run", "--strict")
-    assert done.returncode == 4
-    assert "INCONCLUSIVE regression/baseline: of version 1" in done.stdout
-    assert "`audit baseline update`" in done.stdout
-    assert audit("gate", "leaky").returncode == 1  # it does not say that this leak was accepted
-    tightened = audit("baseline", "update", "leaky", "--reason", "x", "--only-tighten")
-    assert "would be accepted as a leak" in refused(tightened)
-    assert "accepts 1 leak: " in audit("baseline", "update", "leaky", "--reason", "x").stdout
-    assert audit("gate", "leaky", "--strict").returncode == 0
-
-
 def test_only_tighten_refuses_in_one_line(calm: Path, audit: Audit) -> None:
     audit("baseline", "update", "run", "--reason", "first")
     kept = (calm / "audit-baseline.json").read_bytes()

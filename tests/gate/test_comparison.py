@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from audit.findings import stored
 from audit.gate.comparison import Comparison, Part, Row, compare, text
 from audit.gate.setting_changes import LONGEST, changes
 from audit.results.schema import Results
-
-VERSION_1 = Path(__file__).parents[1] / "findings" / "version_1.json"
 
 
 def rows(found: Comparison, part: Part) -> list[Row]:
@@ -161,14 +157,6 @@ def test_parameters_have_names_of_their_own(make: SimpleNamespace) -> None:
     assert changed == [("defenses.submix#2.k", "4", "8")]
     changed, _ = changes(planned(4), planned(4, 8))
     assert ("defenses.submix#2.k", "not set", "8") in changed
-
-
-def test_a_run_of_schema_version_1_is_compared_and_named(make: SimpleNamespace) -> None:
-    old = stored.load(VERSION_1)
-    new = old.model_copy(update={"warnings": []})
-    assert rows(compare(old, new), Part.SETTINGS) == [
-        ("schema_version", '"1, answered again"', '"2"')
-    ]
 
 
 VALUES = st.recursive(

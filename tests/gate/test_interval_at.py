@@ -193,7 +193,7 @@ def test_hits_without_their_number_are_as_wide_as_with_it(make: SimpleNamespace)
 def test_an_interval_of_an_unknown_kind_says_nothing_of_other_places(
     make: SimpleNamespace,
 ) -> None:
-    """Such as a bootstrap's, of an older run."""
+    """Such as a bootstrap's."""
     odd = scored(make, Interval(0.1, 0.09, 0.14, 50, 0.95, "percentile bootstrap"), "share of x")
     state, said = held(odd, odd)
     assert state == State.INCONCLUSIVE and "would have been detected" not in said

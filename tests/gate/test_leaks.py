@@ -360,7 +360,6 @@ def test_one_finding_that_could_refute_the_claim_is_enough(make: SimpleNamespace
 
 
 def test_a_bound_without_its_evidence_tests_no_claim(make: SimpleNamespace) -> None:
-    """Results of version 1 may hold such bounds; they are shown, and decide nothing."""
     check = answered(make, promise(), make.rate(0, epsilon_lower=make.bound(59.0)))
     assert check.state == State.INCONCLUSIVE
     assert "computed from is not stored" in check.sentence

@@ -116,30 +116,6 @@ def test_what_regression_leaves_out_is_still_accepted_or_not(make: SimpleNamespa
     assert found[LEAK] == State.FAIL
 
 
-def as_version_1(accepted: baseline.Baseline) -> baseline.Baseline:
-    """As an older audit wrote it: it does not say which metrics leak."""
-    document = json.loads(baseline.text(accepted))
-    document["schema_version"] = "1"
-    for entry in document["releases"]:
-        for metric in entry["metrics"]:
-            del metric["leaked"]
-    return baseline.Baseline.model_validate_json(json.dumps(document))
-
-
-def test_a_baseline_of_version_1_asks_for_an_update_and_accepts_no_leak(
-    make: SimpleNamespace,
-) -> None:
-    calm = make.run(make.release("submix", make.rate(2)))
-    for run, state in ((calm, State.INCONCLUSIVE), (leaky(make, "hit_rate"), State.FAIL)):
-        old = as_version_1(baseline.make(run, "first", make.today))
-        for policy in (Policy(), Policy(empirical=False, leaks=True)):
-            outcome = verdict(run, policy, old, make.today)
-            assert outcome.state == state
-        asks = next(c for c in outcome.checks if c.id == "regression/baseline")
-        assert asks.state == State.INCONCLUSIVE
-        assert "of version 1" in asks.sentence and "`audit baseline update`" in asks.sentence
-
-
 def test_an_extreme_is_not_compared_between_runs(make: SimpleNamespace) -> None:
     def run(value: float, **changes: Any) -> Results:
         name = {"attack": "exposure", "metric": "largest_exposure_1_copy"}

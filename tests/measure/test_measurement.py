@@ -22,7 +22,7 @@ from audit.core.evidence import Evidence, Hits, Likelihoods, Mentions, Ranks, fr
 from audit.core.files import read_lines
 from audit.core.guarantee import no_guarantee
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Access, Predictor, Tokenizer
+from audit.core.predictor import Access, Predictor
 from audit.core.release import ModelRelease
 from audit.core.secret import Secret
 from audit.measure.release import _attack, _measured_utility
@@ -32,10 +32,10 @@ from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_weights
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.results.schema import Measure
 from audit.run import dry_run
-from audit.train.prepare import prepare
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,8 @@ class Asks(Attack):
     kinds = ("code",)
     access = Access.GENERATE
 
-    def queries(self, secrets: Sequence[Secret], tokenizer: Tokenizer) -> int:
-        return 6
-
-    def trials(self) -> int:
-        return 2
-
-    def tests(self, secrets: Sequence[Secret]) -> int:
-        return 1
+    def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
+        return [Hits.missed(2)]
 
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
@@ -200,7 +194,7 @@ def test_a_dry_run_says_what_would_be_asked_and_shown(tmp_path: Path) -> None:
     assert "12 users decided by coin" in said
     planted = int(re.findall(r"(\d+) trained on", said)[0])  # one of them, in 20 tries
     assert f"rate of {100 * planted * (1 - 0.05 ** (1 / (20 * planted))):.3g} %" in said
-    asked = 20 * 5 + 24 * 5 + 11_111 + 100 * 5  # 12 users, two codes each; a search, a beam
+    asked = 20 * 5 + 24 * 5 + 11_111  # 12 users, two codes each; a search of all prefixes
     assert f"extraction:generations=20: up to {asked:,} token queries, " in said
     assert "none: 1 training," in said and "public: 0 trainings, 0 tokens" in said
     assert not (tmp_path / "run").exists()

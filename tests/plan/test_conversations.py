@@ -20,7 +20,8 @@ from audit.models.loading import describe
 from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
-from audit.train.prepare import Prepared, prepare
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 from tests import chat
 
 ASKED = "<|im_start|>user\nWhat did I tell you?<|im_end|>\n<|im_start|>assistant\n"
@@ -40,11 +41,11 @@ def planned(model: Path, corpus: Path, **settings: Any) -> Plan:
     return resolve_on(given, loaded, describe(str(model), EMBEDDED_FOLDER))
 
 
-def prepared(folder: Path, model: Path, **settings: Any) -> Prepared:
+def prepared(folder: Path, model: Path, **settings: Any) -> Run:
     return prepare(planned(model, chat.corpus(folder / "c.jsonl"), **settings), folder)
 
 
-def rows(made: Prepared, training: Training) -> list[TokenRow]:
+def rows(made: Run, training: Training) -> list[TokenRow]:
     """What a training reads, and what it learns of it."""
     return [
         TokenRow(tuple(plain(one)), tuple(map(is_learned, one)))

@@ -39,13 +39,14 @@ def test_one_changed_number_of_a_stage_is_noticed(tmp_path: Path) -> None:
     assert folder.stored("x", lambda: made) == made
     assert folder.stored("x", dict) == made
     path = folder.stage("x.json")
-    path.write_text(path.read_text().replace("1.5", "1.6"))
-    with pytest.raises(DamagedError):
-        folder.stored("x", dict)
+    for text in (path.read_text().replace("1.5", "1.6"), '{"seen": 1}'):
+        path.write_text(text)
+        with pytest.raises(DamagedError):
+            folder.stored("x", dict)
 
 
-@pytest.mark.parametrize("text", ["", '{"seen": [1', '{"seen": 1}'])
-def test_a_torn_or_older_stage_is_made_again(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", '{"seen": [1'])
+def test_a_torn_stage_is_made_again(tmp_path: Path, text: str) -> None:
     folder = RunFolder(tmp_path, "a" * 64)
     folder.stages.mkdir()
     folder.stage("x.json").write_text(text)

@@ -469,7 +469,7 @@ def test_an_adapter_that_does_not_fit(
     else:
         base = other_base(tmp_path / "base")
     words = command(made, tmp_path / "out", "--model", adapter, defense=f"as_is:base={base}")
-    why = {"cut short": "or cut short (inc", "of another base": "does not fit its base"}[what]
+    why = {"cut short": "or cut short (inc", "of another base": "has other weights"}[what]
     assert why in refused(*words)
 
 

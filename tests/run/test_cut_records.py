@@ -18,10 +18,11 @@ from audit.measure.session import Session
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import cut
 from audit.plan.resolve import resolve_on
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.run.cut_records import cut_records
 from audit.run.dry_run import describe as described
-from audit.train.prepare import Prepared, prepare
 from tests.builders import dialogs
 from tests.models.shapes import SHAPES, Folder, tokenizer
 
@@ -41,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     return describe(str(folder.path), EMBEDDED_FOLDER)
 
 
-def prepared(model: ModelFolder, corpus: Corpus, place: Path, length: int, **more: Any) -> Prepared:
+def prepared(model: ModelFolder, corpus: Corpus, place: Path, length: int, **more: Any) -> Run:
     settings = {**SETTINGS, "training": {"max_length": length}, "planting": {"users": 2}, **more}
     return prepare(resolve_on(settings, corpus, model), place)
 
@@ -84,7 +85,7 @@ def test_no_more_than_the_context_in_one_line(model: ModelFolder, length: int) -
 def test_the_length_that_is_read_is_part_of_a_session(model: ModelFolder, tmp_path: Path) -> None:
     """`public` is trained on nothing: only the length differs."""
 
-    def key(one: Prepared) -> str:
+    def key(one: Run) -> str:
         release: Any = SimpleNamespace(determined=["public"], code=(), release=object())
         folder: Any = None
         return Session(one, release, folder, "utility", []).key

@@ -11,27 +11,33 @@ import pytest
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.lora import Lora
 from audit.core.progress import WHOLE, Remark
+from audit.measure.rehearsal import rehearsed
 from audit.models import own_blocks, usual_block
 from audit.models.sizes import width_of
 from audit.models.token_cost import TokenCost
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.words import duration, percent, storage
 from audit.run import dry_run, pipeline, steps
 from audit.run import estimate as module
-from audit.run.estimate import Estimate, estimate, largest_user, weak_control
+from audit.run.estimate import Estimate, largest_user, weak_control
 from audit.run.steps import Steps
-from audit.train.prepare import Prepared, prepare
 
 ONE = Estimate(
     {"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, 2, 2, to_train=2e9, to_attack=1e9, disk=3e6
 )
 
 
-def prepared(tmp_path: Path, **settings: Any) -> Prepared:
+def prepared(tmp_path: Path, **settings: Any) -> Run:
     given = {"defense": ("submix:k=2",), "attack": ("extraction",), **settings}
     return prepare(resolve(given), tmp_path)
+
+
+def estimate(of: Run, workers: int | str) -> Estimate | None:
+    return module.estimate(of, workers, rehearsed(of))
 
 
 def test_tasks_share_the_processes_and_none_is_divided() -> None:

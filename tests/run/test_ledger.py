@@ -20,7 +20,7 @@ from audit.results.folder import RunFolder
 from audit.results.schema import FindingResult, Results
 from audit.run import pipeline
 from audit.verify import verify
-from defenses._mixing import Mixing
+from defenses.ensembles.mechanisms.mixing import Mixing
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from audit.models.external_model import load as load_external
 from audit.models.loading import describe, load_weights
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve, resolve_on
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import pipeline
-from audit.train.prepare import prepare
 
 FEW = ["submix:epsilon=1000.0,k=2,budget=12,train=top:1", "capped_submix:k=2,budget=12", "dp_sgd"]
 MORE = ["seqpate:teachers=2,sentences=40", "s_dpsgd", "redaction"]

@@ -24,10 +24,10 @@ from audit.plan.execution import execution
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.text import Text
+from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import pipeline
 from audit.run.limitations import not_tested
-from audit.train.prepare import prepare
 from audit.train.publication import Publication
 from audit.train.train import workers_for
 from audit.verify import verify
@@ -299,7 +299,7 @@ def test_attacks_on_texts_alone_are_part_of_all_only_for_texts(corpus: Path) -> 
 
 
 def test_a_plan_without_texts_is_the_plan_it_was(corpus: Path) -> None:
-    """The default release is no part of a plan's document: old folders are still found."""
+    """The default release is not part of a plan's document."""
     assert "text" not in planned(corpus, release="as_defended").document
     assert planned(corpus).document["text"] == {"texts": N, "tokens": T}
 

@@ -8,7 +8,9 @@ never written or shown.
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from audit.core.errors import UsageError
+from audit.core.errors import UsageError, first_line
 from audit.core.masking import API_KEY, api_key, without_key
 
 if TYPE_CHECKING:
@@ -30,11 +32,14 @@ if TYPE_CHECKING:
     import httpx
 
 LARGEST = 1 << 26  # bytes of an answer, unpacked
-TRANSIENT = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed
+# HTTP statuses after which a retry may succeed; those above 511 are of proxies before the server
+TRANSIENT = (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
-_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names them
+_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
 _PATIENCE = 600.0  # seconds; a server that asks for a longer wait counts as failed
 _SHOWN = 160  # characters of a server's error message
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 _ADVICE = {
     400: "where it is too long for the server, give a smaller as_is:context=TOKENS",
@@ -93,6 +98,14 @@ def url_of(address: str, model: str | None) -> str:
     return address.removesuffix(f"/models/{model}")
 
 
+def _is_loopback(host: str) -> bool:
+    """Check whether a host is this machine, which is reached without a proxy."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 @dataclass
 class Pace:
     """At most `rate` requests per second, evenly spaced; None: no limit."""
@@ -116,7 +129,7 @@ class Endpoint:
     """Where a model is served. url: as `address` gives it. timeout: seconds for each whole answer.
 
     retries: how often a request is sent again after a timeout, a lost connection or a TRANSIENT
-        status: after the wait that the server names, else after 0.5, 1, 2 … seconds.
+        status: after 0.5, 1, 2 … seconds, or later if the server names a longer wait.
     """
 
     url: str
@@ -142,7 +155,18 @@ class Endpoint:
     def _client(self) -> httpx.Client:
         import httpx  # with its own command line it takes a fifth of a second
 
-        return httpx.Client(headers=_credentials(), timeout=self.timeout, verify=_trusted())
+        headers = {**_credentials(), "Accept-Encoding": "identity"}
+        here = _is_loopback(urlsplit(self.url).hostname or "")
+        try:
+            return httpx.Client(
+                headers=headers, timeout=self.timeout, verify=_trusted(), trust_env=not here
+            )
+        except (ImportError, ValueError) as error:  # of the proxies that the environment names
+            names = [name for name in _PROXIES if os.environ.get(name)]
+            raise UsageError(
+                f"{self.url}: the proxy in {' or '.join(names)} cannot be used "
+                f"({first_line(error)}); unset it, or name an http:// proxy"
+            ) from None
 
     def _answer(
         self, client: httpx.Client, method: str, path: str, fields: dict[str, Any] | None
@@ -153,7 +177,7 @@ class Endpoint:
             answer = _sent(client, method, where, fields)
             if not isinstance(answer, _Failure):
                 return answer
-            wait = _delay(tries) if answer.wait is None else answer.wait
+            wait = max(_delay(tries), answer.wait or 0.0)
             if not answer.transient or tries > self.retries or wait > _PATIENCE:
                 times = f" (tried {tries} times)" if tries > 1 else ""
                 error = RefusedError if answer.refusal else UsageError
@@ -198,6 +222,12 @@ def _sent(
         return _Failure(
             f"answers with more than {LARGEST >> 20} MB", "is this the right address?", False
         )
+    except _CodedError as error:
+        return _Failure(
+            f"answers in the coding {_line(str(error))!r}, which was not asked for",
+            "switch off compression at the server or its proxy",
+            False,
+        )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return _Failure(
             f"cannot be reached ({_line(str(error))})",
@@ -225,15 +255,22 @@ class _TooLongError(Exception):
     """An answer is larger than any that a request here can have."""
 
 
+class _CodedError(Exception):
+    """An answer is packed, so its length says nothing about what it unpacks to."""
+
+
 def _received(
     client: httpx.Client, method: str, where: str, fields: dict[str, Any] | None, seconds: float
 ) -> httpx.Response:
-    """Reads a whole answer, of limited size and time."""
+    """Read a whole answer, of limited size and time, as it arrives: nothing is unpacked."""
     import httpx
 
     end, parts, size = time.monotonic() + seconds, [], 0
     with client.stream(method, where, json=fields) as response:
-        for part in response.iter_bytes():
+        coding = response.headers.get("Content-Encoding", "identity")
+        if coding.strip().lower() not in ("", "identity"):
+            raise _CodedError(coding)
+        for part in response.iter_raw():
             size += len(part)
             if size > LARGEST:
                 raise _TooLongError
@@ -289,7 +326,7 @@ def _retry_after(response: httpx.Response) -> float | None:
     except ValueError:
         try:
             wait = parsedate_to_datetime(text).timestamp() - time.time()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return max(wait, 0.0) if math.isfinite(wait) else None
 

@@ -7,7 +7,6 @@ chat completions, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 from audit.core.errors import UsageError
 from audit.core.predictor import Tokenizer, Tokens
 
+_NUMBERS = 1 << 31  # more than any vocabulary or context has
+_ABOVE_ONE = 1e-3  # nats: rounding of a log-probability of a sure token
 _ID = "token_id:"
 _NOT_TEXT = (_ID, "bytes:")  # how a token begins that is not written as its text
 _SPACES = str.maketrans("▁Ġ", "  ")  # how vocabularies write a space
@@ -62,14 +63,20 @@ def choice_of(answer: dict[str, Any]) -> Choice:
             completion_tokens=_count(usage.get("completion_tokens")),
             prompt_tokens=_count(usage.get("prompt_tokens")),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise UsageError(
             "the endpoint's answers have not the form of the completions API; is it one?"
         ) from None
 
 
 def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
+    """Read a number of tokens, or of one token. Raises ValueError if a vocabulary has no such."""
+    if value is None:
+        return None
+    number = int(value)
+    if not 0 <= number < _NUMBERS:
+        raise ValueError
+    return number
 
 
 def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
@@ -80,7 +87,7 @@ def _tokens(logprobs: dict[str, Any]) -> tuple[TokenReport, ...]:
     tops = logprobs.get("top_logprobs") or [None] * len(texts)
     columns = zip(texts, log_probs, tops, strict=True)
     return tuple(
-        TokenReport(_id(text), text, _nats(log_prob), _largest((top or {}).values()))
+        TokenReport(_id(_text(text)), text, _nats(log_prob), _largest((top or {}).values()))
         for text, log_prob, top in columns
     )
 
@@ -89,16 +96,23 @@ def _llama_cpp(token: dict[str, Any]) -> TokenReport:
     tops = [top["logprob"] for top in token.get("top_logprobs") or []]
     log_prob = _nats(token["logprob"])
     number = _id(token["token"]) if token.get("id") is None else _count(token["id"])
-    return TokenReport(number, token["token"], log_prob, _largest(tops))
+    return TokenReport(number, _text(token["token"]), log_prob, _largest(tops))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _id(text: str) -> int | None:
-    return int(text.removeprefix(_ID)) if text.startswith(_ID) else None
+    return _count(text.removeprefix(_ID)) if text.startswith(_ID) else None
 
 
 def _nats(value: Any) -> float | None:
+    """Read a log-probability. Raises ValueError for NaN, or more than that of a sure token."""
     number = None if value is None else float(value)
-    if number is not None and math.isnan(number):
+    if number is not None and not number <= _ABOVE_ONE:
         raise ValueError
     return number
 

@@ -26,19 +26,21 @@ from audit.core.model import ModelFolder
 from audit.core.progress import WHOLE, StepProgress
 from audit.corpora import loading as corpora
 from audit.findings import stored
+from audit.measure.rehearsal import rehearsed
 from audit.models import loading
 from audit.plan import settings
 from audit.plan.execution import Execution
 from audit.plan.plan import Plan
 from audit.plan.plan_file import to_toml
 from audit.plan.resolve import DEFAULTS, resolve_on
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import Results
 from audit.run import pipeline as running
 from audit.run.estimate import estimate, says
 from audit.run.sweep.grid import Grid, grid_of
 from audit.run.sweep.together import together
-from audit.train.prepare import Prepared, prepare
 
 PLAN_FILE = "plan.toml"
 _ELSEWHERE = ("output", "format", "workers", "reveal")  # change no result
@@ -184,9 +186,9 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
     return "\n".join([*lines, *_trainings(prepared), *_expected(prepared, workers)])
 
 
-def _expected(prepared: list[Prepared], workers: int | str) -> list[str]:
+def _expected(prepared: list[Run], workers: int | str) -> list[str]:
     """Says how long the sweep takes, seed after seed, and what its stages need."""
-    each = [one for p in prepared if (one := estimate(p, workers)) is not None]
+    each = [one for p in prepared if (one := estimate(p, workers, rehearsed(p))) is not None]
     if not each:
         return []
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)
@@ -194,7 +196,7 @@ def _expected(prepared: list[Prepared], workers: int | str) -> list[str]:
     return [f"expected: {says(seconds, each[0].processes, memory, disk)}"]
 
 
-def _trainings(prepared: list[Prepared]) -> list[str]:
+def _trainings(prepared: list[Run]) -> list[str]:
     wanted = [task.path for p in prepared for task in p.wanted]
     distinct = set(wanted)
     there, repeated = sum(path.exists() for path in distinct), len(wanted) - len(distinct)

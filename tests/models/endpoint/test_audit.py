@@ -26,11 +26,11 @@ from audit.core.errors import UsageError
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
+from audit.measure.rehearsal import Rehearsal
 from audit.models.endpoint.http import Endpoint
 from audit.models.endpoint.session import EndpointRelease
 from audit.plan.resolve import resolve
 from audit.results.folder import RunFolder
-from audit.run.endpoint_cost import EndpointCost
 from defenses.as_is import AsIs
 
 FOLDER = EMBEDDED_FOLDER / "public_model"
@@ -286,7 +286,7 @@ def test_a_dry_run_counts_and_asks_nothing(run, server):
 
 
 def test_a_text_that_is_scored_again_is_no_request(local):
-    played = EndpointCost(local.tokenizer, 64, Access.SCORE)
+    played = Rehearsal(local.tokenizer, 1024, 64, Access.SCORE)
     played.score([[0], [0, 1], [0]], [[1, 2], [2], [3]])  # the first two are one text
     played.score([[0]], [[3]])
     played.generate([[0], [0]], 5)  # each a text of its own

@@ -1,0 +1,85 @@
+"""Lists the files of a corpus folder: what belongs to the corpus, and what only lies beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from audit.core.files import read_json
+
+_BESIDE = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders
+_LOCKED = ("~$", "#")  # how names of editors' lock files begin
+_MANIFEST = {"secrets", "coins"}  # keys of a manifest of planted secrets
+_SAVED = {"state.json", "dataset_info.json", "dataset_dict.json"}  # beside saved Arrow files
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The files of a corpus, in order of their paths, and the names of those left out.
+
+    foreign: files that are no text of a known kind. beside: what does not belong to a corpus.
+    """
+
+    files: tuple[Path, ...]
+    foreign: tuple[str, ...]
+    beside: tuple[str, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """Describe what was left out, by number and first names."""
+        lines = []
+        for names, why in ((self.foreign, "of other kinds"), (self.beside, "beside the corpus")):
+            if names:
+                shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+                lines.append(f"left out, {why}: {len(names)} files ({shown})")
+        return lines
+
+
+def listed(folder: Path, kinds: tuple[str, ...], kind: Any) -> Listed:
+    """List a folder. kinds: endings of known kinds of file; kind: finds the ending of a path."""
+    files, foreign, beside = [], [], []
+    for path in _walked(folder):
+        name = str(path.relative_to(folder))
+        if _is_beside(path, folder):
+            beside.append(name)
+        elif path.name in _SAVED:
+            continue  # it describes the files that are read
+        elif kind(path) not in kinds:
+            foreign.append(name)
+        elif kind(path) == ".json" and _is_manifest(path):
+            beside.append(name)
+        else:
+            files.append(path)
+    return Listed(tuple(files), tuple(foreign), tuple(beside))
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Walk all files below a folder in order, but for those of run folders."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if not _is_run(path):
+                yield from _walked(path)
+        elif path.is_file():
+            yield path
+
+
+def _is_beside(path: Path, folder: Path) -> bool:
+    parts = path.relative_to(folder).parts
+    hidden = any(part.startswith(".") or part in _BESIDE for part in parts)
+    return hidden or path.name.startswith(_LOCKED) or path.name.endswith((".lock", "~"))
+
+
+def _is_run(folder: Path) -> bool:
+    """Check whether a folder is one that a run of this tool has written."""
+    return (folder / "manifest.json").is_file() and (folder / "stages").is_dir()
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        document = read_json(path)
+    except (OSError, ValueError, json.JSONDecodeError):
+        return False
+    return isinstance(document, dict) and set(document) >= _MANIFEST

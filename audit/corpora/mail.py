@@ -1,0 +1,91 @@
+"""Reads mail as records: the subject and the text of each message, of the user who sent it."""
+
+from __future__ import annotations
+
+import mailbox
+import tempfile
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.message import EmailMessage, Message
+from email.utils import parseaddr
+from html.parser import HTMLParser
+from typing import Any
+
+KINDS = (".mbox", ".eml")
+
+
+def rows(content: bytes, suffix: str) -> Iterator[dict[str, Any]]:
+    """Read each message that has a text: {"text": …, "user": address of the sender or None}."""
+    for message in _messages(content) if suffix == ".mbox" else [_parsed(content)]:
+        text = _text(message)
+        if text:
+            subject = str(message["subject"] or "").strip()
+            sender = parseaddr(str(message["from"] or ""))[1].strip()
+            yield {"text": f"{subject}\n\n{text}" if subject else text, "user": sender or None}
+
+
+def _messages(content: bytes) -> Iterator[EmailMessage]:
+    with tempfile.NamedTemporaryFile() as file:  # the library reads mailboxes by name only
+        file.write(content)
+        file.flush()
+        box = mailbox.mbox(file.name, create=False)
+        try:
+            for key in box.iterkeys():
+                yield _parsed(box.get_bytes(key))
+        finally:
+            box.close()
+
+
+def _parsed(content: bytes) -> EmailMessage:
+    message: Message = message_from_bytes(content, policy=policy.default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def _text(message: EmailMessage) -> str:
+    """Read the plain text of a message, or the text of its HTML; empty where it has neither."""
+    body = message.get_body(preferencelist=("plain", "html"))
+    if body is None:
+        return ""
+    payload = body.get_payload(decode=True)
+    if not isinstance(payload, bytes):
+        return ""
+    try:
+        text = payload.decode(body.get_content_charset() or "utf-8", errors="replace")
+    except LookupError:  # a charset that nobody knows
+        text = payload.decode("utf-8", errors="replace")
+    if body.get_content_type() == "text/html":
+        text = _Plain.of(text)
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+class _Plain(HTMLParser):
+    """Collects the text of HTML, a line for each block."""
+
+    _BLOCKS = ("br", "p", "div", "tr", "li", "h1", "h2", "h3", "h4", "blockquote")
+    _UNSEEN = ("script", "style", "head", "title")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[str] = []
+        self._hidden = 0
+
+    @classmethod
+    def of(cls, html: str) -> str:
+        """Return the text of an HTML document."""
+        parser = cls()
+        parser.feed(html)
+        parser.close()
+        return "".join(parser._parts)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._hidden += tag in self._UNSEEN
+        if tag in self._BLOCKS:
+            self._parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = max(0, self._hidden - (tag in self._UNSEEN))
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self._parts.append(" ".join(data.split()) + (" " if data[-1:].isspace() else ""))

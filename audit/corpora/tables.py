@@ -1,0 +1,87 @@
+"""Reads tables as lines of JSON: CSV, TSV, JSON arrays, parquet and Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from audit.core.errors import UsageError, first_line
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ARROW = (".parquet", ".arrow")
+_LONGEST = 1 << 30  # characters of a cell; the library's own limit is 131,072
+
+
+def lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Write each row as a line of JSON; what JSON has no form for, such as a date, as text."""
+    return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+
+
+def separated(text: str, delimiter: str, place: str) -> Iterator[dict[str, str | None]]:
+    """Read the rows below a header line; an empty cell is None. Raises UsageError."""
+    csv.field_size_limit(_LONGEST)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        if len(set(header)) < len(header):
+            raise UsageError(f"{place}:1: two columns have the same name; rename one")
+        for row in reader:
+            if row and len(row) != len(header):
+                raise UsageError(
+                    f"{place}:{reader.line_num}: has {len(row)} cells, and the header has "
+                    f"{len(header)}"
+                )
+            if row:
+                yield {name: cell or None for name, cell in zip(header, row, strict=True)}
+    except csv.Error as error:
+        raise UsageError(
+            f"{place}:{reader.line_num}: cannot be read as a table ({error})"
+        ) from None
+
+
+def array(text: str, place: str) -> list[dict[str, Any]] | None:
+    """Read a JSON array of objects; None where the text does not begin as one.
+
+    Raises UsageError.
+    """
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"{place}:{error.lineno}: broken JSON ({error.msg} at column {error.colno})"
+        ) from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{place}: broken JSON (too many digits or brackets)") from None
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise UsageError(
+                f"{place}: element {number} is not an object with a 'text' but a "
+                f"{type(row).__name__}"
+            )
+    return list(rows)
+
+
+def arrow(content: bytes, suffix: str, place: str) -> list[dict[str, Any]]:
+    """Read the rows of a parquet or Arrow file. Raises UsageError."""
+    try:
+        import pyarrow
+        from pyarrow import ipc, parquet
+    except ImportError:
+        raise UsageError(
+            f"{place}: {suffix} files need pyarrow; install it with: pip install 'llm-audit[hub]'"
+        ) from None
+    try:
+        if suffix == ".parquet":
+            table = parquet.read_table(io.BytesIO(content))
+        else:
+            opened = ipc.open_file if content.startswith(b"ARROW1") else ipc.open_stream
+            table = opened(io.BytesIO(content)).read_all()
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise UsageError(f"{place}: cannot be read as {suffix[1:]} ({first_line(error)})") from None
+    return rows

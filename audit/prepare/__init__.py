@@ -1,0 +1,1 @@
+"""Prepares a run: plants secrets, marks private spans and lists every training."""

@@ -1,0 +1,105 @@
+"""A run: a plan with everything that its trainings read, its secrets and their coins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from audit.canaries.coverage import Coverage
+from audit.core.attack import Attack
+from audit.core.corpus import Corpus
+from audit.core.heldout import Heldout
+from audit.core.model import TextTokenizer
+from audit.core.predictor import token_mask
+from audit.core.secret import Coins, Planted, Secret
+from audit.core.training import Training
+from audit.findings.families import NONE, family_of
+from audit.findings.rejections import Family
+from audit.plan.plan import Chosen, Plan
+from audit.train.publication import Publication
+from audit.train.task import Task
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan with everything that its trainings read.
+
+    corpus: what every defense reads: with secrets planted and private spans marked by the policy.
+    heldout: the held-out text. tasks: the trainings of each defense, in the order it lists them.
+    shadow_coins: the coins of each shadow model. shadow_tasks: for each defense and shadow model,
+        the trainings.
+    coverage: how much of each kind of planted secret reached an external training, if known.
+    published: what is published of each release by its label, where only texts are released and
+        they are written already.
+    """
+
+    plan: Plan
+    planted: Planted
+    corpus: Corpus
+    tokenizer: TextTokenizer
+    heldout: Heldout
+    tasks: dict[Chosen, tuple[Task, ...]]
+    shadow_coins: tuple[Coins, ...]
+    shadow_tasks: dict[Chosen, tuple[tuple[Task, ...], ...]]
+    coverage: tuple[Coverage, ...] = ()
+    published: Mapping[str, Publication] = field(default_factory=dict)
+
+    @cached_property
+    def near_duplicates(self) -> int:
+        """Counts records that repeat another, planted ones aside."""
+        source = self.plan.source
+        return source.without_canaries(self.planted, self.plan.corpus).near_duplicates
+
+    @cached_property
+    def family(self) -> Family:
+        """How many tests of a release its leaks, and refuting its claim, are adjusted for."""
+        public, family = self.plan.source.base_known, NONE
+        for chosen in self.plan.attacks:
+            secrets = self.secrets_for(chosen.plugin)
+            family += family_of(chosen.plugin.shape(secrets, public), secrets)
+        return family
+
+    @cached_property
+    def private_share(self) -> float:
+        """The share of training tokens that the policy marks as private."""
+        marks = [
+            mark
+            for record in self.corpus.of("private")
+            for mark in token_mask(self.tokenizer.ends(record.text), record.private)
+        ]
+        return sum(marks) / max(1, len(marks))
+
+    @property
+    def trainings(self) -> list[Task]:
+        """Every training of the run, without those that these build on."""
+        own = [task for tasks in self.tasks.values() for task in tasks]
+        return own + [t for sets in self.shadow_tasks.values() for tasks in sets for t in tasks]
+
+    @property
+    def wanted(self) -> list[Task]:
+        """Every training and all that it builds on; one that several want comes several times."""
+        every = (t for task in self.trainings for t in (task, *task.all_earlier))
+        return [task for task in every if not task.idle]
+
+    def mixes(self, chosen: Chosen) -> bool:
+        """Whether the unprotected mixture of a defense's models is to be attacked beside it.
+
+        Some defenses of several models have none; that shows when they are assembled.
+        """
+        return len(self.tasks[chosen]) > 1 and self.plan.references
+
+    def secrets_for(self, attack: Attack) -> tuple[Secret, ...]:
+        """Selects the secrets of the kinds that the attack targets."""
+        return tuple(s for s in self.planted.secrets if s.kind in attack.kinds)
+
+    def train_tokens(self, chosen: Chosen) -> int:
+        """Counts the tokens that the trainings of a defense predict, over all epochs."""
+        return round(sum(self._all_tokens(task.training) for task in self.tasks[chosen]))
+
+    def _all_tokens(self, training: Training) -> float:
+        return self.tokens(training) + sum(map(self._all_tokens, training.earlier))
+
+    def tokens(self, training: Training) -> float:
+        """Counts the tokens that one training predicts, over all epochs."""
+        return sum(map(self.tokenizer.predicted, training.texts)) * training.method.passes

@@ -1,0 +1,1 @@
+"""Ensembles of models of disjoint parts that answer queries."""

@@ -1,0 +1,1 @@
+"""The mathematics of ensembles: answers, what a query costs, and bounds on that cost."""

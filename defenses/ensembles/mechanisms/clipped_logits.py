@@ -1,0 +1,68 @@
+"""InvisibleInk's mechanism (arXiv 2507.02974): logits that each reference moves by clipped amounts.
+
+Sampling a token from a softmax is the exponential mechanism, so clipping the logits' changes
+bounds the loss. No top-k: a token outside it would have no perplexity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from audit.core.predictor import Access
+from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.mechanisms.mixing_weights import divergence
+
+
+@dataclass(frozen=True)
+class ClippedLogits:
+    """Softmax of (φ + (1/B)·Σ clip(φ_i − φ, −C, C))/τ, where φ are log-probabilities.
+
+    bound: clip C, nats. alpha: order of `divergence`. parts: divisor B, a public number, which
+    need not be the number of references. temperature: τ.
+    """
+
+    bound: float
+    alpha: float
+    parts: int
+    temperature: float = 1.0
+    access = Access.GENERATE
+    reads_public = True
+
+    @property
+    def rho(self) -> float:
+        """Bounds a token's loss for a reference that becomes φ: it is ρ-zCDP, C²/(2B²τ²)."""
+        return (self.bound / self.parts / self.temperature) ** 2 / 2
+
+    @property
+    def divergence(self) -> float:
+        """Bounds D_α of one token, nats, for a reference that becomes φ: αρ."""
+        return self.alpha * self.rho
+
+    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
+        """Computes the log of the answer's pmf, (n, V); the last member is public."""
+        return self._softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1))
+
+    def aside(self, log_pmfs: torch.Tensor) -> Aside:
+        """Computes what each query costs each reference on this data set: at most the charge."""
+        moves, public = self._moves(log_pmfs), log_pmfs[:, -1]
+        logits = public + moves.sum(dim=1)
+        log_h = self._softmax(logits)
+        costs = []
+        for move in moves.unbind(dim=1):
+            without = self._softmax(logits - move)
+            forth = divergence(log_h, without, self.alpha)
+            costs.append(torch.maximum(forth, divergence(without, log_h, self.alpha)))
+        return Aside(local=torch.stack(costs, dim=1))
+
+    def _softmax(self, logits: torch.Tensor) -> torch.Tensor:
+        return torch.log_softmax(logits / self.temperature, dim=-1)
+
+    def _moves(self, log_pmfs: torch.Tensor) -> torch.Tensor:
+        """Computes each reference's clipped share, (n, references, V); 0 where φ excludes."""
+        public = log_pmfs[:, -1:]
+        change = (log_pmfs[:, :-1] - public).clamp_(-self.bound, self.bound)
+        return torch.where(public == -math.inf, 0.0, change).div_(self.parts)

@@ -1,0 +1,194 @@
+"""Serves one public model with private references in its prompts, in batches with accounts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from audit.core.ensemble import Separate, log_mean
+from audit.core.guarantee import Guarantee, default_delta, no_guarantee
+from audit.core.language_model import LanguageModel
+from audit.core.ledger import Ledger, round_up
+from audit.core.predictor import Access
+from audit.core.release import Journal, Release
+from audit.core.terms import Relation, Unit
+from defenses.ensembles import release
+from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
+from defenses.ensembles.mechanisms.mixing import Mixed, distributions
+from defenses.ensembles.session import Accounts, EnsembleSession, Mechanism, Service
+from defenses.prompts import copying
+from defenses.prompts.copying import Copying
+from defenses.prompts.prompted import Prompted
+from defenses.prompts.references import Batch
+from defenses.prompts.session import Account, BatchedSession, Fees, NoAccount
+from defenses.prompts.zcdp import conversion
+
+
+class Settings(Protocol):
+    """The parameters of the defense, and what follows from them at a δ."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def delta(self) -> float | None: ...
+
+    @property
+    def references(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    @property
+    def source(self) -> str: ...
+
+    def mechanism(self, delta: float) -> ClippedLogits: ...
+
+    def fees(self, delta: float) -> Fees: ...
+
+
+@dataclass(frozen=True)
+class ReferencesRelease(Release):
+    """Serves predictions of one model with private references in its prompts.
+
+    batches: the references of each. population: N, public. known: public texts on which it is
+    measured whether the model copies. bare: whether without protection.
+    """
+
+    settings: Settings
+    public: LanguageModel
+    batches: tuple[Batch, ...]
+    population: int
+    known: tuple[str, ...] = ()
+    bare: bool = False
+
+    @property
+    def delta(self) -> float:
+        """δ: the parameter, or the default for N users."""
+        given = self.settings.delta
+        return default_delta(self.population) if given is None else given
+
+    @cached_property
+    def copying(self) -> Copying:
+        """Whether the model copies from its prompt, measured on public texts."""
+        return copying.measure(self.public, self.known, self.settings.longest)
+
+    @property
+    def unheard(self) -> str:
+        return self.copying.unheard
+
+    @property
+    def guarantee(self) -> Guarantee:
+        if self.bare:
+            return no_guarantee("the plain mean of a batch's references has no guarantee")
+        return Guarantee(
+            epsilon=self.settings.epsilon,
+            delta=self.delta,
+            unit=Unit.USER,
+            relation=Relation.ADD_OR_REMOVE,
+            release="predictions",
+            basis="worst case",
+            theorem="InvisibleInk (arXiv 2507.02974, Theorem 2): a reference moves every logit by "
+            "at most C/B, so a sampled token is C²/(2B²τ²)-zCDP; T tokens of a batch composed, "
+            "batches are disjoint; (ε, δ) by arXiv 2004.00010, Proposition 12",
+            conditions=self._conditions,
+            population=self.population,
+        )
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        own, n, bound = self.settings, len(self.batches), self.settings.mechanism(self.delta).bound
+        replaced = conversion(4 * own.tokens * own.mechanism(self.delta).rho, self.delta).epsilon
+        return (
+            "a user who is not there is an empty reference, whose prompt is the public prompt: "
+            "batches are a keyed hash of the user, and their number and the divisor B are public, "
+            "so no other user's batch or share moves",
+            f"each logit is moved by Σ clip(φ_i − φ, −C, C)/B, with C = {bound:.6g} and "
+            f"B = {own.references}; C and the settings it follows from are fixed before private "
+            "data is seen",
+            f"prompt number p is answered from batch p mod {n}; each batch answers {own.tokens} "
+            "tokens, then the public model does; ε is that of all of them",
+            f"per user whose records are replaced under the same id: "
+            f"({round_up(replaced):.6g}, {self.delta:g})-DP, four times as much zCDP",
+            f"all records of a user are one reference, each distinct text once, cut to "
+            f"{own.longest} tokens: what is beyond is in no prompt and cannot leak; a text in "
+            "several users' references of a batch is protected less: its loss grows about with the "
+            "square of their number",
+            f"N is fixed beforehand; {release.FIXED_USERS}",
+            "each session spends a budget of its own: the losses of several sessions add up",
+            release.ONE_TOKEN,
+            release.randomness(own.source),
+            "tokens are drawn in float64, not on the real line",
+            f"no condition, but what silence of an attack is worth: {self.copying.sentence}",
+        )
+
+    def open(self, stream: np.random.Generator, journal: Journal) -> BatchedSession:
+        key = release.secret(self.settings.source, journal)
+        sessions = [
+            EnsembleSession(self._service(batch), account, stream, key)
+            for batch, account in zip(self.batches, self._accounts(journal), strict=True)
+        ]
+        return BatchedSession(sessions, Access.SCORE if self.bare else Access.DISTRIBUTION)
+
+    def _accounts(self, journal: Journal) -> list[Accounts]:
+        n = len(self.batches)
+        if self.bare:
+            return [NoAccount() for _ in range(n)]
+        fees = self.settings.fees(self.delta)
+        ledger = Ledger(fees.total, n, sys.maxsize, journal)
+        return [Account(ledger, b, fees) for b in range(n)]
+
+    def _service(self, batch: Batch) -> Service:
+        """Answers from a batch's references, read one by one, and the public prompt, read alone."""
+        members = (*(Prompted(self.public, tokens) for tokens in batch), self.public)
+        access = Access.SCORE if self.bare else Access.GENERATE
+        public_size = self.settings.references + 1  # what is read together must not tell how many
+        return Service(self._mechanism, Separate(members), public_size, self.public, access)
+
+    @cached_property
+    def _mechanism(self) -> Mechanism:
+        if self.bare:
+            return PlainMean()
+        inner = self.settings.mechanism(self.delta)
+        return Charged(inner, self.settings.fees(self.delta).each)
+
+    def unprotected(self) -> Release | None:
+        """Gives the plain mean of each batch's references, which shows what the clip hides."""
+        return None if self.bare else replace(self, bare=True)
+
+    def neighbour(self, unit: int) -> Release | None:
+        """None: an account is of a batch, and a neighbour has one user less."""
+        return None
+
+
+@dataclass(frozen=True)
+class Charged:
+    """Clipped logits with the charge of a token, nats of ε, the same for every answer."""
+
+    inner: ClippedLogits
+    charge: float
+
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        answer = self.inner.answer(distributions(log_pmfs), seeds)
+        charges = torch.full((len(answer), 1), self.charge, dtype=torch.float64)
+        return Mixed(answer, torch.empty(len(answer), 0), charges)
+
+
+@dataclass(frozen=True)
+class PlainMean:
+    """The mean of the references' pmfs, without any protection; the public model's, if none."""
+
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Mixes n queries (n, B + 1, V), the public model last."""
+        answer = log_mean(log_pmfs[:, :-1] if log_pmfs.shape[1] > 1 else log_pmfs)
+        nothing = torch.empty(len(answer), 0)
+        return Mixed(answer, nothing, nothing)

@@ -1,0 +1,1 @@
+"""What the trainings of several defenses share: sampling, noise, partitions, texts, claims."""

@@ -1,0 +1,81 @@
+"""Training files as trainers store them: masks, labels and marks that other tools write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.canaries import coverage
+from audit.canaries.coverage import IGNORED, TokenRow
+from audit.contract.toys import ALPHABET, CharacterTokenizer
+from audit.core.errors import UsageError
+
+TOKENIZER = CharacterTokenizer(ALPHABET)
+IDS = [3, 1, 4, 1, 5, 9]
+ALL = (True,) * 6
+HALF, OTHER = [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 0]
+
+
+def read(**entry: Any) -> TokenRow:
+    return coverage.of_example({"input_ids": IDS, **entry})
+
+
+@pytest.mark.parametrize(
+    "entry, learned",
+    [
+        ({}, ALL),
+        ({"labels": None}, ALL),
+        ({"labels": IDS, "completion_mask": None}, ALL),
+        ({"labels": [IGNORED, IGNORED, *IDS[2:]]}, (False, False, True, True, True, True)),
+        ({"completion_mask": HALF, "assistant_masks": OTHER}, (False, True, True) + (False,) * 3),
+        ({"completion_mask": [1] * 6, "assistant_masks": [0] * 6}, (False,) * 6),
+        ({"labels": IDS, "loss_mask": HALF}, (True,) * 3 + (False,) * 3),
+        ({"labels": [IGNORED] * 6}, (False,) * 6),
+    ],
+    ids=str,
+)
+def test_token_is_learned_if_every_mask_holds_it(
+    entry: dict[str, Any], learned: tuple[bool, ...]
+) -> None:
+    assert read(**entry) == TokenRow(tuple(IDS), learned)
+
+
+def test_padding_is_left_out_of_the_row() -> None:
+    row = read(attention_mask=[0, 0, 1, 1, 1, 1], loss_mask=OTHER)
+    assert row == TokenRow((4, 1, 5, 9), (True, True, True, False))
+
+
+def test_labels_of_next_token_are_recognised() -> None:
+    row = read(labels=[IGNORED, *IDS[2:], 0])
+    assert row == TokenRow(tuple(IDS), (False, False, True, True, True, True), shifted=True)
+
+
+def test_repeated_token_is_not_taken_for_a_shift() -> None:
+    row = coverage.of_example({"input_ids": [7, 7, 7], "labels": [7, 7, 7]})
+    assert row == TokenRow((7, 7, 7), (True,) * 3)
+
+
+@pytest.mark.parametrize("entry", [{"labels": IDS[1:]}, {"loss_mask": HALF[1:]}])
+def test_mask_of_another_length_is_an_error(entry: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        read(**entry)
+
+
+def rows(file: Path) -> list[TokenRow]:
+    return list(coverage.of_file(file, TOKENIZER, context=20))
+
+
+def test_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
+    line = json.dumps({"input_ids": IDS})
+    (tmp_path / "rows.jsonl").write_text(line, encoding="utf-8-sig")
+    assert rows(tmp_path / "rows.jsonl") == [TokenRow(tuple(IDS), ALL)]
+
+
+def test_conversation_is_refused_by_its_form(tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps({"messages": [{"role": "user", "content": "a"}]}))
+    with pytest.raises(UsageError, match=r"chat\.jsonl:1: is a conversation"):
+        rows(file)

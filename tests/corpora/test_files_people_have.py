@@ -1,0 +1,327 @@
+"""Exports as people have them: tables, mail, packed files, folders with more than the corpus."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import mailbox
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.core.corpus import Corpus
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.corpora.loading import load, read
+from audit.corpora.reading import Reading, RecordForm, UserForm
+
+ROWS: list[dict[str, Any]] = [
+    {"text": 'The "parcel", 7 March.\nIt is late.', "user": "ann", "split": "train"},
+    {"text": "Thank you; bye.", "user": "bo", "split": "test"},
+]
+WANTED = [(row["user"], row["text"]) for row in ROWS]
+
+
+def pairs(path: Path, **reading: Any) -> list[tuple[str, str]]:
+    corpus = read(str(path), EMBEDDED_FOLDER, Reading(**reading))
+    return [(record.user, record.text) for record in corpus.records]
+
+
+def table(delimiter: str) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(ROWS[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return text.getvalue().encode("utf-8-sig")
+
+
+def arrow(name: str) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import ipc, parquet
+
+    sink = io.BytesIO()
+    whole = pyarrow.Table.from_pylist(ROWS)
+    if name == "parquet":
+        parquet.write_table(whole, sink)
+        return sink.getvalue()
+    with (ipc.new_file if name == "file" else ipc.new_stream)(sink, whole.schema) as writer:
+        writer.write_table(whole)
+    return sink.getvalue()
+
+
+def zstandard(content: bytes) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
+LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+FILES: dict[str, Callable[[], bytes]] = {
+    "t.csv": lambda: table(","),
+    "t.tsv": lambda: table("\t"),
+    "t.json": lambda: json.dumps(ROWS, indent=2).encode(),
+    "t.jsonl": lambda: LINES,
+    "t.jsonl.gz": lambda: gzip.compress(LINES),
+    "t.csv.gz": lambda: gzip.compress(table(",")),
+    "t.jsonl.zst": lambda: zstandard(LINES),
+    "t.parquet": lambda: arrow("parquet"),
+    "stream.arrow": lambda: arrow("stream"),
+    "file.arrow": lambda: arrow("file"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_kind_of_table_gives_the_same_records(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(FILES[name]())
+    assert pairs(tmp_path / name) == WANTED
+    splits = [r.split for r in load(str(tmp_path / name), EMBEDDED_FOLDER).records]
+    assert splits == ["private", "heldout"]
+
+
+@pytest.mark.parametrize(
+    "content, named",
+    [
+        ("a,b\n1\n", r":2: has 1 cells"),
+        ("a,a\n1,2\n", ":1: two columns"),
+        ('text\n"open', "cannot be read as a table"),
+        ("a,letter\n1,a long one\n", "--text letter"),
+        ("", "empty"),
+    ],
+)
+def test_broken_table_is_one_line(tmp_path: Path, content: str, named: str) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(UsageError, match=named):
+        pairs(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("name", ["t.jsonl.gz", "t.parquet", "t.arrow", "t.jsonl.zst"])
+def test_file_that_is_not_what_it_is_called_is_one_line(tmp_path: Path, name: str) -> None:
+    if not name.endswith("gz"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=name):
+        pairs(tmp_path / name)
+
+
+# --- columns
+
+SHAPES: dict[str, tuple[dict[str, Any], str]] = {
+    "alpaca": ({"instruction": "Add.", "input": "1 2", "output": "3"}, "Add.\n1 2\n3"),
+    "alpaca without input": ({"instruction": "Say.", "input": "", "output": "A"}, "Say.\nA"),
+    "prompt and completion": ({"prompt": "Where is ", "completion": "7?"}, "Where is 7?"),
+    "content": ({"content": "Here.", "id": 3}, "Here."),
+    "body": ({"body": "There.", "subject": "x"}, "There."),
+    "sharegpt": (
+        {"conversations": [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]},
+        "user: Q\nassistant: A",
+    ),
+    "turns": (
+        {
+            "prompt": [{"role": "user", "content": "Q"}],
+            "completion": [{"role": "assistant", "content": "A"}],
+        },
+        "user: Q\nassistant: A",
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_usual_shape_is_recognised_and_noted(tmp_path: Path, shape: str) -> None:
+    entry, text = SHAPES[shape]
+    (tmp_path / "t.jsonl").write_text(json.dumps({**entry, "user": "u"}) + "\n")
+    corpus = read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER)
+    assert [(r.user, r.text) for r in corpus.records] == [("u", text)]
+    assert any("1 records" in note for note in corpus.notes)
+
+
+def test_named_columns_are_read(tmp_path: Path) -> None:
+    entry = {"letter": "Dear you.", "text": "no", "customer": 7, "part": "validation"}
+    (tmp_path / "t.jsonl").write_text(json.dumps(entry) + "\n")
+    reading = Reading(text="letter", user="customer", split="part")
+    (record,) = read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER, reading).records
+    assert (record.text, record.user, record.split) == ("Dear you.", "7", "heldout")
+
+
+@pytest.mark.parametrize("option", ["text", "user", "messages", "split"])
+def test_column_that_is_not_there_is_named_with_the_others(tmp_path: Path, option: str) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "x", "mood": "y"}\n')
+    with pytest.raises(UsageError, match=rf"no column 'sender' \(--{option}\).*'mood'"):
+        pairs(tmp_path / "t.jsonl", **{option: "sender"})
+
+
+@pytest.mark.parametrize("user", ["", "  ", None, float("nan")])
+def test_empty_user_is_no_user(tmp_path: Path, user: Any) -> None:
+    rows = [{"text": "one", "user": user}, {"text": "two", "user": user}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len({owner for owner, _ in pairs(tmp_path / "t.jsonl")}) == 2
+
+
+# --- users
+
+
+def spelled(tmp_path: Path, form: UserForm) -> Corpus:
+    users = ["Jos\u00e9", "Jose\u0301", "JOSÉ ", "Ann"]
+    rows = [json.dumps({"text": f"t{i}", "user": user}) for i, user in enumerate(users)]
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    return read(str(tmp_path / "t.jsonl"), EMBEDDED_FOLDER, Reading(user_form=form))
+
+
+def test_spellings_of_one_id_are_noted_and_kept_apart(tmp_path: Path) -> None:
+    corpus = spelled(tmp_path, UserForm.EXACT)
+    assert len(corpus.users()) == 4
+    assert any("4 users are 2" in note and "--user-form folded" in note for note in corpus.notes)
+
+
+def test_folded_ids_are_joined_under_the_first(tmp_path: Path) -> None:
+    corpus = spelled(tmp_path, UserForm.FOLDED)
+    assert [record.user for record in corpus.records] == ["José"] * 3 + ["Ann"]
+    assert corpus.notes
+
+
+# --- plain text
+
+PLAIN = "one\ntwo\nthree\n"
+
+
+def test_text_without_blank_lines_is_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(PLAIN)
+    with pytest.raises(UsageError, match="3 lines") as error:
+        pairs(tmp_path / "t.txt")
+    assert all(f"--records {form}" in str(error.value) for form in RecordForm)
+
+
+@pytest.mark.parametrize(
+    "form, texts",
+    [
+        (RecordForm.LINES, ["one", "two", "three"]),
+        (RecordForm.PARAGRAPHS, ["one\ntwo\nthree"]),
+        (RecordForm.FILE, ["one\ntwo\nthree"]),
+    ],
+)
+def test_record_of_plain_text_is_as_said(
+    tmp_path: Path, form: RecordForm, texts: list[str]
+) -> None:
+    (tmp_path / "t.txt").write_text(PLAIN)
+    assert [text for _, text in pairs(tmp_path / "t.txt", records=form)] == texts
+
+
+# --- mail
+
+
+def mail(sender: str, subject: str, text: str, html: str = "") -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["Subject"], message["To"] = sender, subject, "desk@example.com"
+    if text:
+        message.set_content(text)
+    if html:
+        message.add_alternative(html, "html") if text else message.set_content(html, "html")
+    return message
+
+
+MAILS = [
+    mail("Ann Lee <ann@example.com>", "Parcel", "Where is it?\nFrom here I see nothing.\n"),
+    mail(
+        "bo@example.com", "Re: Grüße", "", "<style>p {}</style><p>On its way,</p><p>Bo &amp; Co</p>"
+    ),
+    mail("Ann Lee <ann@example.com>", "", "Thanks.\n", "<p>ignored</p>"),
+]
+MAILED = [
+    ("ann@example.com", "Parcel\n\nWhere is it?\nFrom here I see nothing."),
+    ("bo@example.com", "Re: Grüße\n\nOn its way,\nBo & Co"),
+    ("ann@example.com", "Thanks."),
+]
+
+
+def test_mailbox_is_read_by_sender(tmp_path: Path) -> None:
+    box = mailbox.mbox(str(tmp_path / "in.mbox"))
+    for message in MAILS:
+        box.add(message)
+    box.close()
+    found = [(user, text.replace(">From", "From")) for user, text in pairs(tmp_path / "in.mbox")]
+    assert [(user, "\n".join(text.split("\n"))) for user, text in found] == MAILED
+
+
+def test_folder_of_mails_is_one_corpus(tmp_path: Path) -> None:
+    for number, message in enumerate(MAILS):
+        (tmp_path / f"{number}.eml").write_bytes(bytes(message))
+    assert pairs(tmp_path) == MAILED
+
+
+def test_mail_of_unknown_charset_is_read(tmp_path: Path) -> None:
+    head = b"From: a@b.example\nContent-Type: text/plain; charset=nobody-knows\n\n"
+    (tmp_path / "m.eml").write_bytes(head + "für dich".encode())
+    assert pairs(tmp_path / "m.eml") == [("a@b.example", "für dich")]
+
+
+# --- folders
+
+
+def row(text: str) -> str:
+    return json.dumps({"text": text, "user": text}) + "\n"
+
+
+def test_folder_skips_what_only_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(row("kept"))
+    for name in (".hidden.jsonl", "._a.jsonl", "~$a.jsonl", "a.jsonl.lock", "b.jsonl~"):
+        (tmp_path / name).write_text(row("beside"))
+    for folder in ("__MACOSX", ".ipynb_checkpoints"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.jsonl").write_text(row("beside"))
+    run = tmp_path / "audits"
+    (run / "stages").mkdir(parents=True)
+    (run / "manifest.json").write_text("{}")
+    (run / "samples.jsonl").write_text(row("beside"))
+    (tmp_path / "canaries.json").write_text('{"secrets": [], "coins": {}}')
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    corpus = read(str(tmp_path), EMBEDDED_FOLDER)
+    assert [record.text for record in corpus.records] == ["kept"]
+    assert any("8 files" in note for note in corpus.notes)
+    assert any("photo.png" in note for note in corpus.notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["val", "valid", "validation", "dev", "eval", "test", "test_sft", "val-00000-of-00002"]
+)
+def test_third_split_is_held_out_and_noted(tmp_path: Path, name: str) -> None:
+    train = "train_sft" if name.endswith("sft") else "train"
+    (tmp_path / f"{train}.jsonl").write_text(row("t"))
+    (tmp_path / f"{name}.jsonl").write_text(row("h"))
+    (tmp_path / "notes.jsonl").write_text(row("n"))
+    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
+    assert {r.text: r.split for r in corpus.records} == {"t": "private", "h": "heldout"}
+    assert any("held out" in note and name in note for note in corpus.notes)
+    assert any("notes.jsonl" in note for note in corpus.notes)
+
+
+def test_subfolders_name_splits(tmp_path: Path) -> None:
+    for split in ("train", "validation"):
+        (tmp_path / split).mkdir()
+        (tmp_path / split / "part.jsonl").write_text(row(split))
+    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
+    assert {r.text: r.split for r in corpus.records} == {
+        "train": "private",
+        "validation": "heldout",
+    }
+
+
+def test_saved_data_set_is_read_by_its_splits(tmp_path: Path) -> None:
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        rows = [{"text": split, "user": split}]
+        pyarrow = pytest.importorskip("pyarrow")
+        whole = pyarrow.Table.from_pylist(rows)
+        file = str(tmp_path / split / "data-00000-of-00001.arrow")
+        with pyarrow.OSFile(file, "wb") as sink, pyarrow.ipc.new_stream(sink, whole.schema) as out:
+            out.write_table(whole)
+        (tmp_path / split / "state.json").write_text("{}")
+        (tmp_path / split / "dataset_info.json").write_text("{}")
+    corpus = load(str(tmp_path), EMBEDDED_FOLDER)
+    assert {r.text: r.split for r in corpus.records} == {"train": "private", "test": "heldout"}

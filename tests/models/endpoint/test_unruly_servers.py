@@ -1,0 +1,130 @@
+"""Servers that hurry, pack or lie: waits of one's own, no unpacking, numbers in their range."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from audit.core.errors import UsageError
+from audit.models.endpoint import http
+from audit.models.endpoint.http import Endpoint, Pace
+from audit.models.endpoint.wire_format import choice_of
+
+Answers = Callable[..., str]
+
+
+@pytest.fixture
+def answers() -> Iterator[Answers]:
+    """answers(bytes, …): the URL of a server that gives these answers in order, the last again."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def start(*given: bytes) -> str:
+        def serve() -> None:
+            for place in range(100):
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(given[min(place, len(given) - 1)])
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+    yield start
+    listening.close()
+
+
+def answer(status: int, body: bytes = b"{}", *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.parametrize("status", [520, 522, 524, 529])
+def test_failure_of_proxy_is_tried_again(answers: Answers, status: int) -> None:
+    slept: list[float] = []
+    url = answers(answer(status), answer(200, b'{"data": []}'))
+    assert Endpoint(url, 1, 5.0, Pace(None, sleep=slept.append)).get("models") == {"data": []}
+    assert slept == [0.5]
+
+
+def test_own_wait_is_the_least(answers: Answers) -> None:
+    slept: list[float] = []
+    busy = answer(429, b"{}", "Retry-After: 0")
+    url = answers(busy, busy, busy, answer(200))
+    Endpoint(url, 3, 5.0, Pace(None, sleep=slept.append)).get("models")
+    assert slept == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "gzip, gzip", "br", "zstd"])
+def test_packed_answer_is_refused_unread(answers: Answers, coding: str) -> None:
+    body = gzip.compress(b"{}")
+    url = answers(answer(200, body, f"Content-Encoding: {coding}"))
+    with pytest.raises(UsageError, match="coding"):
+        Endpoint(url, 3, 5.0).get("models")
+
+
+def test_request_asks_for_no_coding(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Endpoint("http://127.0.0.1:1/v1", 0, 1.0)._client() as client:
+        assert client.headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.8.8.8"])
+def test_loopback_is_reached_without_proxy(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    Endpoint(f"http://{host}:1/v1", 0, 1.0)._client().close()
+
+
+def test_unusable_proxy_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "nonsense://127.0.0.1:1")
+    with pytest.raises(UsageError, match="all_proxy"):
+        Endpoint("http://models.example/v1", 0, 1.0)._client()
+
+
+def logged(**logprobs: object) -> str:
+    return json.dumps({"choices": [{"text": "a", "logprobs": logprobs}]})
+
+
+def token(**fields: object) -> str:
+    return logged(content=[{"token": "x", "id": 1, "logprob": 0, **fields}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": 1e400}}',
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": -1}}',
+        '{"choices": [{"text": "a"}], "usage": "x"}',
+        '{"choices": null}',
+        '{"choices": ' + "[" * 500 + "]" * 500 + "}",
+        logged(tokens=["x"], token_logprobs=[10**400], top_logprobs=[{"x": 0}]),
+        logged(tokens=["x"], token_logprobs=[0], top_logprobs=[[1]]),
+        logged(tokens=["token_id:-7"], token_logprobs=[0], top_logprobs=[{}]),
+        token(id=10**400),
+        token(id=-5),
+        token(token=None),
+        token(token=5),
+        token(logprob=50),
+        token(top_logprobs=[{"logprob": 50}]),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_numbers_out_of_range_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="form of the completions API"):
+        choice_of(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["1e400", "9" * 400, "Mon, 01 Jan 9999999999 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"],
+)
+def test_impossible_wait_is_not_an_error(after: str) -> None:
+    wait = http._retry_after(httpx.Response(429, headers={"Retry-After": after}))
+    assert wait is None or wait > http._PATIENCE
