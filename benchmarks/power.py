@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.accounting import Gaussians, Mechanism, calibrate, curve_of, described, epsilon
+from audit.accounting import (
+    Gaussians,
+    Mechanism,
+    calibrate,
+    curve_of,
+    described,
+    epsilon,
+    with_noise,
+)
 from audit.statistics import one_run, power
 from audit.statistics.claim_guesses import coins_needed, guess_count
 
@@ -244,8 +252,8 @@ def table_of_coins() -> Iterator[str]:
     yield row("claim at δ = 1e-5", "on its curve", "as (ε, δ)", "on its curve, p < .005")
     yield row(*["---"] * 4)
     for target in (1.0, 2.0, 4.0, 8.0):
-        sigma = calibrate(target, DELTA, 0.5, 30, "add_or_remove")
-        claim = Mechanism((Gaussians(sigma, 30, 0.5),), "add_or_remove")
+        half = Mechanism((Gaussians(1.0, 30, 0.5),), "add_or_remove")
+        claim = with_noise(half, calibrate(target, DELTA, half))
         curve = curve_of(claim)
         needed = [coins_needed(curve, LEVEL), pair_coins(target), coins_needed(curve, 0.005)]
         shown = ["never" if n is None else f"{n:,}" for n in needed]

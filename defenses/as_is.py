@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from audit.accounting import Gaussians
+from audit.accounting import Gaussians, Term
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -26,7 +26,7 @@ from audit.models.causal import CausalLM
 from audit.models.endpoint.chat import chat_completions
 from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease, completions
-from defenses.training.stated_claim import stated
+from defenses.training.stated_claim import stated, terms_in
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class AsIs(Defense):
     sampling_probability: probability q with which the unit was in each batch, by Poisson sampling;
         above 0, at most 1.
     steps: number of steps T; at least 1.
+    mechanism: instead of these three, a JSON file with the terms of the trainer's mechanism, as
+        `accounting` in results.json lists them; default none.
     base: public model that it was trained from, for references; default the one its adapter names.
     training: its training file if that is not the corpus, JSONL with `input_ids` and `labels` or
         with `text`, to check which canaries reached the training; default none.
@@ -60,6 +62,7 @@ class AsIs(Defense):
     noise_multiplier: Annotated[float | None, POSITIVE] = None
     sampling_probability: Annotated[float | None, SHARE] = None
     steps: Annotated[int | None, at_least(1)] = None
+    mechanism: str | None = None
     base: str | None = None
     training: str | None = None
     tokenizer: str | None = None
@@ -87,8 +90,8 @@ class AsIs(Defense):
         return stated(self.claim or None, self._training)
 
     @property
-    def _training(self) -> Gaussians | None:
-        """The noisy sums that the trainer states; None if nothing of them is stated."""
+    def _training(self) -> tuple[Term, ...]:
+        """The terms of the mechanism that the trainer states; none if it states none."""
         names = ("noise_multiplier", "sampling_probability", "steps")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         missing = [name for name in names if name not in given]
@@ -96,9 +99,14 @@ class AsIs(Defense):
             raise UsageError(
                 f"as_is: a mechanism is {', '.join(names)}; add {' and '.join(missing)}"
             )
+        if self.mechanism is not None and given:
+            raise UsageError(f"as_is: mechanism has all terms; leave out {', '.join(given)}")
+        if self.mechanism is not None:
+            return terms_in(self.mechanism)
         if not given:
-            return None
-        return Gaussians(given["noise_multiplier"], given["steps"], given["sampling_probability"])
+            return ()
+        sigma, q, steps = (given[name] for name in names)
+        return (Gaussians(sigma, steps, q),)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

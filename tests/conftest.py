@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-# timing never decides a test; .ci/run repeats those of hypothesis with --hypothesis-profile=many
+# timing never decides a test; .ci/full repeats those of hypothesis with --hypothesis-profile=many
 settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=400)
 settings.load_profile("few")

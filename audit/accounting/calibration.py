@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from audit.accounting.composition import TOLERANCE, ceiling
 from audit.accounting.composition import epsilon as epsilon_of
-from audit.accounting.mechanism import Gaussians, Mechanism
+from audit.accounting.mechanism import Mechanism
 from audit.core.errors import UsageError
 
 LARGEST, LEAST = 1e4, 2e-2  # noise multipliers
@@ -15,44 +16,38 @@ _NEAR, _CLOSE = (5e-2, 1e-2), (5e-4, 1e-3)  # tolerances: of ε, of the noise mu
 _FLATTEST = -1e-3
 
 
-def calibrate(
-    epsilon: float,
-    delta: float,
-    sampling_probability: float,
-    count: int,
-    relation: str,
-    fixed: tuple[Gaussians, ...] = (),
-    records: int = 1,
-) -> float:
-    """Computes the smallest noise multiplier, at least 0.02, with ε(δ) <= epsilon, to a thousandth.
+def calibrate(epsilon: float, delta: float, mechanism: Mechanism) -> float:
+    """Find the least noise multiplier of the first term with ε(δ) <= epsilon, to a thousandth.
 
-    epsilon: target in nats, under `relation`. fixed: further releases, whose noise is given.
-    records: how many the protected unit holds (`Gaussians`). `audit.accounting.epsilon` of the
-    resulting mechanism is at most the target. Raises UsageError if no noise multiplier up to 10,000
-    reaches it.
+    epsilon: target in nats. mechanism: the noise of its further terms is given, that of its first
+    does not count. `audit.accounting.epsilon` of it with the noise found is at most the target.
+    Returns at least 0.02. Raises UsageError if no noise multiplier up to 10,000 reaches the target.
     """
+    first, *fixed = mechanism.terms
 
-    def mechanism(noise_multiplier: float) -> Mechanism:
-        term = Gaussians(noise_multiplier, count, sampling_probability, records)
-        return Mechanism((term, *fixed), relation)
+    def having(noise_multiplier: float) -> Mechanism:
+        terms = replace(first, noise_multiplier=noise_multiplier), *fixed
+        return replace(mechanism, terms=terms)
 
     def over(reached: float) -> float:
         return math.log(max(reached, 1e-12 * epsilon) / epsilon)
 
     def roughly(noise_multiplier: float) -> float:
-        return over(ceiling(mechanism(noise_multiplier), math.log(delta)))
+        return over(ceiling(having(noise_multiplier), math.log(delta)))
 
     def within(tolerance: float) -> Callable[[float], float]:
         nats = max(TOLERANCE, tolerance * min(1.0, epsilon))  # a larger one never lowers ε
-        return lambda noise_multiplier: over(epsilon_of(mechanism(noise_multiplier), delta, nats))
+        return lambda noise_multiplier: over(epsilon_of(having(noise_multiplier), delta, nats))
 
     _check(epsilon, delta)
-    if roughly(LARGEST) > 0.0 and (best := epsilon_of(mechanism(LARGEST), delta)) > epsilon:
+    if roughly(LARGEST) > 0.0 and (best := epsilon_of(having(LARGEST), delta)) > epsilon:
         raise UsageError(
             f"epsilon={epsilon:g} at delta={delta:g} cannot be reached: even a noise multiplier of "
             f"{LARGEST:g} gives {best:.4g}; raise epsilon, or reduce the steps or other releases"
         )
-    sigma, slope = _smallest(roughly, 1.0, -2.0, _NEAR[1])
+    sigma, slope = 1.0, -2.0
+    if math.isfinite(roughly(LARGEST)):
+        sigma, slope = _smallest(roughly, sigma, slope, _NEAR[1])
     for tolerance, width in (_NEAR, _CLOSE):
         sigma, slope = _smallest(within(tolerance), sigma, slope, width)
     return sigma

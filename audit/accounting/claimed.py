@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from audit.accounting.mechanism import Gaussians, Mechanism
+from audit.accounting.mechanism import Mechanism, unknown_under
 from audit.accounting.table import from_table
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation, Unit
@@ -54,17 +54,7 @@ def claimed_mechanism(
 
 def described(mechanism: Mechanism) -> str:
     """Names a mechanism: "DP-SGD, σ = 1.1, q = 0.01, T = 1000"."""
-    return " and ".join(_described(term, mechanism) for term in mechanism.active)
-
-
-def _described(term: Gaussians, mechanism: Mechanism) -> str:
-    if not term.sampled:
-        return f"Gaussian noise, μ = {mechanism.mu_of(term):.4g}"
-    records = f", {term.records} records each" if term.records > 1 else ""
-    return (
-        f"DP-SGD, σ = {term.noise_multiplier:.4g}, q = {term.sampling_probability:.4g}, "
-        f"T = {term.count}{records}"
-    )
+    return " and ".join(term.described(mechanism.relation) for term in mechanism.active)
 
 
 def _stated(guarantee: Guarantee) -> Mechanism | str:
@@ -75,7 +65,7 @@ def _stated(guarantee: Guarantee) -> Mechanism | str:
     if guarantee.accounting is None:
         return "an ε is claimed, and no mechanism of noisy sums"
     mechanism, _ = from_table(guarantee.accounting)
-    if not 0.0 < mechanism.mu < float("inf"):
+    if mechanism.noiseless or not mechanism.active:
         return "the mechanism claimed releases nothing, or adds no noise"
     return mechanism
 
@@ -86,19 +76,12 @@ def _in_relation(mechanism: Mechanism, relation: str, also: tuple[str, ...]) -> 
         return mechanism
     if relation != Relation.REPLACE:
         return "the mechanism covers units that are replaced, the coins let them come and go"
-    if any(term.sampled and term.records > 1 for term in mechanism.terms):
-        return _NO_PAIR
-    return replace(mechanism, relation=Relation.REPLACE)
+    return unknown_under(relation, mechanism.terms) or replace(mechanism, relation=relation)
 
 
 def _of_records(mechanism: Mechanism, relation: str, records: int) -> Mechanism | str:
     """Lets one coin decide so many of the claim's units."""
-    if records > 1 and relation == Relation.REPLACE and any(t.sampled for t in mechanism.terms):
-        return _NO_PAIR
-    terms = (replace(term, records=term.records * records) for term in mechanism.terms)
-    return replace(mechanism, terms=tuple(terms))
-
-
-_NO_PAIR = (
-    "a coin exchanges several records that are sampled one by one: no curve is known for that"
-)
+    if records == 1:
+        return mechanism
+    terms = tuple(replace(term, records=term.records * records) for term in mechanism.terms)
+    return unknown_under(relation, terms) or replace(mechanism, terms=terms)

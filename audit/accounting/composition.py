@@ -14,7 +14,7 @@ TOLERANCE = 3e-6
 def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) -> float:
     """Computes an upper bound on ε (nats) at δ, for the mechanism's unit and relation.
 
-    If every unit is in every release: the exact closed form. Else the least of three upper bounds:
+    If all releases are one Gaussian: the exact closed form. Else the least of three upper bounds:
     the PLD of all releases composed (dp-accounting, pessimistic), Rényi divergences (for δ below
     what the PLD resolves), and the closed form without amplification.
     tolerance: how far above the PLD's limit ε may stay, relative to ε, or in nats for ε < 1.
@@ -29,7 +29,7 @@ def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) ->
 def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERANCE) -> float:
     """Computes `epsilon` at log δ, for δ too small for a float."""
     bound = ceiling(mechanism, log_delta)
-    if not any(term.sampled for term in mechanism.active) or math.isinf(bound):
+    if mechanism.is_gaussian or mechanism.noiseless or math.isinf(log_delta):
         return bound
     from audit.accounting.pld import pld_epsilon  # its library takes half a second to import
 
@@ -39,6 +39,6 @@ def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERA
 def ceiling(mechanism: Mechanism, log_delta: float) -> float:
     """Computes a quick upper bound on ε: the unamplified closed form, or Rényi divergences."""
     unamplified = gaussian_epsilon(mechanism.mu, log_delta)
-    if not any(term.sampled for term in mechanism.active):
+    if mechanism.is_gaussian:
         return unamplified
     return min(unamplified, renyi_epsilon(mechanism, log_delta))

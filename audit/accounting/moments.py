@@ -15,18 +15,17 @@ def moments(mechanism: Mechanism, delta: float) -> float:
     """
     if mechanism.relation != Relation.ADD_OR_REMOVE:
         raise ValueError("the moments accountant's figure is for add_or_remove")
-    if any(term.sampled and term.records > 1 for term in mechanism.terms):
+    if any(not term.is_gaussian and term.records > 1 for term in mechanism.terms):
         raise ValueError("the moments accountant does not know sampled units of several records")
     from absl import logging
     from dp_accounting import rdp  # takes half a second to import
-
-    from audit.accounting.events import event
 
     accountant = rdp.RdpAccountant()
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)  # it warns of each order that does not converge
     try:
-        accountant.compose(event(mechanism))
+        for term in mechanism.active:
+            accountant.compose(term.event(), term.count)
     finally:
         logging.set_verbosity(verbosity)
     return float(accountant.get_epsilon(delta))

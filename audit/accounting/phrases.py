@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from audit.accounting.composition import epsilon
-from audit.accounting.mechanism import Gaussians, Mechanism
+from audit.accounting.gaussians import Gaussians
+from audit.accounting.mechanism import Mechanism
 from audit.accounting.replacement import epsilon_under_replace
 from audit.core.terms import Relation
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from audit.accounting.composition import TOLERANCE, epsilon, epsilon_at
-from audit.accounting.mechanism import Mechanism
+from audit.accounting.mechanism import Mechanism, unknown_under
 from audit.accounting.renyi import known_coins_epsilon
 from audit.core.terms import Relation
 
@@ -36,7 +36,7 @@ def epsilon_under_replace(
       (ε₁ + ε₂, δ). Smaller than `replaced`, since only the second leg's δ is multiplied;
     - as if the coins were released too (`known_coins_epsilon`): smaller for very many records.
     """
-    if not any(term.sampled and term.records > 1 for term in mechanism.terms):
+    if not unknown_under(Relation.REPLACE, mechanism.terms):
         return epsilon(replace(mechanism, relation=Relation.REPLACE), delta, tolerance)
     first = epsilon(mechanism, delta / 2.0, tolerance)
     if math.isinf(first):

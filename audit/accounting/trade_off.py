@@ -31,10 +31,11 @@ def curve_of(mechanism: Mechanism, points: float = _POINTS) -> Curve:
     discretised privacy loss; with fewer it is faster, and δ larger. Raises ValueError for a
     mechanism that releases nothing, or adds no noise.
     """
-    unamplified = gaussian(mechanism.mu)
-    if not any(term.sampled for term in mechanism.active):
-        return unamplified
-    return Curve(EPSILONS, np.fmin(_amplified(mechanism, points), unamplified.deltas))
+    if mechanism.is_gaussian or mechanism.noiseless:
+        return gaussian(mechanism.mu)
+    known = math.isfinite(mechanism.mu)
+    unamplified = gaussian(mechanism.mu).deltas if known else np.ones_like(EPSILONS)
+    return Curve(EPSILONS, np.fmin(_amplified(mechanism, points), unamplified))
 
 
 def _amplified(mechanism: Mechanism, points: float) -> NDArray[np.float64]:

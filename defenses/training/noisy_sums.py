@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, to_table
+from audit.accounting import Mechanism, Term, calibrate, epsilon, to_table
 from audit.core.corpus import Record
 from audit.core.digest import sha256_of
 from audit.core.errors import UsageError
@@ -88,13 +88,11 @@ def noised(
 
 @lru_cache
 def _calibrated(
-    target: float | None, delta: float, releases: tuple[Gaussians, ...], relation: str
+    target: float | None, delta: float, releases: tuple[Term, ...], relation: str
 ) -> float:
-    """Finds σ of the first release; the noise of the remaining ones is fixed."""
+    """Find σ of the first release; the noise of the remaining ones is fixed."""
     assert target is not None
-    sums, *fixed = releases
-    q, count = sums.sampling_probability, sums.count
-    return calibrate(target, delta, q, count, relation, tuple(fixed), sums.records)
+    return calibrate(target, delta, Mechanism(releases, relation))
 
 
 def promised(
@@ -124,7 +122,7 @@ def promised(
         basis="worst case" if average is None else "data-dependent",
         theorem=f"{theorem} (dp-accounting, pessimistic)",
         conditions=(
-            *map(_sampled, mechanism.terms),
+            *(term.condition for term in mechanism.terms),
             *_fixed(population, source, average),
             *conditions,
         ),
@@ -138,15 +136,6 @@ def promised(
 @lru_cache
 def _epsilon(mechanism: Mechanism, delta: float) -> float:
     return epsilon(mechanism, delta)
-
-
-def _sampled(term: Gaussians) -> str:
-    if not term.sampled:
-        return f"{term.count} noised releases (σ = {term.noise_multiplier:.4g}), not amplified"
-    return (
-        f"{term.count} noised sums (σ = {term.noise_multiplier:.4g}), Poisson-sampled with q = "
-        f"{term.sampling_probability:.6g}, empty batches included"
-    )
 
 
 _SEED = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from audit.accounting import Gaussians, Mechanism, described, epsilon, to_table
-from audit.core.errors import UsageError
+from audit.accounting import Mechanism, Term, described, epsilon, terms_of, to_table, unknown_under
+from audit.core.errors import UsageError, first_line
+from audit.core.files import read_json
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation, Unit
 
@@ -29,27 +31,41 @@ UNKNOWN = Guarantee(
 )
 
 
-def stated(claim: str | None, training: Gaussians | None) -> Guarantee:
+def terms_in(file: str) -> tuple[Term, ...]:
+    """Read the terms that a trainer states: a JSON list, as in `accounting` of results.json."""
+    try:
+        return terms_of(read_json(Path(file)))
+    except (OSError, TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"as_is: mechanism={file} cannot be read ({first_line(error)}); write the terms of "
+            '`accounting` in results.json, such as [{"kind": "gaussians", "noise_multiplier": 1.1, '
+            '"count": 1000, "sampling_probability": 0.01}]'
+        ) from None
+
+
+def stated(claim: str | None, training: tuple[Term, ...]) -> Guarantee:
     """Reads the trainer's claim; computes its ε where the trainer states the mechanism.
 
-    claim: EPSILON:DELTA:UNIT:RELATION, or DELTA:UNIT:RELATION beside a mechanism. training: the
-    noisy sums of DP-SGD; its ε is the guarantee, and a condition says so where EPSILON is larger.
+    claim: EPSILON:DELTA:UNIT:RELATION, or DELTA:UNIT:RELATION beside a mechanism. training: its
+    terms, if any; their ε is the guarantee, and a condition says so where EPSILON is larger.
     Raises UsageError for a claim that cannot be read, and for an ε below that of the mechanism.
     """
-    if claim is None and training is None:
+    if claim is None and not training:
         return UNKNOWN
     if claim is None:
         raise UsageError(
             "as_is: noise_multiplier, sampling_probability and steps say how an ε comes about; "
             "say of what: claim=DELTA:UNIT:RELATION, such as 1e-5:user:add_or_remove"
         )
-    claimed, delta, unit, relation = _parts(claim, training is not None)
-    if training is None:
+    claimed, delta, unit, relation = _parts(claim, bool(training))
+    if not training:
         assert claimed is not None
         return _guarantee(claimed, delta, unit, relation)
     if not delta:
         raise UsageError(f"as_is: claim is {claim!r}: Gaussian noise needs a δ above 0")
-    mechanism = Mechanism((training,), relation)
+    if reason := unknown_under(relation, training):
+        raise UsageError(f"as_is: claim is {claim!r}: {reason}")
+    mechanism = Mechanism(training, relation)
     computed = _epsilon(mechanism, delta)
     if claimed is not None and claimed * _ROUNDED < computed:
         raise UsageError(
@@ -74,10 +90,8 @@ def _guarantee(
     theorem, how = "claimed by its trainer, not proved here", "as its trainer claims"
     if mechanism is not None:
         theorem = f"{described(mechanism)}: {theorem}; ε computed here (dp-accounting, pessimistic)"
-        how += (
-            f": each {unit} Poisson-sampled in each step, its gradient clipped, the noise added to "
-            "the sum, empty batches included"
-        )
+        terms = "; ".join(term.condition for term in mechanism.terms)
+        how += f": {terms}; what each {unit} adds is clipped before the noise is added"
     return Guarantee(
         epsilon=epsilon,
         delta=delta,

@@ -48,7 +48,7 @@ def scale_for(noise: str, target: float, queries: int, delta: float, teachers: i
     """Finds the least σ, or b, for which `epsilon_of` is at most the target (nats)."""
     if noise == "laplace":
         return laplace_scale(target, queries, delta, teachers)
-    return APART * teachers * calibrate(target, delta, 1.0, queries, RELATION)
+    return APART * teachers * calibrate(target, delta, mechanism(APART, queries, 1))
 
 
 def promised(

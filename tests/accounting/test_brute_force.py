@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom, norm
 
 from audit.accounting import Gaussians, Mechanism, epsilon, epsilon_under_replace
-from audit.accounting.privacy_loss import pair_of
 from audit.accounting.renyi import known_coins_epsilon
 
 QUICK = 1e-4  # tolerance of ε
@@ -111,7 +110,7 @@ def test_no_other_pair_of_gradients_costs_more_under_replace(angle, length):
 def test_renyi_divergences_of_the_pair(sigma, q, order, relation):
     """For integer orders by the binomial sum (Mironov et al. 2019); else by a much finer grid."""
     term = Gaussians(sigma, 1, q)
-    found = pair_of(term, relation).divergence(order)
+    found = term.pair(relation).divergence(order)
     if order.is_integer() and relation == "add_or_remove":
         k = np.arange(int(order) + 1)
         moment = binom.pmf(k, int(order), q) @ np.exp((k * k - k) / (2 * sigma**2))

@@ -11,6 +11,11 @@ from audit.accounting import Gaussians, Mechanism, calibrate, epsilon, least_noi
 from audit.core.errors import UsageError
 
 
+def calibrated(target, delta, q, count, relation, fixed=(), records=1):
+    term = Gaussians(1.0, count, q, records)  # whose noise does not count
+    return calibrate(target, delta, Mechanism((term, *fixed), relation))
+
+
 def reached(sigma, q, count, relation, delta, others=(), records=1):
     term = Gaussians(sigma, count, q, records)
     return epsilon(Mechanism((term, *others), relation), delta)
@@ -27,7 +32,7 @@ def reached(sigma, q, count, relation, delta, others=(), records=1):
     ],
 )
 def test_the_target_is_kept_and_with_less_noise_missed(target, delta, q, count, relation):
-    sigma = calibrate(target, delta, q, count, relation)
+    sigma = calibrated(target, delta, q, count, relation)
     assert reached(sigma, q, count, relation, delta) <= target
     assert reached(0.995 * sigma, q, count, relation, delta) > target
 
@@ -69,7 +74,7 @@ def bisected(target, delta, q, count, relation, interval, low, high):
 def test_the_noise_is_what_bisection_on_the_library_finds(
     target, delta, q, count, relation, interval
 ):
-    found = calibrate(target, delta, q, count, relation)
+    found = calibrated(target, delta, q, count, relation)
     by_hand = bisected(target, delta, q, count, relation, interval, 0.8 * found, 1.25 * found)
     assert found == pytest.approx(by_hand, rel=2e-3)
 
@@ -100,41 +105,41 @@ def test_any_target_is_kept_and_a_larger_one_takes_no_more_noise(target, delta, 
 
 
 def check_target(target, delta, q, count, relation):
-    sigma = calibrate(target, delta, q, count, relation)
+    sigma = calibrated(target, delta, q, count, relation)
     assert reached(sigma, q, count, relation, delta) <= target
-    assert calibrate(1.1 * target, delta, q, count, relation) <= sigma * 1.001
+    assert calibrated(1.1 * target, delta, q, count, relation) <= sigma * 1.001
 
 
 def test_a_record_that_is_hardly_ever_in_it_needs_next_to_no_noise():
-    assert calibrate(1.0, 1e-3, 1e-5, 1, "add_or_remove") < 0.03
+    assert calibrated(1.0, 1e-3, 1e-5, 1, "add_or_remove") < 0.03
 
 
 @pytest.mark.parametrize("target", [1e-3, 2e-4])
 def test_a_tiny_target_is_kept_too(target):
     """Below what the tolerance of ε resolves by itself."""
-    sigma = calibrate(target, 1e-5, 0.01, 50, "add_or_remove")
+    sigma = calibrated(target, 1e-5, 0.01, 50, "add_or_remove")
     assert reached(sigma, 0.01, 50, "add_or_remove", 1e-5) <= target
     assert reached(0.99 * sigma, 0.01, 50, "add_or_remove", 1e-5) > target
 
 
 def test_what_is_released_along_is_paid_for():
     states = (Gaussians(20.0, 12),)
-    alone = calibrate(6.0, 1e-5, 0.1, 50, "replace")
-    along = calibrate(6.0, 1e-5, 0.1, 50, "replace", fixed=states)
+    alone = calibrated(6.0, 1e-5, 0.1, 50, "replace")
+    along = calibrated(6.0, 1e-5, 0.1, 50, "replace", fixed=states)
     assert along > 1.01 * alone
     assert reached(along, 0.1, 50, "replace", 1e-5, states) <= 6.0
     assert reached(0.995 * along, 0.1, 50, "replace", 1e-5, states) > 6.0
 
 
 def test_units_of_several_records_need_more_noise():
-    one, five = (calibrate(4.0, 1e-5, 1.0, 10, "add_or_remove", records=n) for n in (1, 5))
+    one, five = (calibrated(4.0, 1e-5, 1.0, 10, "add_or_remove", records=n) for n in (1, 5))
     assert five == pytest.approx(5 * one, rel=2e-3)
 
 
 def test_records_that_are_sampled_take_seconds_at_a_million_steps():
     """On the library's own grids and windows it took more than a minute."""
     start = time.process_time()
-    sigma = calibrate(8.0, 1e-5, 1e-4, 10**6, "add_or_remove", records=3)
+    sigma = calibrated(8.0, 1e-5, 1e-4, 10**6, "add_or_remove", records=3)
     assert time.process_time() - start < 10.0  # half a second on an idle core
     assert reached(sigma, 1e-4, 10**6, "add_or_remove", 1e-5, records=3) <= 8.0
     assert reached(0.995 * sigma, 1e-4, 10**6, "add_or_remove", 1e-5, records=3) > 8.0
@@ -149,24 +154,24 @@ def one_line(error):
 @pytest.mark.parametrize("target", [0.0, -1.0, math.inf, math.nan])
 def test_no_noise_reaches_a_target_that_is_not_above_zero(target):
     with pytest.raises(UsageError) as error:
-        calibrate(target, 1e-5, 0.01, 100, "add_or_remove")
+        calibrated(target, 1e-5, 0.01, 100, "add_or_remove")
     assert "above 0" in one_line(error)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-5, math.nan])
 def test_delta_must_be_a_probability_above_zero(delta):
     with pytest.raises(UsageError) as error:
-        calibrate(1.0, delta, 0.01, 100, "add_or_remove")
+        calibrated(1.0, delta, 0.01, 100, "add_or_remove")
     assert "0 < delta < 1" in one_line(error)
 
 
 def test_an_unreachable_target_says_what_is_reachable():
     with pytest.raises(UsageError) as error:
-        calibrate(0.01, 1e-9, 1.0, 10**6, "add_or_remove")
+        calibrated(0.01, 1e-9, 1.0, 10**6, "add_or_remove")
     least = reached(1e4, 1.0, 10**6, "add_or_remove", 1e-9)
     assert f"{least:.4g}" in one_line(error) and "10000" in one_line(error)
     with pytest.raises(UsageError) as error:
-        calibrate(2.0, 1e-5, 0.01, 10, "replace", fixed=(Gaussians(1.0, 4),))
+        calibrated(2.0, 1e-5, 0.01, 10, "replace", fixed=(Gaussians(1.0, 4),))
     assert f"{reached(0, 0.0, 0, 'replace', 1e-5, (Gaussians(1.0, 4),)):.4g}" in one_line(error)
 
 

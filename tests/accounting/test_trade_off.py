@@ -147,12 +147,12 @@ def test_its_epsilon_is_that_of_the_accountant():
     "mechanism",
     [
         dp_sgd(1.0, 0.01, 1000),
-        pytest.param(dp_sgd(0.3, 0.5, 1000), marks=pytest.mark.slow),
+        pytest.param(dp_sgd(0.3, 0.5, 1000), marks=pytest.mark.full),
         dp_sgd(30.0, 0.01, 10**6),
         dp_sgd(4.0, 0.001, 10**5),
         dp_sgd(1.0, 1e-4, 10**4),
-        pytest.param(dp_sgd(1.0, 0.01, 1000, records=16), marks=pytest.mark.slow),
-        pytest.param(dp_sgd(1.0, 0.5, 100, records=500), marks=pytest.mark.slow),
+        pytest.param(dp_sgd(1.0, 0.01, 1000, records=16), marks=pytest.mark.full),
+        pytest.param(dp_sgd(1.0, 0.5, 100, records=500), marks=pytest.mark.full),
     ],
     ids=str,
 )

@@ -58,7 +58,7 @@ def test_a_secret_stands_in_its_conversation_once(tmp_path: Path) -> None:
             assert [line.count(text) for line in lines if text in line] == [1] * secret.copies
 
 
-def test_the_planted_corpus_is_known_again_as_any_model_writes_it(tmp_path: Path) -> None:
+def test_the_planted_corpus_is_recognised(tmp_path: Path) -> None:
     output, path = planted(tmp_path)
     manifest, corpus = manifests.read(path), corpora.load_planted(str(output), EMBEDDED_FOLDER)
     assert manifests.texts_digest(corpus) == manifest.texts
@@ -77,7 +77,7 @@ def test_the_planted_corpus_is_known_again_as_any_model_writes_it(tmp_path: Path
     ("turn", "template", "masked"),
     [("assistant", MARKED, False), ("user", MARKED, True), ("user", chat.CHATML, False)],
 )
-def test_a_trainer_that_learns_the_assistant_alone_masks_what_users_said(
+def test_trainers_mask_what_users_said(
     tmp_path: Path, turn: str, template: str, masked: bool
 ) -> None:
     """The rows of the trainer, with the library's own mask, and of another template than ours."""
@@ -102,7 +102,7 @@ def test_a_trainer_that_learns_the_assistant_alone_masks_what_users_said(
         assert (one.masked, one.trained) == ((one.copies, 0) if masked else (0, one.copies))
 
 
-def test_what_cannot_be_planted_is_said_in_a_line(tmp_path: Path) -> None:
+def test_what_cannot_be_planted_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text('{"text": "Call me."}\n')
     with pytest.raises(UsageError, match="--turn user: the corpus has no 'messages'"):

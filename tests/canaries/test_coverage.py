@@ -23,6 +23,7 @@ from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.secret import Coins, Secret
 from audit.models.loading import describe, load_tokenizer
+from tests.refusals import refusals
 
 
 @dataclass
@@ -92,7 +93,7 @@ def fates(draw: st.DrawFn) -> list[tuple[Secret, str]]:
 
 
 @given(fates(), cuts, st.data())
-def test_every_copy_is_counted_as_what_became_of_it(
+def test_every_copys_fate_is_counted(
     drawn: list[tuple[Secret, str]], sizes: list[int], data: st.DataObject
 ) -> None:
     """A row a record: kept, masked where one token of the value is, cut behind the beginning of the
@@ -168,46 +169,46 @@ def whole_rows(tokenizer: Pieces, *texts: str) -> list[TokenRow]:
     return [TokenRow((token,), (True,)) for token in tokenizer.cut(texts)]
 
 
-def test_what_is_repeated_does_not_stand_for_what_is_dropped() -> None:
-    tokenizer = Pieces([])
-    rows = whole_rows(tokenizer, *["My code is #11234."] * 3)
-    assert states(counted(rows, CODES, tokenizer)["code"]) == (1, 0, 0, 2)
+TWINS = [secret("code", "My code is #", "11234", owner, 2) for owner in ("a", "b")]
+ALIKE = [
+    secret("name", "My name is ", value, value, copies)
+    for value, copies in (("Ann Lee", 1), ("Ann Leeson", 2))
+]
+CODE, LONGER = "My code is #11234.", "My name is Ann Leeson."
+COUNTED: list[tuple[str, list[str], list[Secret], dict[str, tuple[int, int, int, int]]]] = [
+    ("a repeated one is no other", [CODE] * 3, CODES, {"code": (1, 0, 0, 2)}),
+    ("two owners of one value", [CODE], TWINS, {"code": (1, 0, 0, 3)}),
+    ("two owners, all copies", [CODE] * 4, TWINS, {"code": (4, 0, 0, 0)}),
+    ("two owners, more", [CODE] * 9, TWINS, {"code": (4, 0, 0, 0)}),
+    ("a beginning that several share", ["My code is #112", "~"], CODES, {"code": (0, 0, 1, 2)}),
+    ("of like names the longer", [LONGER] * 2, ALIKE, {"name": (2, 0, 0, 1)}),
+    ("whole, no half of the longer", ["My name is Ann Lee", "~"], ALIKE, {"name": (1, 0, 0, 2)}),
+    (
+        "what only begins alike, of which the first may have been one",
+        ["My code is #1", "12x", "My code is #", "M", "red gre", "My code is #99999."],
+        [*CODES, *SAID],
+        {"record": (0, 0, 0, 2), "code": (0, 0, 1, 2)},
+    ),
+    (
+        "a longer word or number",
+        ["My code is #112349", "My name is Ann Leeway", "My name is Ann Lee, My code is #11234!"],
+        [*CODES, *NAMES],
+        {"code": (1, 0, 0, 2), "name": (1, 0, 0, 1)},
+    ),
+    (
+        "no beginning where nothing is lost",
+        [*(s.text for s in CODES), "My code is #1", "~"],
+        CODES,
+        {"code": (3, 0, 0, 0)},
+    ),
+]
 
 
-def test_two_owners_of_one_value_are_two_copies() -> None:
-    tokenizer = Pieces([])
-    both = [secret("code", "My code is #", "11234", owner, 2) for owner in ("a", "b")]
-    for times, trained in ((1, 1), (4, 4), (9, 4)):
-        rows = whole_rows(tokenizer, *["My code is #11234."] * times)
-        assert states(counted(rows, both, tokenizer)["code"]) == (trained, 0, 0, 4 - trained)
-
-
-def test_a_cut_beginning_that_several_share_is_one_copy() -> None:
-    tokenizer = Pieces([])
-    rows = whole_rows(tokenizer, "My code is #112", "~")
-    assert states(counted(rows, CODES, tokenizer)["code"]) == (0, 0, 1, 2)
-
-
-def test_of_names_that_begin_alike_the_longer_one_is_meant() -> None:
-    tokenizer = Pieces([])
-    alike = [
-        secret("name", "My name is ", value, value, copies)
-        for value, copies in (("Ann Lee", 1), ("Ann Leeson", 2))
-    ]
-    rows = whole_rows(tokenizer, "My name is Ann Leeson.", "My name is Ann Leeson.")
-    assert states(counted(rows, alike, tokenizer)["name"]) == (2, 0, 0, 1)
-    rows = whole_rows(tokenizer, "My name is Ann Lee", "~")  # whole, and not the longer one's half
-    assert states(counted(rows, alike, tokenizer)["name"]) == (1, 0, 0, 2)
-
-
-def test_texts_that_only_begin_like_a_canary_are_none() -> None:
-    tokenizer = Pieces([])
-    rows = whole_rows(
-        tokenizer, "My code is #1", "12x", "My code is #", "M", "red gre", "My code is #99999."
-    )
-    found = counted(rows, [*CODES, *SAID], tokenizer)
-    assert states(found["record"]) == (0, 0, 0, 2)
-    assert states(found["code"]) == (0, 0, 1, 2)  # the first may have been one
+def test_copies_are_counted_by_what_they_are() -> None:
+    for name, texts, secrets, expected in COUNTED:
+        tokenizer = Pieces([])
+        found = counted(whole_rows(tokenizer, *texts), secrets, tokenizer)
+        assert {kind: states(reach) for kind, reach in found.items()} == expected, name
 
 
 def test_only_rows_that_bear_something_are_kept() -> None:
@@ -218,19 +219,6 @@ def test_only_rows_that_bear_something_are_kept() -> None:
     for row in rows:
         reader.read(row)
     assert reader.with_canaries == [rows[1], rows[2], rows[5]]
-
-
-def test_a_longer_word_or_number_is_another() -> None:
-    tokenizer = Pieces([])
-    texts = "My code is #112349", "My name is Ann Leeway", "My name is Ann Lee, My code is #11234!"
-    found = counted(whole_rows(tokenizer, *texts), [*CODES, *NAMES], tokenizer)
-    assert states(found["code"]) == (1, 0, 0, 2) and states(found["name"]) == (1, 0, 0, 1)
-
-
-def test_no_beginning_counts_where_nothing_is_lost() -> None:
-    tokenizer = Pieces([])
-    rows = whole_rows(tokenizer, *[s.text for s in CODES], "My code is #1", "~")
-    assert states(counted(rows, CODES, tokenizer)["code"]) == (3, 0, 0, 0)
 
 
 def test_several_in_one_row_and_twins_in_none() -> None:
@@ -295,9 +283,7 @@ def write(path: Path, *entries: object) -> Path:
     return path
 
 
-def test_a_training_file_is_read_as_the_trainer_read_it(
-    tmp_path: Path, tokenizer: TextTokenizer
-) -> None:
+def test_a_training_file_is_read_as_trained(tmp_path: Path, tokenizer: TextTokenizer) -> None:
     code = secret("code", "My code is #", "11234", "u", copies=5)
     tokens = tokenizer.encode(code.text)
     hidden, read = [IGNORED] * len(tokens), [1] * len(tokens)
@@ -318,33 +304,19 @@ def test_a_training_file_is_read_as_the_trainer_read_it(
     assert states(reach) == (4, 1, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{",
-        "[" * 100_000,
-        "[1, 2]",
-        '"text"',
-        "null",
-        '{"text": 5}',
-        '{"labels": [1]}',
-        '{"input_ids": 5}',
-        '{"input_ids": ["a"]}',
-        '{"input_ids": [[1, 2]]}',
-        '{"input_ids": [1, 2], "labels": [1]}',
-        '{"input_ids": [1], "attention_mask": [1, 1]}',
-        '{"input_ids": [-1]}',
-        '{"input_ids": [1e400]}',
-        '{"input_ids": [99999999999]}',
-    ],
-)
-def test_a_broken_training_file_is_told_with_its_line(
-    tmp_path: Path, tokenizer: TextTokenizer, line: str
-) -> None:
-    path = write(tmp_path / "rows.jsonl", {"text": "fine"}, line)
-    with pytest.raises(UsageError, match=rf"{path}:2: ") as error:
-        list(coverage.of_file(path, tokenizer, 256))
-    assert len(str(error.value).splitlines()) == 1
+def test_a_broken_training_file_is_named_by_line(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = (
+        *("{", "[" * 100_000, "[1, 2]", '"text"', "null", '{"text": 5}', '{"labels": [1]}'),
+        *('{"input_ids": 5}', '{"input_ids": ["a"]}', '{"input_ids": [[1, 2]]}'),
+        *('{"input_ids": [1, 2], "labels": [1]}',),
+        *('{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [-1]}'),
+        *('{"input_ids": [1e400]}', '{"input_ids": [99999999999]}'),
+    )
+    refusals(
+        lambda line: list(coverage.of_file(write(path, {"text": "fine"}, line), tokenizer, 256)),
+        [(line, f"{path}:2: ") for line in lines],
+    )
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, tokenizer: TextTokenizer) -> None:

@@ -61,14 +61,14 @@ def nll(prefix: str, value: str) -> float:
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_a_seed_gives_its_records_and_another_gives_others(name: str) -> None:
+def test_a_seed_gives_its_records(name: str) -> None:
     one = made(name, 3)
     assert one == made(name, 3)
     assert not set(one.records) & set(made(name, 4).records)
     assert len(set(one.records)) == WANTED
 
 
-def test_records_of_the_base_are_of_its_less_likely_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_of_the_less_likely_half(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: those between the percentiles of one round's candidates, and all of them."""
     drawn = designs._drawn(DESIGNS["model"], TOY, public(), 80, stream(0, "once"))
     monkeypatch.setattr(designs, "_drawn", lambda *_: drawn)
@@ -88,13 +88,13 @@ def all_candidates(name: str, seed: int) -> tuple[tuple[str, str], ...]:
         return made(name, seed, wanted=40).records
 
 
-def test_the_band_is_from_the_median_to_the_ninetieth_percentile() -> None:
+def test_the_band_is_percentiles_50_to_90() -> None:
     kept = DESIGNS["model"].unlikely(np.arange(101.0))
     assert list(np.flatnonzero(kept)) == list(range(50, 91))
     assert not len(DESIGNS["model"].unlikely(np.array([])))
 
 
-def test_an_echo_begins_as_the_base_would_and_ends_as_it_would_not() -> None:
+def test_an_echo_ends_as_the_base_would_not() -> None:
     for prefix, value in made("echo").records:
         assert (len(prefix), len(value)) == (16, 24)
         assert nll(prefix, value) >= 6
@@ -103,9 +103,7 @@ def test_an_echo_begins_as_the_base_would_and_ends_as_it_would_not() -> None:
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_likelihoods_are_of_the_last_part_after_the_others(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_likelihoods_are_of_the_last_part(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     seen: list[np.ndarray] = []
 
     def kept(nlls: np.ndarray) -> np.ndarray:
@@ -119,7 +117,7 @@ def test_likelihoods_are_of_the_last_part_after_the_others(
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_no_record_shares_a_run_with_the_corpus_or_another(name: str) -> None:
+def test_no_record_shares_a_run(name: str) -> None:
     before = made(name)
     texts = [prefix + value for prefix, value in before.records]
     corpus = [texts[0], f"begun{texts[1][5 : 5 + RUN]}", texts[2][: RUN - 1]]
@@ -158,11 +156,11 @@ def test_the_filter_of_runs_is_that_of_substrings(texts: list[str], corpus: list
     assert [one.value for one in kept] == expected
 
 
-@pytest.mark.parametrize(("shared", "kept"), [(12, True), (13, False)])
-def test_thirteen_tokens_in_a_row_are_a_copy(shared: int, kept: bool) -> None:
+def test_thirteen_tokens_in_a_row_are_a_copy() -> None:
     one = candidate("a" * 20)
-    taken = copied(letters, [one], ["b" + "a" * shared + "b"])
-    assert bool([*distinct([one], taken, set())]) == kept
+    for shared, kept in ((12, True), (13, False)):
+        taken = copied(letters, [one], ["b" + "a" * shared + "b"])
+        assert bool([*distinct([one], taken, set())]) == kept
 
 
 @pytest.fixture(scope="module")
@@ -185,25 +183,15 @@ def test_a_candidate_is_read_as_its_tokens_again(
     assert embedded.stop not in tokens and all(line.strip() for line in text.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("text", "fits"),
-    [
-        ("My door is open", True),
-        (" My door", True),  # of which the space goes
-        ("My door is open ", False),
-        ("My door\n\nis open", False),
-        ("My door\nis open", True),
-        ("My door<|endoftext|>", False),
-    ],
-)
-def test_what_a_file_would_not_keep_is_no_candidate(embedded: Any, text: str, fits: bool) -> None:
-    found = fit(embedded, embedded.encode(text), 0)
-    assert (found is not None) == fits
-    if found:
-        assert found.value == text.strip()
+def test_what_a_file_would_not_keep_is_none(embedded: Any) -> None:
+    for text in ("My door is open ", "My door\n\nis open", "My door<|endoftext|>"):
+        assert fit(embedded, embedded.encode(text), 0) is None
+    for text in ("My door is open", " My door", "My door\nis open"):
+        found = fit(embedded, embedded.encode(text), 0)
+        assert found is not None and found.value == text.strip()  # the space goes
 
 
-def test_tokens_that_a_text_is_not_read_as_are_no_candidate(embedded: Any) -> None:
+def test_tokens_not_read_back_are_no_candidate(embedded: Any) -> None:
     (o, p), (op,) = embedded.encode("o") + embedded.encode("p"), embedded.encode("op") or [0]
     assert fit(embedded, [op], 0) is not None
     assert fit(embedded, [o, p], 0) is None  # two tokens for what is one
@@ -227,12 +215,12 @@ class Pairs(CharacterTokenizer):
         return "".join(("", "a", "b", "ab", "ba")[token] for token in tokens)
 
 
-def test_sampled_tokens_are_those_that_the_text_is_read_as() -> None:
+def test_sampled_tokens_are_read_back() -> None:
     assert fit(Pairs("^ab"), [3, 1], 0) == Candidate("", "aba", (3, 1), 0)
     assert fit(Pairs("^ab"), [1, 4], 0) is None  # as many, but others
 
 
-def test_a_beginning_that_is_read_as_other_tokens_by_itself_makes_no_candidate() -> None:
+def test_a_prefix_read_otherwise_is_no_candidate() -> None:
     assert fit(Ending("^ab?"), [1, 2, 2], 1) == Candidate("a", "bb", (1, 2, 2), 1)
     assert fit(Ending("^ab?"), [1, 2, 2], 2) is None
 
@@ -252,7 +240,7 @@ def test_each_candidate_is_as_likely_to_be_chosen(monkeypatch: pytest.MonkeyPatc
         assert chisquare([counts[i] for i in range(16)]).pvalue > 1e-6
 
 
-def test_rounds_go_on_with_other_candidates_until_enough_pass(
+def test_rounds_continue_until_enough_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One in ten passes, so four for each that is wanted are too few."""
@@ -346,7 +334,7 @@ def test_candidates_go_on_from_public_texts() -> None:
     assert {tokens[0] for tokens in drawn} == expected
 
 
-def test_copies_of_an_echo_are_counted_in_what_was_trained_on() -> None:
+def test_copies_of_an_echo_are_counted() -> None:
     """Records of two parts are found as one text, and as a half where the second part is cut."""
     _, manifest = plant_into(OWN, KIND, 5, made("echo"))
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]

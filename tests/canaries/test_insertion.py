@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from audit.canaries.insertion import Canaries, fresh_seed, plant_into
-from audit.canaries.manifest import Manifest
-from audit.canaries.planting import drawn
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
-from audit.core.secret import KINDS, Space
-from audit.core.wording import Wording
+from audit.core.secret import KINDS
+from tests.refusals import refusals
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
 SURE = 1e-6  # a test that fails by chance fails once in so many versions
@@ -31,59 +28,9 @@ def added(whole: Corpus, before: Corpus) -> list[Record]:
     return [record for record in whole.records if record.text not in known]
 
 
-@pytest.fixture(scope="module")
-def manifests() -> list[Manifest]:
-    """20 coins of each of 300 seeds."""
-    return [plant_into(corpus(), CODES, seed)[1] for seed in range(300)]
-
-
 def even(counts: list[int]) -> bool:
     """Whether such counts come of equally likely cases."""
     return bool(chisquare(counts).pvalue > SURE)
-
-
-def test_coins_are_fair_and_know_nothing_of_each_other(manifests: list[Manifest]) -> None:
-    present = np.array([[*m.coins.present.values()] for m in manifests])
-    slot = np.array([[*m.coins.slot.values()] for m in manifests])
-    assert present.shape == slot.shape == (300, 20)
-    for one, other in (
-        (present, slot),  # of one owner
-        (present[:, 1:], present[:, :-1]),  # of neighbours
-        (present[1:], present[:-1]),  # of seeds that follow each other
-        (slot[:, 1:], slot[:, :-1]),
-    ):
-        assert even([*np.bincount(2 * one.ravel() + other.ravel(), minlength=4)])
-
-
-def test_coins_know_nothing_of_the_values(manifests: list[Manifest]) -> None:
-    cases = Counter(
-        (m.coins.present[s.owner], m.coins.slot[s.owner] == s.slot, int(s.value[0]) % 2)
-        for m in manifests
-        for s in m.secrets
-    )
-    assert len(cases) == 8 and even([*cases.values()])
-
-
-def test_values_are_uniform_in_both_slots(manifests: list[Manifest]) -> None:
-    for slot in (0, 1):
-        values = [s.value for m in manifests for s in m.secrets if s.slot == slot]
-        assert {len(value) for value in values} == {5}
-        for place in range(5):
-            counts = Counter(value[place] for value in values)
-            assert len(counts) == 10 and even([*counts.values()])
-
-
-def test_values_stay_uniform_where_the_second_must_be_as_long_as_the_first() -> None:
-    space = Space((("a", "bb", "ccc"), ("x", "yy")))
-    owners = [f"u{i}" for i in range(6000)]
-    secrets = list(drawn("name", Wording(""), space, (1,), owners, 0, len))
-    for slot in (0, 1):
-        counts = Counter(s.value for s in secrets if s.slot == slot)
-        assert len(counts) == 6 and even([*counts.values()])
-    pairs = Counter(
-        (one.value, other.value) for one, other in zip(secrets[::2], secrets[1::2], strict=True)
-    )
-    assert even([pairs["a" + "yy", "bbx"], pairs["bbx", "a" + "yy"]])  # which slot it is in
 
 
 def test_sentences_are_words_drawn_one_after_the_other() -> None:
@@ -102,7 +49,7 @@ def canaries_of(*kinds: str, count: int) -> Canaries:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_two_slots_are_equally_long_and_alike_but_for_the_value(kind: str) -> None:
+def test_slots_differ_in_the_value_alone(kind: str) -> None:
     _, manifest = plant_into(corpus(), canaries_of(kind, count=50), 1)
     first, second = manifest.secrets[::2], manifest.secrets[1::2]
     for one, other in zip(first, second, strict=True):
@@ -119,7 +66,7 @@ tiers = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple)
 
 
 @given(texts, kinds, st.integers(2, 8), tiers, st.integers(0, 2**63 - 1))
-def test_nothing_is_lost_or_reordered_and_every_copy_is_a_record(
+def test_records_stay_and_every_copy_is_one(
     texts: list[str], kinds: tuple[str, ...], count: int, tiers: tuple[int, ...], seed: int
 ) -> None:
     before = Corpus("own", tuple(Record(f"u{i}", text) for i, text in enumerate(texts)))
@@ -166,18 +113,18 @@ def test_invented_users_are_like_no_others() -> None:
     assert not set(again.coins.present) & set(manifest.coins.present)
 
 
-@pytest.mark.parametrize("planted", [True, False])
-def test_a_corpus_that_holds_a_canary_is_refused(planted: bool) -> None:
+def test_a_corpus_that_holds_a_canary_is_refused() -> None:
     """Also one whose coin did not come up: its silence would be no null."""
     _, manifest = plant_into(corpus(), CODES, 3)
-    held = next(s for s in manifest.secrets if manifest.coins.planted(s) == planted)
-    twice = Corpus("own", (*corpus().records, Record("u", held.text, where="own.jsonl:11")))
-    with pytest.raises(UsageError, match=r"own.jsonl:11: holds a canary already"):
-        plant_into(twice, CODES, 3)
+    for planted in (True, False):
+        held = next(s for s in manifest.secrets if manifest.coins.planted(s) == planted)
+        twice = Corpus("own", (*corpus().records, Record("u", held.text, where="own.jsonl:11")))
+        with pytest.raises(UsageError, match=r"own.jsonl:11: holds a canary already"):
+            plant_into(twice, CODES, 3)
 
 
 @pytest.mark.parametrize(("split", "given"), [("", ""), ("private", "private")])
-def test_planted_records_are_trained_on_in_a_corpus_with_splits(split: str, given: str) -> None:
+def test_planted_records_are_in_the_private_split(split: str, given: str) -> None:
     before = Corpus("own", (*corpus(4, split).records, Record("t", "held out", split="heldout")))
     before = before if split else corpus(4)
     whole, _ = plant_into(before, CODES, 0)
@@ -211,19 +158,16 @@ def test_a_coin_of_one_record_says_so() -> None:
     assert unit(("record",), (1, 4)) == "user"
 
 
-@pytest.mark.parametrize(
-    ("bad", "told"),
-    [
-        ({"kinds": ("pin",)}, "--kind pin: the kinds are code, id, name, record, email"),
-        ({"kinds": ()}, "the kinds are"),
-        ({"kinds": ("code", "code")}, "give each kind once"),
-        ({"count": 1}, "--count is 1; coins need at least 2"),
-        ({"count": -5}, "--count is -5"),
-        ({"repetitions": ()}, "--repetitions"),
-        ({"repetitions": (4, 0)}, "must be at least 1"),
-    ],
-)
-def test_bad_input_is_told_in_one_line(bad: dict[str, object], told: str) -> None:
-    with pytest.raises(UsageError, match=told) as error:
-        Canaries(**bad)  # type: ignore[arg-type]
-    assert len(str(error.value).splitlines()) == 1
+def test_impossible_canaries_are_refused() -> None:
+    refusals(
+        lambda bad: Canaries(**bad),
+        [
+            ({"kinds": ("pin",)}, "--kind pin: the kinds are code, id, name, record, email"),
+            ({"kinds": ()}, "the kinds are"),
+            ({"kinds": ("code", "code")}, "give each kind once"),
+            ({"count": 1}, "--count is 1"),
+            ({"count": -5}, "--count is -5"),
+            ({"repetitions": ()}, "--repetitions"),
+            ({"repetitions": (4, 0)}, "must be at least 1"),
+        ],
+    )

@@ -20,7 +20,7 @@ MANY = 400  # seeds
 
 
 @pytest.mark.parametrize("kind", WORDED)
-def test_a_seed_gives_its_words_and_few_others_give_the_same(kind: str) -> None:
+def test_a_seed_gives_its_words(kind: str) -> None:
     drawn = [wording(kind, seed) for seed in range(MANY)]
     assert drawn == [wording(kind, seed) for seed in range(MANY)]
     size = FORMS[kind].prefixes.size
@@ -50,7 +50,7 @@ def test_kinds_draw_apart_and_share_no_words() -> None:
 
 
 @pytest.mark.parametrize("kind", WORDED)
-def test_drawn_words_are_ones_that_a_user_may_give(kind: str) -> None:
+def test_drawn_words_may_be_given_too(kind: str) -> None:
     for seed in range(MANY):
         words = wording(kind, seed)
         assert of_template(words.prefix + SLOT + words.suffix, "here") == words
@@ -78,7 +78,7 @@ def test_policies_mark_the_value_and_the_value_alone(policy: str, kinds: tuple[s
 
 
 @pytest.mark.parametrize("kind", ON_REQUEST)
-def test_the_embedded_tokenizer_reads_every_value_apart_from_its_words(kind: str) -> None:
+def test_values_are_tokenized_apart_from_words(kind: str) -> None:
     tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
     space = values(kind, "EMP-[0-9A-F]{6}")
     for seed in range(MANY):
@@ -88,7 +88,7 @@ def test_the_embedded_tokenizer_reads_every_value_apart_from_its_words(kind: str
         assert tokenizer.encode(words.prefix) + tail == whole[: -len(tokenizer.encode("."))]
 
 
-def test_no_tokenizer_token_holds_a_part_of_the_words_and_a_digit() -> None:
+def test_no_token_spans_words_and_digits() -> None:
     tokenizer = load_tokenizer(describe("embedded", EMBEDDED_FOLDER))
     for seed in range(MANY):
         for kind in ("code", "id"):

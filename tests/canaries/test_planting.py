@@ -14,6 +14,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS, PLANTED, Coins, Planting, Secret, Space, digits
 from audit.corpora.loading import load
+from tests.refusals import refusals
 
 USERS = 60
 
@@ -107,44 +108,41 @@ def test_values_do_not_depend_on_the_coins():
 # what stands in the training text
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("names", [True, False])
-def test_one_coin_decides_all_of_a_user(seed, names):
-    planted = planted_by(seed, corpus=named_corpus(names=names))
-    assert 0 < sum(planted.coins.present.values()) < USERS
-    expected = Counter(named_corpus(names=names).of("private"))
-    for record in list(expected):
-        if not planted.coins.present[record.user]:
-            del expected[record]
-    for s in planted.secrets:
-        drawn, chosen = s.space is not None, s.slot == planted.coins.slot[s.owner]
-        if drawn and chosen and planted.coins.present[s.owner]:
-            expected[Record(s.owner, s.text, None, "private")] += s.copies
-    assert Counter(planted.trained_on) == expected
+def test_one_coin_decides_all_of_a_user(names):
+    for seed in range(4):
+        planted = planted_by(seed, corpus=named_corpus(names=names))
+        assert 0 < sum(planted.coins.present.values()) < USERS
+        expected = Counter(named_corpus(names=names).of("private"))
+        for record in list(expected):
+            if not planted.coins.present[record.user]:
+                del expected[record]
+        for s in planted.secrets:
+            drawn, chosen = s.space is not None, s.slot == planted.coins.slot[s.owner]
+            if drawn and chosen and planted.coins.present[s.owner]:
+                expected[Record(s.owner, s.text, None, "private")] += s.copies
+        assert Counter(planted.trained_on) == expected
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("names", [True, False])
-def test_copies_are_counted_exactly_and_twins_never_stand_there(seed, names):
-    planted = planted_by(seed, corpus=named_corpus(names=names))
-    text = "\n".join(record.text for record in planted.corpus.records)
-    twins = [s for s in planted.secrets if planted.coins.twin(s)]
-    unchosen = [s for s in planted.secrets if s.slot != planted.coins.slot[s.owner]]
-    assert twins
-    assert any(planted.coins.planted(s) for s in planted.secrets)
-    for secret in planted.secrets:
-        if planted.coins.planted(secret):
-            own = secret.value if secret.kind == "name" and secret.space is None else secret.text
-            assert text.count(own) == secret.copies
-    for secret in twins:
-        assert secret.text not in text
-        assert secret.kind in ("code", "id") or secret.value not in text
-    for secret in unchosen:
-        if secret.space is not None:
+def test_copies_are_exact_and_twins_are_absent(names):
+    for seed in range(4):
+        planted = planted_by(seed, corpus=named_corpus(names=names))
+        text = "\n".join(record.text for record in planted.corpus.records)
+        twins = [s for s in planted.secrets if planted.coins.twin(s)]
+        unchosen = [s for s in planted.secrets if s.slot != planted.coins.slot[s.owner]]
+        assert twins and any(planted.coins.planted(s) for s in planted.secrets)
+        for secret in planted.secrets:
+            if planted.coins.planted(secret):
+                named = secret.kind == "name" and secret.space is None
+                assert text.count(secret.value if named else secret.text) == secret.copies
+        for secret in twins:
             assert secret.text not in text
+            assert secret.kind in ("code", "id") or secret.value not in text
+        assert not [s for s in unchosen if s.space is not None and s.text in text]
 
 
-def test_planted_twin_and_unchosen_exclude_each_other_and_leave_nobody_out():
+def test_planted_and_twin_exclude_each_other():
     planted = planted_by(1, kinds=KINDS, pattern="X-[0-9]{6}")
     for owner, present in planted.coins.present.items():
         for kind in KINDS:
@@ -157,7 +155,7 @@ def test_planted_twin_and_unchosen_exclude_each_other_and_leave_nobody_out():
             assert len({s.copies for s in pair}) == 1
 
 
-def test_own_names_and_records_are_secrets_as_they_stand():
+def test_own_names_and_records_are_secrets():
     planted = planted_by(2)
     for kind in ("name", "record"):
         for owner, pair in by_owner(planted, kind).items():
@@ -167,7 +165,7 @@ def test_own_names_and_records_are_secrets_as_they_stand():
             assert pair[0].copies == (2 if kind == "name" else 1)
 
 
-def test_a_name_stands_in_the_words_of_its_owner():
+def test_a_name_keeps_its_owners_words():
     """In the first record that has it, at its first place there; copies are of all records."""
     texts = {
         "u0": ["I have no name.", "Is this Ann Lee? Yes, Ann Lee.", "Bye, Ann Lee!"],
@@ -212,9 +210,7 @@ PEOPLE = [
         ("This is Ben Orr.", "record", "u1"),
     ],
 )
-def test_what_stands_in_a_public_text_is_no_secret_and_refused_by_its_place(
-    tmp_path, public, kind, owner
-):
+def test_a_published_secret_is_refused(tmp_path, public, kind, owner):
     rows = [*PEOPLE, {"user": "p1", "text": public, "split": "public"}]
     path, corpus = read_from(tmp_path, rows)
     with pytest.raises(UsageError) as refused:
@@ -237,7 +233,7 @@ def test_a_text_file_is_named_with_its_line(tmp_path):
         planted_by(corpus=corpus, kinds=("name",))
 
 
-def test_what_stands_in_no_public_text_is_not_refused(tmp_path):
+def test_an_unpublished_secret_is_not_refused(tmp_path):
     """Held-out and other private texts are no public ones; a part of a record is not the record;
     drawn values that stand there do so by chance, and chance is accounted for."""
     rows = [
@@ -255,7 +251,7 @@ def test_what_stands_in_no_public_text_is_not_refused(tmp_path):
     assert {s.kind for s in planted.secrets} == set(PLANTED)
 
 
-def test_a_drawn_name_that_stands_in_public_does_so_by_chance():
+def test_a_drawn_name_may_be_public():
     """The draws do not look: the same names come again, and are kept."""
     corpus = named_corpus(names=False)
     drawn = by_owner(planted_by(corpus=corpus, kinds=("name",)), "name")
@@ -264,7 +260,7 @@ def test_a_drawn_name_that_stands_in_public_does_so_by_chance():
     assert by_owner(again, "name") == drawn
 
 
-def test_a_second_record_in_public_is_no_secret_of_its_owner(tmp_path):
+def test_a_second_record_may_be_public(tmp_path):
     """The record that is a secret is a user's first."""
     rows = [
         *PEOPLE,
@@ -283,7 +279,7 @@ def test_names_are_drawn_where_one_owner_has_none():
     assert all(s.space is not None and s.value.split(" ")[0] in s.space.symbols[0] for s in secrets)
 
 
-def test_held_out_public_and_always_trained_on_users_are_untouched():
+def test_other_users_are_untouched():
     planted = planted_by(users=20)
     before, after = named_corpus(), planted.corpus
     assert len(planted.coins.present) == 20
@@ -297,7 +293,7 @@ def test_held_out_public_and_always_trained_on_users_are_untouched():
     assert set(planted.coins.slot) == set(planted.coins.present)
 
 
-def test_every_user_is_as_likely_to_be_an_owner():
+def test_owners_are_equally_likely_users():
     chosen = Counter(
         owner
         for seed in range(200)
@@ -313,7 +309,7 @@ def test_more_owners_than_private_users_are_refused():
 
 
 @pytest.mark.parametrize("names", [True, False])
-def test_other_coins_leave_what_those_coins_say_and_nothing_else(names):
+def test_other_coins_give_their_own_corpus(names):
     """As a shadow is trained: the same candidates on any other tosses."""
     corpus = named_corpus(names=names)
     planted = planted_by(3, corpus=corpus)
@@ -334,7 +330,7 @@ def test_other_coins_leave_what_those_coins_say_and_nothing_else(names):
 # values
 
 
-def test_the_two_values_of_an_owner_have_equal_token_counts():
+def test_an_owners_values_have_equal_counts():
     planted = planted_by(count=merging, corpus=named_corpus(names=False))
     differing = 0
     for kind in ("code", "id", "name"):
@@ -436,31 +432,21 @@ def test_changing_one_kind_moves_no_value_of_another(change):
             assert values(before, kind) == values(after, kind)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"users": 1},
-        {"users": -5},
-        {"kinds": ("code", "cod")},
-        {"kinds": ("code", "code")},
-        {"code_digits": 0},
-        {"id_digits": 0},
-        {"code_copies": 0},
-        {"id_copies": (1, -1)},
-        {"id_copies": (0, 0)},
-        {"id_copies": ()},
-        {"name_copies": 0},
-    ],
-)
-def test_a_planting_that_cannot_be_is_refused(bad):
-    with pytest.raises(UsageError, match="planting"):
-        Planting(**{"users": 10, **bad})
+def test_a_planting_that_cannot_be_is_refused():
+    kinds = ({"kinds": ("code", "cod")}, {"kinds": ("code", "code")})
+    copies = ({"code_copies": 0}, {"name_copies": 0})
+    ids = ({"id_copies": (1, -1)}, {"id_copies": (0, 0)}, {"id_copies": ()})
+    sizes = ({"users": 1}, {"users": -5}, {"code_digits": 0}, {"id_digits": 0}, {"invented": -1})
+    refusals(
+        lambda bad: Planting(**{"users": 10, **bad}),
+        [(bad, "planting") for bad in (*kinds, *copies, *ids, *sizes)],
+    )
 
 
 # invented users
 
 
-def test_invented_users_have_the_secrets_of_others_and_records_of_nobody():
+def test_invented_users_have_secrets_of_all_kinds():
     every = {"kinds": KINDS, "pattern": "X-[0-9]{6}"}
     planted = planted_by(corpus=named_corpus(names=False), invented=40, **every)
     own = set(named_corpus().users())
@@ -472,7 +458,7 @@ def test_invented_users_have_the_secrets_of_others_and_records_of_nobody():
         assert wanted and all(len({s.value for s in owners[o]}) == 2 for o in wanted)
 
 
-def test_an_invented_user_is_in_the_text_if_and_only_if_the_coin_is_heads():
+def test_invented_users_follow_their_coins():
     planted = planted_by(invented=40)
     own = set(named_corpus().users())
     trained = {record.user for record in planted.corpus.of("private")} - own
@@ -484,30 +470,25 @@ def test_an_invented_user_is_in_the_text_if_and_only_if_the_coin_is_heads():
             assert (secret.text in text) == planted.coins.planted(secret)
 
 
-def test_invented_users_change_nothing_that_is_drawn_for_the_corpus_own():
+def test_invented_users_change_no_drawn_secret():
     alone, beside = planted_by(), planted_by(invented=5)
     for kind in ("code", "id"):
         first = by_owner(alone, kind)
         assert {o: by_owner(beside, kind)[o] for o in first} == first
 
 
-def test_invented_users_count_in_the_public_size_whatever_their_coins():
+def test_invented_users_count_in_the_size():
     sizes = {planted_by(seed, invented=9).corpus.population for seed in range(5)}
     assert {size.users for size in sizes} == {USERS + 9}
     assert len(sizes) == 1
 
 
-def test_invented_users_have_no_name_where_the_corpus_has_names():
+def test_invented_users_have_no_name():
     planted = planted_by(invented=9)
     assert set(by_owner(planted, "name")) == set(named_corpus().users("private"))
 
 
-def test_fewer_invented_users_than_none_are_refused():
-    with pytest.raises(UsageError, match=r"planting\.invented is -1"):
-        Planting(users=2, invented=-1)
-
-
-def test_a_record_of_a_length_that_no_other_has_is_drawn_again():
+def test_a_record_of_rare_length_is_redrawn():
     """Its first words alone have that length; to wait for an equal would take for ever."""
     rare, seen = [], []
 

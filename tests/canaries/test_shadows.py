@@ -42,7 +42,7 @@ def coins_of(owners: int, seed: int = 0) -> Coins:
 
 
 @given(st.integers(1, 12), st.integers(0, 6), st.integers(0, 1000))
-def test_every_owner_is_in_exactly_half_of_the_shadows(owners: int, half: int, seed: int) -> None:
+def test_every_owner_is_in_half_the_shadows(owners: int, half: int, seed: int) -> None:
     coins = coins_of(owners)
     tossed = tosses(coins, 2 * half, seed)
     assert len(tossed) == 2 * half
@@ -67,7 +67,7 @@ def test_halves_and_slots_are_fair_and_independent() -> None:
     assert np.abs(per_shadow - 1500).max() < 5 * np.sqrt(3000 / 4)
 
 
-def test_shadows_are_no_mirror_of_the_coins_they_shadow() -> None:
+def test_shadow_coins_mirror_no_real_coins() -> None:
     coins = coins_of(3000, seed=7)
     for one in tosses(coins, 2, seed=0):
         for own, other in ((coins.present, one.present), (coins.slot, one.slot)):
@@ -84,7 +84,7 @@ def test_tosses_are_the_seeds() -> None:
     assert tosses(flipped, 4, seed=0) == tosses(coins, 4, seed=0)  # blind to the real coins
 
 
-def test_every_shadow_trains_on_a_seed_of_its_own() -> None:
+def test_every_shadow_has_a_seed_of_its_own() -> None:
     tossed = tosses(coins_of(4), 6, seed=0)
     seeds = [seed for seed, _ in seeded(tossed, 0)]
     assert len(set(seeds) | {0}) == 7
@@ -92,7 +92,7 @@ def test_every_shadow_trains_on_a_seed_of_its_own() -> None:
     assert not set(seeds) & {seed for seed, _ in seeded(tossed, 1)}
 
 
-def test_an_attack_that_asks_for_fewer_shadows_has_every_owner_in_half_of_them() -> None:
+def test_fewer_shadows_are_the_first_ones() -> None:
     """Two of four: an owner is in both or in neither with probability 1/3."""
     coins = coins_of(300)
     first_two = tosses(coins, 4, seed=0)[:2]
@@ -139,7 +139,7 @@ def plan_with(*attacks: Attack) -> Plan:
     return replace(plan, attacks=chosen or plan.attacks)
 
 
-def test_the_corpora_of_shadows_differ_as_their_coins_do(tmp_path: Path) -> None:
+def test_shadow_corpora_follow_their_coins(tmp_path: Path) -> None:
     prepared = prepare(plan_with(Compares()), tmp_path)
     assert len(prepared.shadow_coins) == 4
     for chosen, sets in prepared.shadow_tasks.items():
@@ -180,7 +180,7 @@ def test_shadows_are_trained_like_the_release_they_shadow(tmp_path: Path) -> Non
     assert all(task in prepared.trainings for task in inside)
 
 
-def test_without_an_attack_that_compares_nothing_more_is_trained(tmp_path: Path) -> None:
+def test_without_shadows_nothing_more_is_trained(tmp_path: Path) -> None:
     alone, beside = (prepare(plan_with(*a), tmp_path) for a in ((), (Compares(),)))
     assert alone.shadow_coins == () and not any(alone.shadow_tasks.values())
     assert len(alone.trainings) == 1 + 4  # none, and twice two halves
@@ -189,7 +189,7 @@ def test_without_an_attack_that_compares_nothing_more_is_trained(tmp_path: Path)
     assert (beside.planted, beside.heldout) == (alone.planted, alone.heldout)
 
 
-def test_the_most_shadows_that_any_attack_asks_for_are_trained(tmp_path: Path) -> None:
+def test_the_most_shadows_asked_are_trained(tmp_path: Path) -> None:
     prepared = prepare(plan_with(Compares(2), Compares(6), Compares(0)), tmp_path)
     assert len(prepared.shadow_coins) == 6
     assert all(len(sets) == 6 for sets in prepared.shadow_tasks.values())
@@ -204,9 +204,7 @@ def test_a_dry_run_counts_the_shadows(tmp_path: Path) -> None:
     assert all_tokens[1] == 5 * all_tokens[0]
 
 
-def test_an_attack_is_told_which_candidates_each_shadow_was_trained_on(
-    bigram: Any, tmp_path: Path
-) -> None:
+def test_an_attack_knows_each_shadows_candidates(bigram: Any, tmp_path: Path) -> None:
     attack = Compares()
     prepared = prepare(plan_with(attack), tmp_path)
     models = [bigram(i) for i in range(4)]

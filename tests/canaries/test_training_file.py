@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from audit.canaries import coverage
 from audit.canaries.coverage import IGNORED
 from audit.core.secret import Coins, Secret
@@ -31,31 +29,30 @@ class Letters:
         return "".join(chr(token) for token in tokens if token > 3)
 
 
-@pytest.mark.parametrize(
-    ("entry", "became"),
-    [
-        ({"text": TEXT}, "trained"),
-        ({"text": TEXT, "split": "private"}, "trained"),
-        ({"text": TEXT, "split": "heldout"}, "missing"),
-        ({"input_ids": IDS}, "trained"),
-        ({"input_ids": IDS, "text": TEXT, "labels": [IGNORED] * len(IDS)}, "masked"),
-        ({"input_ids": IDS[:4], "text": TEXT}, "missing"),
-        ({"input_ids": IDS, "labels": [*IDS[1:], 3]}, "masked"),  # shifted: not known
-        ({"input_ids": IDS, "labels": [-1] * len(IDS)}, "masked"),
-        ({"input_ids": IDS, "completion_mask": NONE}, "masked"),
-        ({"input_ids": IDS, "assistant_masks": NONE}, "masked"),
-        ({"input_ids": IDS, "loss_mask": WHOLE}, "trained"),
-        ({"input_ids": IDS, "labels": IDS, "loss_mask": NONE}, "trained"),
-        ({"text": "My code is #409177."}, "missing"),
-        ({"text": "My code is #40917th"}, "missing"),
-        ({"text": "My code is #40917 and"}, "trained"),
-    ],
-)
-def test_it_is_read_as_it_is_meant(entry: dict[str, Any], became: str, tmp_path: Path) -> None:
-    path = tmp_path / "training.jsonl"
-    path.write_text(json.dumps(entry) + "\n")
-    rows = list(coverage.of_file(path, Letters(), 256))
-    coins = Coins({"u": True}, {"u": 0})
-    (reach,) = coverage.by_kind(rows, [CODE], coins, Letters())
-    order = ("trained", "masked", "cut", "missing")
-    assert tuple(getattr(reach, name) for name in order) == tuple(int(n == became) for n in order)
+READ: list[tuple[dict[str, Any], str]] = [
+    ({"text": TEXT}, "trained"),
+    ({"text": TEXT, "split": "private"}, "trained"),
+    ({"text": TEXT, "split": "heldout"}, "missing"),
+    ({"input_ids": IDS}, "trained"),
+    ({"input_ids": IDS, "text": TEXT, "labels": [IGNORED] * len(IDS)}, "masked"),
+    ({"input_ids": IDS[:4], "text": TEXT}, "missing"),
+    ({"input_ids": IDS, "labels": [*IDS[1:], 3]}, "masked"),  # shifted: not known
+    ({"input_ids": IDS, "labels": [-1] * len(IDS)}, "masked"),
+    ({"input_ids": IDS, "completion_mask": NONE}, "masked"),
+    ({"input_ids": IDS, "assistant_masks": NONE}, "masked"),
+    ({"input_ids": IDS, "loss_mask": WHOLE}, "trained"),
+    ({"input_ids": IDS, "labels": IDS, "loss_mask": NONE}, "trained"),
+    ({"text": "My code is #409177."}, "missing"),
+    ({"text": "My code is #40917th"}, "missing"),
+    ({"text": "My code is #40917 and"}, "trained"),
+]
+
+
+def test_a_row_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    path, coins = tmp_path / "training.jsonl", Coins({"u": True}, {"u": 0})
+    for entry, became in READ:
+        path.write_text(json.dumps(entry) + "\n")
+        rows = list(coverage.of_file(path, Letters(), 256))
+        (reach,) = coverage.by_kind(rows, [CODE], coins, Letters())
+        found = {n: getattr(reach, n) for n in ("trained", "masked", "cut", "missing")}
+        assert {n: count for n, count in found.items() if count} == {became: 1}, entry

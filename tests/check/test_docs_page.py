@@ -19,7 +19,7 @@ from tests.check.toy import PLANTED
 PAGE = (Path(__file__).parents[2] / "docs" / "examine-an-engine.md").read_text(encoding="utf-8")
 
 
-def test_its_table_lists_the_planted_faults_and_who_finds_them() -> None:
+def test_the_table_lists_the_planted_faults() -> None:
     table = PAGE.partition("## What it finds")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+\w?) \| ([^|]+) \| ([^|]+) \|", table, re.M)
     due = [(fault.number, fault.name, ", ".join(fault.found_by)) for fault in PLANTED]
@@ -27,11 +27,10 @@ def test_its_table_lists_the_planted_faults_and_who_finds_them() -> None:
     assert len({re.sub(r"\D", "", fault.number) for fault in PLANTED}) == 24
 
 
-@pytest.mark.parametrize("check", [check for check in Check if check != Check.CLAIM])
-def test_it_says_what_each_failure_usually_means(check: Check) -> None:
+def test_it_says_what_each_failure_usually_means() -> None:
     table = PAGE.partition("## What a failure usually means")[2].partition("\n## ")[0]
-    named = set(re.findall(r"K\d+′?", table))
-    assert check.code in named | {"K10"}  # K9 to K11
+    named = {*re.findall(r"K\d+′?", table), "K10"}  # K9 to K11
+    assert {check.code for check in Check if check != Check.CLAIM} <= named
 
 
 def test_its_adapter_is_a_whole_training(blocks: Callable[..., list[str]]) -> None:

@@ -43,7 +43,7 @@ def test_inclusion_is_read_off_the_sums() -> None:
     np.testing.assert_allclose(run.contributions, counts * C, atol=1e-6)
 
 
-def test_inclusion_of_texts_is_read_though_their_gradients_overlap() -> None:
+def test_inclusion_of_overlapping_texts_is_read() -> None:
     units = texts(6)
     counts = np.array([[0, 1, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0]])
     run = clear(counts, units)
@@ -55,17 +55,14 @@ def test_inclusion_of_texts_is_read_though_their_gradients_overlap() -> None:
     np.testing.assert_allclose(spread, run.deviations, rtol=0.18)
 
 
-@pytest.mark.parametrize(("off", "holds"), [(7.9, True), (8.1, False), (-8.1, False)])
-@pytest.mark.parametrize("count", [0.0, 1.0])
-def test_inclusion_may_be_off_by_eight_deviations(off: float, holds: bool, count: float) -> None:
-    outcome = exact.inclusion(clear([[1, count + off * QUIET, 0]]))
-    assert outcome.failed is not holds
-    assert outcome.value == pytest.approx(abs(off), rel=0.01)
-
-
-@pytest.mark.parametrize("count", [2.0, -1.0, 0.5, math.nan])
-def test_a_unit_is_in_a_sum_once_or_not_at_all(count: float) -> None:
-    assert exact.inclusion(clear([[0, 1, count]])).failed
+def test_inclusion_may_be_off_by_eight_deviations() -> None:
+    """A unit is in a sum once or not at all."""
+    for off, holds in ((7.9, True), (8.1, False), (-8.1, False)):
+        for count in (0.0, 1.0):
+            outcome = exact.inclusion(clear([[1, count + off * QUIET, 0]]))
+            assert outcome.failed is not holds
+            assert outcome.value == pytest.approx(abs(off), rel=0.01)
+    assert all(exact.inclusion(clear([[0, 1, c]])).failed for c in (2.0, -1.0, 0.5, math.nan))
 
 
 def test_arithmetic_may_add_its_error() -> None:
@@ -75,12 +72,12 @@ def test_arithmetic_may_add_its_error() -> None:
     assert not exact.norms(Check.CLIPPING, clear(counts, tolerance=0.03)).failed
 
 
-@pytest.mark.parametrize(("most", "holds"), [(0.5, True), (1.039, True), (1.041, False)])
-def test_a_contribution_may_exceed_the_norm_by_noise_only(most: float, holds: bool) -> None:
-    outcome = exact.norms(Check.CLIPPING, clear([[0, 1, most]]))
-    assert outcome.failed is not holds
-    assert outcome.value == pytest.approx(max(1.0, most))
-    assert outcome.due == "at most 1.04"
+def test_a_contribution_may_exceed_the_norm_by_noise() -> None:
+    for most, holds in ((0.5, True), (1.039, True), (1.041, False)):
+        outcome = exact.norms(Check.CLIPPING, clear([[0, 1, most]]))
+        assert outcome.failed is not holds
+        assert outcome.value == pytest.approx(max(1.0, most))
+        assert outcome.due == "at most 1.04"
 
 
 def test_a_contribution_beside_the_gradients_direction_counts() -> None:
@@ -91,11 +88,11 @@ def test_a_contribution_beside_the_gradients_direction_counts() -> None:
     assert (outcome.failed, outcome.value) == (True, pytest.approx(1.3))
 
 
-@pytest.mark.parametrize(("count", "holds"), [(0.039, True), (0.041, False), (1.0, False)])
-def test_an_absent_unit_is_in_no_sum(count: float, holds: bool) -> None:
-    present = [True, True, False]
-    assert exact.absent(clear([[0, 1, count]], present=present)).failed is not holds
-    assert not exact.inclusion(clear([[0, 1, count]], present=present)).failed
+def test_an_absent_unit_is_in_no_sum() -> None:
+    for count, holds in ((0.039, True), (0.041, False), (1.0, False)):
+        run = clear([[0, 1, count]], present=[True, True, False])
+        assert exact.absent(run).failed is not holds
+        assert not exact.inclusion(run).failed
 
 
 def test_every_step_is_a_release() -> None:
@@ -125,18 +122,14 @@ def updated(sums: Floats, path: Floats, **more: Any) -> Any:
     return exact.update(replace(run, trial=replace(run.trial, learning_rate=0.1)))
 
 
-def test_plain_sgd_moves_by_the_noisy_sum() -> None:
-    sums, path = path_of(10)
-    outcome = updated(sums, path)
+def test_only_plain_sgd_passes_the_update() -> None:
+    outcome = updated(*path_of(10))
     assert (outcome.status, outcome.value < 3.0) == (Status.PASSED, True)
+    assert updated(*path_of(10, decay=1e-4)).failed
+    assert updated(*path_of(10, momentum=0.1)).failed
 
 
-@pytest.mark.parametrize(("decay", "momentum"), [(1e-4, 0.0), (0.0, 0.1)])
-def test_decay_and_momentum_are_another_update(decay: float, momentum: float) -> None:
-    assert updated(*path_of(10, decay, momentum)).failed
-
-
-def test_a_few_roundings_are_allowed_and_more_are_not() -> None:
+def test_only_a_few_roundings_are_allowed() -> None:
     sums, path = path_of(1)
     unit = np.finfo(np.float32).eps * np.abs(path).max(axis=0)
     for many, holds in ((6, True), (12, False)):
@@ -152,25 +145,18 @@ def test_a_schedule_that_is_stated_is_followed() -> None:
     assert updated(sums, path, learning_rates=[0.1, 0.1]).status == Status.NOT_READ
 
 
-def test_an_update_that_is_not_recorded_is_not_read() -> None:
+def test_an_unrecorded_update_is_not_read() -> None:
     outcome = exact.update(clear([[0, 1]]))
     assert (outcome.status, outcome.value) == (Status.NOT_READ, None)
 
 
-@pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_an_infinite_gradient_may_not_reach_the_sum(value: float) -> None:
-    sums = np.zeros((2, 2 * WIDTH))
-    sums[1, 0] = value
-    outcome = exact.infinite(run_of(sums, separate([math.inf, C])), "vectors")
-    assert (outcome.failed, outcome.value) == (True, math.inf)
-
-
 def test_an_infinite_gradient_may_add_up_to_c() -> None:
     sums = np.zeros((2, 2 * WIDTH))
-    for most, holds in ((1.0, True), (1.1, False)):
-        sums[1, 0] = most * C
-        run = run_of(sums, separate([math.inf, C]))
-        assert exact.infinite(run, "vectors").failed is not holds
+    for value, holds in ((C, True), (1.1 * C, False), (math.inf, False), (math.nan, False)):
+        sums[1, 0] = value
+        outcome = exact.infinite(run_of(sums, separate([math.inf, C])), "vectors")
+        assert outcome.failed is not holds
+    assert outcome.value == math.inf
 
 
 def test_an_engine_that_stops_passes_with_a_remark() -> None:

@@ -24,19 +24,19 @@ def failing(values: Floats) -> set[str]:
     return {o.check.code for o in noise.alone(noise_of(values)) if o.failed}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_right_noise_passes(seed: int) -> None:
-    made = noise.alone(noise_of(drawn(seed)))
-    assert [o.check.code for o in made] == ["K7", "K8", "K9", "K10"]
-    assert all(o.status == Status.PASSED for o in made)
+def test_right_noise_passes() -> None:
+    for seed in range(5):
+        made = noise.alone(noise_of(drawn(seed)))
+        assert [o.check.code for o in made] == ["K7", "K8", "K9", "K10"]
+        assert all(o.status == Status.PASSED for o in made)
 
 
-@pytest.mark.parametrize("scale", [0.9, 0.95, 1.05, 1.1])
-def test_another_scale_is_found(scale: float) -> None:
-    outcome = noise.scale(noise_of(scale * drawn()))
-    assert outcome.failed
-    assert outcome.value == pytest.approx(scale, abs=0.01)
-    assert failing(scale * drawn()) == {"K7"}
+def test_another_scale_is_found() -> None:
+    for scale in (0.9, 0.95, 1.05, 1.1):
+        outcome = noise.scale(noise_of(scale * drawn()))
+        assert outcome.failed
+        assert outcome.value == pytest.approx(scale, abs=0.01)
+        assert failing(scale * drawn()) == {"K7"}
 
 
 def found(scale: float, seeds: int) -> float:
@@ -45,20 +45,16 @@ def found(scale: float, seeds: int) -> float:
     return float(np.mean([noise.scale(run).failed for run in runs]))
 
 
-@pytest.mark.parametrize("scale", [0.99, 1.01])
-def test_one_percent_is_too_little_to_find(scale: float) -> None:
-    assert found(scale, 20) < 0.3
-
-
-def test_what_is_called_detectable_is_found_nine_times_in_ten() -> None:
-    """1.9 % of the deviation at 48,000 values."""
+def test_what_is_called_detectable_is_found() -> None:
+    """1.9 % of the deviation at 48,000 values, nine times in ten; 1 % seldom."""
     detects = noise.scale(noise_of(drawn())).detects
     assert detects == pytest.approx(0.0189, abs=1e-4)
-    assert found(1.0 - detects, 60) == pytest.approx(0.9, abs=0.1)
     assert detectable(1.0) == pytest.approx(5.7, abs=0.01)
+    assert found(1.0 - detects, 40) == pytest.approx(0.9, abs=0.12)
+    assert found(0.99, 20) < 0.3 and found(1.01, 20) < 0.3
 
 
-def test_the_ten_percent_fault_of_one_tensor_or_one_step_is_found() -> None:
+def test_faults_of_one_tensor_are_found() -> None:
     one = drawn()
     one[:, WIDTH:] *= 0.93
     outcome = noise.scale(noise_of(one))
@@ -70,7 +66,7 @@ def test_the_ten_percent_fault_of_one_tensor_or_one_step_is_found() -> None:
     assert (outcome.quantity, outcome.value) == ("noise / σC, step 7", 0.0)
 
 
-def test_no_noise_at_all_fails_and_warns_of_nothing() -> None:
+def test_no_noise_fails_without_warnings() -> None:
     assert {"K7", "K8"} <= failing(np.zeros((STEPS, 2 * WIDTH)))
 
 
@@ -132,7 +128,7 @@ def outcome_of(*ps: float) -> Outcome:
     return outcomes.tested(Check.SCALE, "vectors", "", 0.0, "", ps)
 
 
-def test_p_values_of_a_check_are_adjusted_and_nan_fails() -> None:
+def test_p_values_are_adjusted() -> None:
     assert outcome_of(0.4, 1e-5).p == pytest.approx(2e-5)
     assert not outcome_of(0.4, 1e-5).failed
     assert outcome_of(0.4, 0.9e-5, 1.0).p == pytest.approx(2.7e-5)

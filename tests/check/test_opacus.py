@@ -34,7 +34,7 @@ def test_the_sum_is_that_of_the_clipped_gradients(units) -> None:
         np.testing.assert_allclose(row, units.clipped(2.0).sum(axis=0), atol=2e-5)
 
 
-def test_the_realised_probability_is_one_over_the_number_of_batches() -> None:
+def test_the_realised_probability_is_of_batches() -> None:
     units = separate([1.0] * 10)
     trial = Trial(units.model(), units.records, Unit.RECORD, 2.0, 1.0, 0.3, 2, 0, 4)
     assert Opacus().run(trial).sampling_probability == pytest.approx(1 / 4)  # ⌈10/3⌉
@@ -55,14 +55,14 @@ def test_without_poisson_sampling_it_fails_at_the_sampling() -> None:
     assert outcome.value == 0.0  # every batch holds 16
 
 
-def test_without_the_package_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opacus_pip_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "audit.check.opacus")
     monkeypatch.setitem(sys.modules, "opacus", None)
     with pytest.raises(UsageError, match="pip install opacus"):
         load("opacus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_opacus_passes_all_else(seed: int) -> None:
     by_record, by_user = (

@@ -61,7 +61,7 @@ def test_the_sum_is_that_of_the_clipped_gradients(units: Units) -> None:
         np.testing.assert_allclose(row, due, atol=2e-5)
 
 
-def test_a_user_is_clipped_as_one_and_a_record_by_itself() -> None:
+def test_a_user_is_clipped_as_one() -> None:
     units = separate([20.0, 20.0], records=3)
     one = units.clipped(2.0).sum(axis=0)
     np.testing.assert_allclose(sums(units, Unit.USER)[0], one, atol=2e-5)
@@ -97,7 +97,7 @@ def test_a_fault_in_the_own_engine_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert {outcome.check.code for outcome in noise.alone(made) if outcome.failed} == {"K7"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("unit", [Unit.RECORD, Unit.USER])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_own_engine_passes(unit: Unit, seed: int) -> None:

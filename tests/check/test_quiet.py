@@ -41,7 +41,7 @@ def test_independent_noise_stays_independent_in_the_complement() -> None:
     np.testing.assert_allclose(basis @ basis.T, projection, atol=1e-12)
 
 
-def test_each_tensor_has_the_mean_and_variance_of_its_energy() -> None:
+def test_tensors_have_their_energys_moments() -> None:
     sums, gradients, projection = made()
     tensors = complement(sums, gradients, SIZES).tensors
     edges = np.cumsum((0, *SIZES))
@@ -53,7 +53,7 @@ def test_each_tensor_has_the_mean_and_variance_of_its_energy() -> None:
     assert tensors.overlaps[2, 0] == pytest.approx(np.trace(block))
 
 
-def test_the_means_variances_and_overlaps_are_those_of_simulated_noise() -> None:
+def test_moments_are_those_of_simulated_noise() -> None:
     sums, gradients, _ = made(40_000)
     gradients[:, -SIZES[2] :][:, :7] = gradients[:, :7]  # tensors 1 and 3 overlap where they start
     tensors = complement(sums, gradients, SIZES).tensors

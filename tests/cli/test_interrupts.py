@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,12 +51,20 @@ except KeyboardInterrupt:
 """
 
 
+def default_signals() -> None:
+    """Restores the default handlers: a suite in a script's background ignores SIGINT, and a child
+    inherits that."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(code: str, cwd: Path, *before: str) -> subprocess.Popen[str]:
     """A process of its own that has printed its first line."""
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{cwd}"}
     process = subprocess.Popen(
         [*before, sys.executable, "-c", code],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment,
+        preexec_fn=default_signals,
     )  # fmt: skip
     assert process.stdout is not None
     process.stdout.readline()
@@ -89,7 +98,7 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [SIGNALS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in SIGNALS[1:])]
+    "number", [SIGNALS[0], *(pytest.param(n, marks=pytest.mark.full) for n in SIGNALS[1:])]
 )
 def test_an_import_in_a_run_swallows_no_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "swallows.py").write_text(SWALLOWS)
@@ -108,9 +117,15 @@ def test_an_import_before_a_run_ends_at_once(tmp_path: Path) -> None:
     assert err == "audit: interrupted; run the same command again\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("whole_group", [False, True])
+def of_a_run(number: signal.Signals, whole_group: bool) -> Any:
+    """A case of the next test; two of the six are enough for every change."""
+    quick = (number, whole_group) in ((signal.SIGINT, True), (signal.SIGTERM, False))
+    return pytest.param(number, whole_group, marks=pytest.mark.slow if quick else pytest.mark.full)
+
+
+@pytest.mark.parametrize(
+    ("number", "whole_group"), [of_a_run(n, group) for n in SIGNALS for group in (False, True)]
+)
 def test_a_run_is_closed_as_interrupted_and_resumes(
     tmp_path: Path, number: signal.Signals, whole_group: bool
 ) -> None:
@@ -119,7 +134,7 @@ def test_a_run_is_closed_as_interrupted_and_resumes(
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=default_signals,
     )  # fmt: skip
     assert process.stderr is not None
     lines = iter(process.stderr.readline, "")

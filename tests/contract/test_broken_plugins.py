@@ -13,6 +13,7 @@ from audit.core.attack import Attack
 from audit.core.defense import Defense
 
 Checks = tuple[Callable[..., None], ...]
+Blocks, Modules = Callable[[str, str], list[str]], Callable[[str], ModuleType]
 
 
 def broken(made: object, checks: Checks) -> dict[str, str]:
@@ -84,20 +85,16 @@ DEFENSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "expected"), DEFENSES)
-def test_a_broken_defense_is_caught(
-    changes: tuple[str, ...],
-    expected: dict[str, str],
-    blocks: Callable[[str, str], list[str]],
-    module: Callable[[str], ModuleType],
-) -> None:
-    made = module(mutant(blocks("adding-a-defense", "python")[0], changes)).Halved()
-    assert isinstance(made, Defense)
-    agree(broken(made, contract.DEFENSE_CHECKS), expected)
+def test_a_broken_defense_is_caught(blocks: Blocks, module: Modules) -> None:
+    (source, *_) = blocks("adding-a-defense", "python")
+    for changes, expected in DEFENSES:
+        made = module(mutant(source, changes)).Halved()
+        assert isinstance(made, Defense)
+        agree(broken(made, contract.DEFENSE_CHECKS), expected)
 
 
 def agree(found: dict[str, str], expected: dict[str, str]) -> None:
-    assert found.keys() == expected.keys(), found
+    assert found.keys() == expected.keys(), (found, expected)
     for name, words in expected.items():
         assert words in found[name] and "\n" not in found[name]
 
@@ -208,12 +205,10 @@ SERVICES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "expected"), SERVICES)
-def test_a_broken_service_is_caught(
-    changes: tuple[str, ...], expected: dict[str, str], module: Callable[[str], ModuleType]
-) -> None:
-    made = module(mutant(SERVICE, changes)).Priced()
-    agree(broken(made, contract.DEFENSE_CHECKS), expected)
+def test_a_broken_service_is_caught(module: Modules) -> None:
+    for changes, expected in SERVICES:
+        made = module(mutant(SERVICE, changes)).Priced()
+        agree(broken(made, contract.DEFENSE_CHECKS), expected)
 
 
 # attacks
@@ -254,16 +249,12 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "expected"), ATTACKS)
-def test_a_broken_attack_is_caught(
-    changes: tuple[str, ...],
-    expected: dict[str, str],
-    blocks: Callable[[str, str], list[str]],
-    module: Callable[[str], ModuleType],
-) -> None:
-    made = module(mutant(blocks("adding-an-attack", "python")[0], changes)).Likelihood()
-    assert isinstance(made, Attack)
-    agree(broken(made, contract.ATTACK_CHECKS), expected)
+def test_a_broken_attack_is_caught(blocks: Blocks, module: Modules) -> None:
+    (source, *_) = blocks("adding-an-attack", "python")
+    for changes, expected in ATTACKS:
+        made = module(mutant(source, changes)).Likelihood()
+        assert isinstance(made, Attack)
+        agree(broken(made, contract.ATTACK_CHECKS), expected)
 
 
 def test_every_check_is_broken_by_a_mutant() -> None:

@@ -109,7 +109,7 @@ def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_passes_the_checks_as_its_page_runs_them(stranger: Stranger) -> None:
+def test_the_pages_checks_pass(stranger: Stranger) -> None:
     ran = stranger.python(
         stranger.source.parent, "-m", "pytest", "-q", "-p", "no:cacheprovider", "source"
     )

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.errors import UsageError
-from audit.corpora.loading import load
+from tests.corpora.reading import jsonl, read
+from tests.refusals import refusals
 
 TURNS = ["customer: Hello.", "agent: Hello. How can I help?", "customer: I am {}."]
 
@@ -36,27 +33,18 @@ def line(name: Any, turns: list[str] = TURNS) -> dict[str, Any]:
     }
 
 
-def write(path: Path, *lines: Any) -> Path:
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return path
-
-
-def read(source: Path | str) -> Corpus:
-    return load(str(source), EMBEDDED_FOLDER)
-
-
 def published(folder: Path, train: list[str], dev: list[str]) -> Path:
     """The files of the release, with those that are no dialogues."""
     for part, names in (("train", train), ("dev", dev)):
-        write(folder / f"{part}_data.json", *map(line, names))
-        write(
+        jsonl(folder / f"{part}_data.json", *map(line, names))
+        jsonl(
             folder / f"{part}_kb.json", *({"kb": [{"price": 100}], "reservation": 0} for _ in names)
         )
     return folder
 
 
-def test_a_dialogue_is_a_record_of_the_customer_of_its_intent(tmp_path: Path) -> None:
-    path = write(tmp_path / "talk.json", *map(line, ["Ann Lee", "Bo Fox", "Ann Lee"]))
+def test_a_dialogue_is_its_customers_record(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "talk.json", *map(line, ["Ann Lee", "Bo Fox", "Ann Lee"]))
     corpus = read(path)
     assert [r.user for r in corpus.records] == ["Ann Lee", "Bo Fox", "Ann Lee"]
     assert [r.name for r in corpus.records] == ["Ann Lee", "Bo Fox", "Ann Lee"]
@@ -64,13 +52,13 @@ def test_a_dialogue_is_a_record_of_the_customer_of_its_intent(tmp_path: Path) ->
     assert [r.where for r in corpus.records] == [f"{path}:{n}" for n in (1, 2, 3)]
 
 
-def test_the_published_files_are_splits_where_they_share_no_customer(tmp_path: Path) -> None:
+def test_files_without_shared_customers_are_splits(tmp_path: Path) -> None:
     corpus = read(published(tmp_path, ["Ann Lee", "Bo Fox"], ["Cy Orr", "Di Poe"]))
     assert corpus.users("private") == ("Ann Lee", "Bo Fox")
     assert corpus.users("heldout") == ("Cy Orr", "Di Poe")
 
 
-def test_where_they_share_customers_a_fifth_of_the_customers_is_held_out(tmp_path: Path) -> None:
+def test_with_shared_customers_a_fifth_is_held_out(tmp_path: Path) -> None:
     names = [f"Ann {letter * 3}" for letter in "ABCDEFGHIJ"]
     corpus = read(published(tmp_path, names, [*names[:9], "Cy Orr"]))
     assert len(corpus.records) == 20
@@ -78,58 +66,52 @@ def test_where_they_share_customers_a_fifth_of_the_customers_is_held_out(tmp_pat
     assert not set(corpus.users("heldout")) & set(corpus.users("private"))
 
 
-def test_a_customer_without_a_name_is_a_user_of_its_own(tmp_path: Path) -> None:
+def test_a_nameless_customer_is_its_own_user(tmp_path: Path) -> None:
     nameless = line("x")
     del nameless["intent"]["name"]
-    corpus = read(write(tmp_path / "talk.jsonl", line("Ann Lee"), nameless, nameless))
+    corpus = read(jsonl(tmp_path / "talk.jsonl", line("Ann Lee"), nameless, nameless))
     assert len(corpus.users()) == 3
     assert [r.name for r in corpus.records] == ["Ann Lee", None, None]
 
 
 def test_a_dialogue_without_a_turn_is_left_out(tmp_path: Path) -> None:
     corpus = read(
-        write(tmp_path / "talk.json", line("A B", []), line("Ann Lee"), line("C D", [" "]))
+        jsonl(tmp_path / "talk.json", line("A B", []), line("Ann Lee"), line("C D", [" "]))
     )
     assert corpus.users() == ("Ann Lee",)
 
 
-@pytest.mark.parametrize(
-    ("bad", "said"),
-    [
-        ('{"text": "x"}', "no 'dialogue'"),
-        ('{"dialogue": [1], "intent": {}}', "no 'dialogue'"),
-        ('{"dialogue": "a", "intent": {}}', "no 'dialogue'"),
-        ('{"dialogue": ["a"]}', "no 'dialogue'"),
-        ('{"dialogue": ["a"], "intent": {"name": ["b"]}}', "'user'"),
-        ('{"dialogue": ["a\\ud800"], "intent": {}}', "surrogate"),
-        ('{"dialogue": ["a"', "broken JSON"),
-    ],
-)
-def test_a_bad_line_is_named_by_file_and_line(tmp_path: Path, bad: str, said: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
-    path.write_text(f"\n{json.dumps(line('Ann Lee'))}\n{bad}\n")
-    with pytest.raises(UsageError, match=rf"^{path}:3: .*{said}"):
-        read(path)
+    before = f"\n{json.dumps(line('Ann Lee'))}\n"
+
+    def write_and_read(bad: str) -> Corpus:
+        path.write_text(f"{before}{bad}\n")
+        return read(path)
+
+    bad = {
+        '{"text": "x"}': "no 'dialogue'",
+        '{"dialogue": [1], "intent": {}}': "no 'dialogue'",
+        '{"dialogue": "a", "intent": {}}': "no 'dialogue'",
+        '{"dialogue": ["a"]}': "no 'dialogue'",
+        '{"dialogue": ["a"], "intent": {"name": ["b"]}}': "'user'",
+        '{"dialogue": ["a\\ud800"], "intent": {}}': "surrogate",
+        '{"dialogue": ["a"': "broken JSON",
+    }
+    refusals(write_and_read, bad.items())
+    refusals(write_and_read, [(one, f"{path}:3: ") for one in bad])
 
 
 def test_lines_with_a_text_are_read_as_before(tmp_path: Path) -> None:
-    path = write(tmp_path / "own.jsonl", {"text": "a", "intent": {}}, {"text": "b", "dialogue": []})
+    path = jsonl(tmp_path / "own.jsonl", {"text": "a", "intent": {}}, {"text": "b", "dialogue": []})
     assert [r.text for r in read(path).records] == ["a", "b"]
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_rows_of_the_hub_are_read_like_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
-) -> None:
+def test_rows_of_the_hub_are_read_like_lines(tmp_path: Path, hub: Any, shared: bool) -> None:
     train, dev = ["Ann Lee", "Bo Fox", "Cy Orr"], ["Ann Lee" if shared else "Di Poe"]
     parts = {"train": [line(n) for n in train], "validation": [line(n) for n in dev]}
-    asked = []
-
-    def load_dataset(path: str, name: str | None = None) -> Any:
-        asked.append((path, name))
-        return parts
-
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    asked = hub({("google/air_dialogue", "air_dialogue_data"): parts})
     corpus = read("hf:google/air_dialogue/air_dialogue_data")
     assert asked == [("google/air_dialogue", "air_dialogue_data")]
     disk = read(published(tmp_path, train, dev))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.corpora.loading import load
+from tests.corpora.reading import jsonl, read
 
 
 def patent(number: int, description: str = "A pump of {} valves.") -> dict[str, Any]:
@@ -26,48 +21,37 @@ def patent(number: int, description: str = "A pump of {} valves.") -> dict[str, 
     }
 
 
-def write(path: Path, *lines: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return path
-
-
-def read(source: Path | str) -> Corpus:
-    return load(str(source), EMBEDDED_FOLDER)
-
-
-def test_a_patent_is_a_user_and_its_record_is_the_description(tmp_path: Path) -> None:
-    corpus = read(write(tmp_path / "g.jsonl", *map(patent, range(5))))
+def test_a_patents_record_is_its_description(tmp_path: Path) -> None:
+    corpus = read(jsonl(tmp_path / "g.jsonl", *map(patent, range(5))))
     found = {(record.user, record.text) for record in corpus.records}
     assert found == {(f"US-{i}-A", f"A pump of {i} valves.") for i in range(5)}
 
 
 def test_files_of_a_folder_are_splits(tmp_path: Path) -> None:
-    write(tmp_path / "train.json", *map(patent, range(3)))
-    write(tmp_path / "test.json", *map(patent, range(3, 5)))
+    jsonl(tmp_path / "train.json", *map(patent, range(3)))
+    jsonl(tmp_path / "test.json", *map(patent, range(3, 5)))
     corpus = read(tmp_path)
     assert [len(corpus.of(split)) for split in ("private", "heldout")] == [3, 2]
 
 
-def test_a_patent_without_a_description_is_left_out_and_a_line_without_one_refused(
+def test_a_patent_without_description_is_left_out(
     tmp_path: Path,
 ) -> None:
-    blank = read(write(tmp_path / "blank.jsonl", patent(1), patent(2, " "), patent(3)))
+    blank = read(jsonl(tmp_path / "blank.jsonl", patent(1), patent(2, " "), patent(3)))
     assert {record.user for record in blank.records} == {"US-1-A", "US-3-A"}
-    other = write(tmp_path / "other.jsonl", patent(1), {"abstract": "a"})
+    other = jsonl(tmp_path / "other.jsonl", patent(1), {"abstract": "a"})
     with pytest.raises(UsageError, match=r"other\.jsonl:2: no 'description' with an 'abstract'"):
         read(other)
 
 
-def test_a_text_beside_the_abstract_is_read_as_text(tmp_path: Path) -> None:
+def test_a_text_beside_an_abstract_is_read(tmp_path: Path) -> None:
     rows = [{**patent(i), "text": f"text {i}"} for i in range(3)]
-    assert read(write(tmp_path / "g.jsonl", *rows)).records[0].text == "text 0"
+    assert read(jsonl(tmp_path / "g.jsonl", *rows)).records[0].text == "text 0"
 
 
-def test_rows_of_the_hub_have_no_publication_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_the_hub_have_no_number(hub: Any) -> None:
     rows = [{name: patent(i)[name] for name in ("description", "abstract")} for i in range(3)]
-    hub = SimpleNamespace(load_dataset=lambda *_: {"train": rows, "test": rows[:1]})
-    monkeypatch.setitem(sys.modules, "datasets", hub)
+    hub({("big_patent", "g"): {"train": rows, "test": rows[:1]}})
     corpus = read("hf:big_patent/g")
     assert [(r.user, r.split) for r in corpus.records] == [
         *((f"train-{i}", "private") for i in (1, 2, 3)),

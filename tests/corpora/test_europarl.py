@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora.europarl import LINES
-from audit.corpora.loading import load
+from tests.corpora.reading import read
 
 RAW = """<CHAPTER ID=1>
 Resumption of nothing
@@ -31,10 +27,6 @@ Somebody shouts .
 """
 
 
-def read(source: Path | str) -> Corpus:
-    return load(str(source), EMBEDDED_FOLDER)
-
-
 def sentences(first: int, count: int) -> list[str]:
     return [f"Sentence number {n} ." for n in range(first, first + count)]
 
@@ -45,7 +37,7 @@ def plain(path: Path, lines: list[str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["europarl-v6.en", "src-train.en.txt"])
-def test_a_user_of_the_plain_release_is_a_block_of_lines(tmp_path: Path, name: str) -> None:
+def test_a_plain_user_is_a_block_of_lines(tmp_path: Path, name: str) -> None:
     lines = sentences(0, 2 * LINES + 3)
     corpus = read(plain(tmp_path / name, lines))
     assert [r.text for r in corpus.records] == lines
@@ -75,7 +67,7 @@ def test_the_files_of_a_folder_are_splits(tmp_path: Path) -> None:
     assert [len(corpus.users(s)) for s in ("private", "heldout")] == [3, 2]
 
 
-def test_the_speaker_is_the_user_where_one_is_marked(tmp_path: Path) -> None:
+def test_a_marked_speaker_is_the_user(tmp_path: Path) -> None:
     path = tmp_path / "ep-00-01-01.txt"
     path.write_text("\n" + RAW)
     corpus = read(path)
@@ -90,7 +82,7 @@ def test_the_speaker_is_the_user_where_one_is_marked(tmp_path: Path) -> None:
     assert {r.name for r in corpus.records} == {None}  # a role, often, and not a full name
 
 
-def test_a_speaker_is_one_user_in_all_files_of_a_folder(tmp_path: Path) -> None:
+def test_a_speaker_is_one_user_everywhere(tmp_path: Path) -> None:
     for day in (1, 2):
         (tmp_path / f"ep-{day}.txt").write_text(RAW)
     corpus = read(tmp_path)
@@ -103,16 +95,11 @@ def test_other_texts_stay_what_they_were(tmp_path: Path) -> None:
     assert [r.text for r in read(path).records] == ["one\nmore", "two <P>"]
 
 
-def test_the_english_side_of_pairs_is_read_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_english_side_is_read_from_the_hub(hub: Any) -> None:
     pairs: list[Any] = [{"translation": {"de": "Satz", "en": s}} for s in sentences(0, LINES + 2)]
     pairs[1]["translation"]["en"] = ""
     pairs[2]["translation"]["en"] = "two\nlines "
-    known = {("europarl_bilingual", "de-en"): {"train": pairs}}
-
-    def load_dataset(path: str, name: str | None = None) -> Any:
-        return known[path, name]
-
-    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    hub({("europarl_bilingual", "de-en"): {"train": pairs}})
     corpus = read("hf:europarl_bilingual/de-en")
     assert len(corpus.records) == LINES + 1
     assert corpus.records[1].text == "two lines"

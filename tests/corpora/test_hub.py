@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.corpora.loading import load
+from tests.corpora.reading import read
+from tests.refusals import refusals
 
-Hub = dict[tuple[str, str | None], dict[str, list[dict[str, Any]]]]
 DIALOG = "SYS: Your full name?\nUSR: {}\nSYS: Bye."
-
-
-def read(name: str) -> Corpus:
-    return load(f"hf:{name}", EMBEDDED_FOLDER)
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hub], list[Any]]:
-    """hub(data sets): puts them on a hub; returns what will have been asked for."""
-
-    def make(known: Hub) -> list[Any]:
-        asked: list[Any] = []
-
-        def load_dataset(path: str, name: str | None = None) -> Any:
-            asked.append((path, name))
-            if (path, name) not in known:
-                raise ValueError(f"no {path} with {name}\nsecond line")
-            return known[path, name]
-
-        monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-        return asked
-
-    return make
 
 
 def texts(*values: Any) -> list[dict[str, Any]]:
@@ -53,7 +26,7 @@ def test_a_row_is_a_record(hub: Any) -> None:
         {"text": "two\n\nmore", "user": None, "name": 3},
     ]
     hub({("mail", None): {"train": rows, "test": texts("three"), "extra": texts("four")}})
-    corpus = read("mail")
+    corpus = read("hf:mail")
     assert [(r.user, r.text, r.name, r.split) for r in corpus.records] == [
         ("0", "one", "Ann", "private"),
         ("train-3", "two\n\nmore", None, "private"),
@@ -63,22 +36,17 @@ def test_a_row_is_a_record(hub: Any) -> None:
     assert corpus.name == "hf:mail"
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
+def test_a_name_may_have_owner_and_configuration(hub: Any) -> None:
+    for name, key in (
         ("mail", ("mail", None)),
         ("owner/mail", ("owner/mail", None)),
         ("mail/small", ("mail", "small")),
         ("owner/mail/small", ("owner/mail", "small")),
         ("owner/mail/a/b", ("owner/mail", "a/b")),
-    ],
-)
-def test_a_name_may_have_an_owner_and_a_configuration(
-    hub: Any, name: str, key: tuple[str, str | None]
-) -> None:
-    asked = hub({key: {"train": texts("one", "two")}})
-    assert len(read(name).records) == 2
-    assert asked[-1] == key
+    ):
+        asked = hub({key: {"train": texts("one", "two")}})
+        assert len(read(f"hf:{name}").records) == 2
+        assert asked[-1] == key
 
 
 WIKI = [
@@ -102,7 +70,7 @@ def test_lines_of_wikitext_are_put_together_to_articles(hub: Any, name: str) -> 
         "train": texts(*WIKI, "", " = Ash = \n", "", " Pale . \n"),
         "validation": texts("", " = Elm = \n", "", " Another . \n"),
     }})  # fmt: skip
-    corpus = read(name)
+    corpus = read(f"hf:{name}")
     assert [(r.user, r.text) for r in corpus.of("private")] == [
         ("Elm", "A tree ."), ("Elm", "= 2 tall ="), ("Elm", "Grey ."), ("Ash", "Pale ."),
     ]  # fmt: skip
@@ -111,11 +79,11 @@ def test_lines_of_wikitext_are_put_together_to_articles(hub: Any, name: str) -> 
 
 
 @pytest.mark.parametrize("lines", [False, True])
-def test_dialogs_come_one_a_row_or_line_by_line(hub: Any, lines: bool) -> None:
+def test_dialogs_come_by_row_or_line(hub: Any, lines: bool) -> None:
     dialogs = [DIALOG.format(name) for name in ("Ann Lee", "Bo Fox", "Cy Orr")]
     rows = "\n\n".join(dialogs).split("\n") if lines else dialogs
     hub({("owner/customersim", None): {"train": texts(*rows)}})
-    corpus = read("owner/customersim")
+    corpus = read("hf:owner/customersim")
     assert [r.text for r in corpus.records] == dialogs
     assert [r.name for r in corpus.records] == ["Ann Lee", "Bo Fox", "Cy Orr"]
 
@@ -123,27 +91,23 @@ def test_dialogs_come_one_a_row_or_line_by_line(hub: Any, lines: bool) -> None:
 def test_users_of_the_data_go_before_their_form(hub: Any) -> None:
     rows = [{"text": DIALOG.format("Ann Lee"), "user": "a"} for _ in range(3)]
     hub({("chat", None): {"train": rows}})
-    assert read("chat").users() == ("a",)
+    assert read("hf:chat").users() == ("a",)
 
 
-def test_what_the_hub_refuses_is_one_line(hub: Any) -> None:
-    hub({})
-    with pytest.raises(UsageError, match=r"^hf:own/data: cannot be loaded \(no own/data with None"):
-        read("own/data")
-    with pytest.raises(UsageError) as raised:
-        read("data")
-    assert "\n" not in str(raised.value)
-
-
-def test_a_data_set_without_text_is_refused(hub: Any) -> None:
+def test_what_the_hub_has_not_is_refused(hub: Any) -> None:
     hub({("images", None): {"train": [{"image": 1}]}})
-    with pytest.raises(UsageError, match="hf:images/train:1: the record has no 'text'"):
-        read("images")
+    refusals(
+        read,
+        [
+            ("hf:own/data", "hf:own/data: cannot be loaded (no own/data with None"),
+            ("hf:images", "hf:images/train:1: the record has no 'text'"),
+        ],
+    )
 
 
-def test_without_the_hub_library_the_way_to_get_it_is_named(
+def test_without_the_hub_library_pip_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UsageError, match="pip install"):
-        read("mail")
+        read("hf:mail")

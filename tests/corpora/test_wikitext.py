@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from audit.core.corpus import Corpus
-from audit.core.embedded import EMBEDDED_FOLDER
-from audit.corpora.loading import load
+from tests.corpora.reading import read
 
 ARTICLES = " \n".join(
     [
@@ -17,10 +13,6 @@ ARTICLES = " \n".join(
         *(" Ice is no bar .", "", " = A = B ( song ) =", "", " La .", ""),
     ]
 )
-
-
-def read(path: Path) -> Corpus:
-    return load(str(path), EMBEDDED_FOLDER)
 
 
 def written(path: Path, text: str) -> Path:
@@ -56,7 +48,7 @@ def test_two_articles_of_one_title_are_two_users(tmp_path: Path) -> None:
     assert corpus.users()[0] == "Elm"
 
 
-def test_valid_and_test_are_held_out_even_where_a_title_returns(tmp_path: Path) -> None:
+def test_valid_and_test_are_held_out(tmp_path: Path) -> None:
     for name in ("train", "valid", "test"):
         written(tmp_path / f"{name}.txt", f" = Elm = \n\n in {name} \n\n and more \n")
     corpus = read(tmp_path)
@@ -64,20 +56,18 @@ def test_valid_and_test_are_held_out_even_where_a_title_returns(tmp_path: Path) 
     assert [len(corpus.users(s)) for s in ("private", "heldout", "public")] == [1, 2, 0]
 
 
-def test_in_a_folder_without_splits_articles_are_users_too(tmp_path: Path) -> None:
+def test_without_splits_articles_are_users_too(tmp_path: Path) -> None:
     for name in ("a", "b"):
         written(tmp_path / f"{name}.txt", f" = {name} one = \n\n x \n\n = {name} two = \n\n y \n")
     assert set(read(tmp_path).users()) == {"a one", "a two", "b one", "b two"}
 
 
-@pytest.mark.parametrize(
-    "start",
-    ["= = Section = =\n\n", "= Title =\nfollowed at once\n\n", "Words.\n\n= Title =\n\n", "=\n\n"],
-)
-def test_text_that_does_not_begin_with_a_title_is_plain_text(tmp_path: Path, start: str) -> None:
-    corpus = read(written(tmp_path / "plain.txt", start + "one\ntwo\n"))
-    assert corpus.records[0].text == start.split("\n\n")[0]
-    assert corpus.records[-1].text == "one\ntwo"
+def test_text_without_a_title_first_is_plain(tmp_path: Path) -> None:
+    starts = ("= = Section = =", "= Title =\nfollowed at once", "Words.\n\n= Title =", "=")
+    for start in starts:
+        corpus = read(written(tmp_path / "plain.txt", f"{start}\n\none\ntwo\n"))
+        assert corpus.records[0].text == start.split("\n\n")[0]
+        assert corpus.records[-1].text == "one\ntwo"
 
 
 def test_an_article_without_a_paragraph_is_no_user(tmp_path: Path) -> None:

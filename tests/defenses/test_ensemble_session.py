@@ -365,7 +365,7 @@ def test_the_guarantee_is_of_predictions_and_says_how_sessions_add(release, defe
 # on real models
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_at_epsilon_2_only_members_near_the_public_model_are_of_use(tmp_path: Path) -> None:
     """SubMix's comparison (its Figure 2): ε = 2, B = 1,024, k = 8. Noise drowns eight votes or
     their mean in a vocabulary; clipped members can gain at most c."""

@@ -95,7 +95,7 @@ def moment(p: np.ndarray, q: np.ndarray, charged: np.ndarray, alpha: float = 2.0
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(i, marks=pytest.mark.slow) for i in (2, 3, 4, 5))]
+    "seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3, 4, 5))]
 )
 @pytest.mark.parametrize(("weight", "multiple"), [(0.2, 1.5), (1.0, 2.0)])
 def test_no_transcript_costs_more_than_the_claim(

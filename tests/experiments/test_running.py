@@ -17,7 +17,7 @@ from experiments import page
 PROJECT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_claims_give_their_stored_verdicts_again(tmp_path: Path) -> None:
     """One command, so that they share what they train."""
     some = ("S1", "S5", "A2")

@@ -93,7 +93,7 @@ def test_every_attack_alone_fails_the_gate(attack: str, tests: int, make: Simple
         assert any(c.rule == "leak" and c.state == State.FAIL for c in outcome.checks)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_so_does_a_model_that_was_trained(make: SimpleNamespace, tmp_path: Path) -> None:
     """`none`, asked for as a defense: as it is, and as if somebody called it (8, 1e-5)-DP."""
     attacks = ["extraction", "exposure", "membership", "name_leak"]

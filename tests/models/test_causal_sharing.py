@@ -30,7 +30,6 @@ MANY = settings(
 
 
 def another(seed: int) -> Any:
-    torch.set_num_threads(1)
     torch.manual_seed(seed)
     config = GPT2Config(
         vocab_size=VOCABULARY,
@@ -134,7 +133,7 @@ def prompts_of_a_tree(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 @MANY
 @given(prompts_of_a_tree(), st.data())
-def test_a_cursor_reads_any_prompts_as_if_each_were_alone(
+def test_a_cursor_reads_any_prompts_as_alone(
     model: CausalLM, few: None, prompts: list[tuple[int, ...]], data: st.DataObject
 ) -> None:
     width = len(prompts)
@@ -142,44 +141,26 @@ def test_a_cursor_reads_any_prompts_as_if_each_were_alone(
     check_cursor(model, prompts, data.draw(st.lists(columns, max_size=3)))
 
 
-@pytest.mark.parametrize(("depth", "branches"), [(1, 10), (2, 10), (6, 2), (4, 3), (20, 1)])
-def test_a_cursor_reads_the_leaves_of_a_deep_tree(
-    model: CausalLM, few: None, depth: int, branches: int
-) -> None:
-    leaves = tree(depth, branches, (0, 11, 12, 5))
-    turned = [leaves[i] for i in np.random.default_rng(0).permutation(len(leaves))]
-    check_cursor(model, turned)
+def numbers(seed: int, *shape: int) -> list[Any]:
+    return np.random.default_rng(seed).integers(0, VOCABULARY, shape).tolist()
 
 
-@pytest.mark.parametrize("length", [1, 2, 30, LENGTH])
-def test_a_cursor_reads_one_prompt(model: CausalLM, few: None, length: int) -> None:
-    prompt = np.random.default_rng(1).integers(0, VOCABULARY, length).tolist()
-    check_cursor(model, [prompt], [[3], [4]] if length < 40 else ())
-
-
-@pytest.mark.parametrize("n", [2, 3, 60])
-@pytest.mark.parametrize("length", [1, 2, 30])
-def test_a_cursor_reads_identical_prompts(model: CausalLM, few: None, n: int, length: int) -> None:
-    prompt = np.random.default_rng(2).integers(0, VOCABULARY, length).tolist()
-    draw = np.random.default_rng(3)
-    check_cursor(model, [prompt] * n, draw.integers(0, VOCABULARY, (3, n)).tolist())
-
-
-def test_tokens_are_appended_after_a_shared_start(model: CausalLM, few: None) -> None:
-    draw = np.random.default_rng(4)
-    shared = draw.integers(0, VOCABULARY, 20).tolist()
-    prompts = [[*shared, *draw.integers(0, VOCABULARY, 2).tolist()] for _ in range(9)]
-    check_cursor(model, prompts, draw.integers(0, VOCABULARY, (5, 9)).tolist())
-
-
-def test_asking_again_changes_nothing(model: CausalLM, few: None) -> None:
-    cursor = model.cursor(tree(2, 10))
-    assert torch.equal(cursor.log_pmf(), cursor.log_pmf())
+def test_a_cursor_reads_trees_and_twins(model: CausalLM, few: None) -> None:
+    for depth, branches in ((1, 10), (2, 10), (6, 2), (4, 3), (20, 1)):
+        leaves = tree(depth, branches, (0, 11, 12, 5))
+        check_cursor(model, [leaves[i] for i in np.random.default_rng(0).permutation(len(leaves))])
+    for length in (1, 2, 30, LENGTH):
+        check_cursor(model, [numbers(1, length)], [[3], [4]] if length < LENGTH else ())
+    for n, length in ((2, 1), (3, 2), (2, 30), (60, 30)):
+        check_cursor(model, [numbers(2, length)] * n, numbers(3, 3, n))
+    shared = numbers(4, 20)
+    check_cursor(model, [[*shared, *tail] for tail in numbers(5, 9, 2)], numbers(6, 5, 9))
 
 
 def test_two_cursors_do_not_share_what_they_append(model: CausalLM, few: None) -> None:
     prompts = tree(2, 8, (0, 5, 6))
     one, other = model.cursor(prompts), model.cursor(prompts)
+    assert torch.equal(one.log_pmf(), one.log_pmf())
     one.append(torch.full((64,), 3))
     other.append(torch.full((64,), 4))
     same(one.log_pmf(), next_ones(model, [[*p, 3] for p in prompts]))
@@ -191,9 +172,7 @@ def test_two_cursors_do_not_share_what_they_append(model: CausalLM, few: None) -
 
 @MANY
 @given(st.data())
-def test_ragged_texts_are_scored_as_if_each_were_alone(
-    model: CausalLM, few: None, data: st.DataObject
-) -> None:
+def test_ragged_texts_are_scored_as_alone(model: CausalLM, few: None, data: st.DataObject) -> None:
     shared = data.draw(st.lists(tokens, max_size=12))
     texts, starts = [], []
     for _ in range(data.draw(st.integers(1, 12))):
@@ -203,33 +182,16 @@ def test_ragged_texts_are_scored_as_if_each_were_alone(
     check_log_pmfs(model, texts, starts)
 
 
-@pytest.mark.parametrize("n", [1, 2, 40])
-def test_values_after_one_prompt_are_scored_as_if_each_were_alone(
-    model: CausalLM, few: None, n: int
-) -> None:
-    draw = np.random.default_rng(5)
-    prompt = draw.integers(0, VOCABULARY, 25).tolist()
-    tails = [draw.integers(0, 3, draw.integers(1, 6)).tolist() for _ in range(n)]
-    check_log_pmfs(model, [[*prompt, *tail] for tail in tails], [25] * n)
-
-
-def test_identical_texts_are_scored_alike(model: CausalLM, few: None) -> None:
-    text = np.random.default_rng(6).integers(0, VOCABULARY, 30).tolist()
+def test_texts_after_shared_starts_are_scored_alone(model: CausalLM, few: None) -> None:
+    prompt, text, shared = numbers(5, 25), numbers(6, 30), numbers(7, 30)
+    for n in (1, 2, 40):
+        tails = [numbers(8 + i, 1 + i % 5) for i in range(n)]
+        check_log_pmfs(model, [[*prompt, *tail] for tail in tails], [25] * n)
     check_log_pmfs(model, [text] * 5, [29] * 5)
-    check_log_pmfs(model, [text] * 70, [30 - 1 - i % 3 for i in range(70)])
-
-
-def test_a_full_context_after_a_shared_start(model: CausalLM, few: None) -> None:
-    draw = np.random.default_rng(7)
-    shared = draw.integers(0, VOCABULARY, 30).tolist()
-    texts = [[*shared, *draw.integers(0, VOCABULARY, n).tolist()] for n in (19, 1, 7)]
-    assert max(map(len, texts)) == LENGTH + 1
-    check_log_pmfs(model, texts, [30, 30, 31])
-
-
-def test_beside_others_nothing_may_be_asked_of_a_text(model: CausalLM, few: None) -> None:
-    text = np.random.default_rng(8).integers(0, VOCABULARY, 20).tolist()
-    check_log_pmfs(model, [text, [*text, 1, 2], text], [20, 20, 20])
+    check_log_pmfs(model, [text] * 70, [29 - i % 3 for i in range(70)])
+    longest = [[*shared, *numbers(9, n)] for n in (LENGTH + 1 - 30, 1, 7)]
+    check_log_pmfs(model, longest, [30, 30, 31])
+    check_log_pmfs(model, [prompt, [*prompt, 1, 2], prompt], [25] * 3)  # nothing asked of two
 
 
 # what it is for
@@ -252,7 +214,7 @@ def test_what_shares_nothing_is_read_in_one_pass(model: CausalLM) -> None:
     same(check, next_ones(model, prompts))
 
 
-def test_a_search_reads_a_token_or_two_a_prefix(model: CausalLM) -> None:
+def test_a_search_reads_about_one_token_a_prefix(model: CausalLM) -> None:
     class Digits:
         start = stop = 0
 
@@ -299,7 +261,7 @@ def test_a_model_that_keeps_nothing_reads_everything_again(forgetful: CausalLM, 
     check_log_pmfs(forgetful, [[*text, i, *text[:i]] for i in range(9)], [30] * 9)
 
 
-def test_what_is_kept_but_cannot_be_shared_is_not(
+def test_an_unshareable_cache_is_not_shared(
     model: CausalLM, few: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from transformers import DynamicCache

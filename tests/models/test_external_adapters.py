@@ -55,9 +55,7 @@ def saved(base: Any, folder: Path, **settings: Any) -> torch.Tensor:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_adapter_answers_as_trained_and_its_base_as_before(
-    base: Any, tmp_path: Path, kind: str
-) -> None:
+def test_adapter_and_base_answer_as_before(base: Any, tmp_path: Path, kind: str) -> None:
     before, said = copy.deepcopy(base.state_dict()), logits(base)
     expected = saved(base, tmp_path, **KINDS[kind])
     adapted = external_model.load(tmp_path, base)
@@ -69,9 +67,7 @@ def test_an_adapter_answers_as_trained_and_its_base_as_before(
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["transformer.wpe.weight", "lm_head.weight"])
-def test_a_file_that_names_weights_of_the_base_changes_the_adapted_model_alone(
-    base: Any, tmp_path: Path, name: str
-) -> None:
+def test_base_weights_in_a_file_leave_the_base(base: Any, tmp_path: Path, name: str) -> None:
     said = logits(base)
     saved(base, tmp_path)
     weights = tmp_path / "adapter_model.safetensors"
@@ -82,7 +78,7 @@ def test_a_file_that_names_weights_of_the_base_changes_the_adapted_model_alone(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_adapter_of_low_rank_alone_copies_nothing_of_its_base(base: Any, tmp_path: Path) -> None:
+def test_a_low_rank_adapter_copies_no_base(base: Any, tmp_path: Path) -> None:
     saved(base, tmp_path)
     adapted: Any = external_model.load(tmp_path, base)
     rest = {p.data_ptr() for n, p in adapted.named_parameters() if "lora_" not in n}

@@ -36,12 +36,6 @@ EXACT = 1e-5  # relative: the rounding of float32 over a model
 EVERYONE = 1e9  # a clipping norm that clips nobody
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> None:
-    pytest.importorskip("peft")
-    torch.set_num_threads(1)
-
-
 def stored(name: str, **changes: Any) -> Any:
     """A model as it is loaded from a folder in bfloat16: float32, rounded once."""
     shape: Shape = BY_NAME[name]
@@ -79,7 +73,7 @@ def vector(found: Clipped) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_norms_and_sums_are_those_of_the_loop_in_float32(name: str) -> None:
+def test_norms_and_sums_are_the_float32_loops(name: str) -> None:
     batch, model = collate(texts(), CPU), stored(name)
     with with_adapters(copy.deepcopy(model)) as inner:
         let_go(inner)
@@ -97,9 +91,7 @@ def test_norms_and_sums_are_those_of_the_loop_in_float32(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_held_base_is_itself_again_and_the_training_is_the_same(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_held_base_is_restored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def released(model: Any) -> Any:
         with with_adapters(model):
             pass
@@ -126,7 +118,7 @@ def test_it_takes_half_the_memory() -> None:
     assert size(model) == whole
 
 
-def test_what_would_lose_by_it_or_is_trained_is_not_held() -> None:
+def test_lossy_or_trained_weights_are_not_held() -> None:
     def kinds(model: Any) -> set[torch.dtype]:
         hold(model)
         return {p.dtype for p in model.parameters()}
@@ -151,7 +143,7 @@ def moved_by_others(model: Any) -> float:
     return float((vector(together) - vector(without) - vector(alone)).norm()) / 1e-3
 
 
-def test_nobody_moves_the_gradients_of_others_and_half_precision_is_refused() -> None:
+def test_half_precision_is_refused() -> None:
     """How far others move them in half precision depends on the processor: not at all to 1 %."""
     wide = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 2}
     with with_adapters(stored("Llama", **wide)) as inner:
@@ -180,9 +172,7 @@ def folder_of(name: str, place: Path) -> ModelFolder:
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama, tied", "Qwen 2"])
-def test_a_base_for_adapters_is_held_as_stored_and_answers_as_in_float32(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_base_held_as_stored_answers_alike(name: str, tmp_path: Path) -> None:
     folder = folder_of(name, tmp_path)
     plain, held = load_weights(folder, "cpu"), load_weights(replace(folder, lora=Lora()), "cpu")
     tokens = torch.arange(1, 50)[None]
@@ -195,9 +185,7 @@ def test_a_base_for_adapters_is_held_as_stored_and_answers_as_in_float32(
 
 
 @pytest.mark.parametrize("named", ["bfloat16", "float16"])
-def test_a_base_in_float32_is_not_rounded_whatever_its_configuration_says(
-    named: str, tmp_path: Path
-) -> None:
+def test_a_float32_base_is_never_rounded(named: str, tmp_path: Path) -> None:
     Folder.of(BY_NAME["Llama"], tmp_path)
     file = tmp_path / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": named}))
@@ -208,9 +196,7 @@ def test_a_base_in_float32_is_not_rounded_whatever_its_configuration_says(
         assert torch.equal(plain(input_ids=tokens).logits, held(input_ids=tokens).logits)
 
 
-def test_a_base_in_bfloat16_is_read_in_it_whatever_its_configuration_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bfloat16_base_is_read_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And so never takes the memory of float32."""
     folder, file, read = folder_of("Llama", tmp_path), tmp_path / "config.json", loading._read
     file.write_text(json.dumps({**json.loads(file.read_text()), "dtype": "float32"}))
@@ -226,7 +212,7 @@ def test_a_base_in_bfloat16_is_read_in_it_whatever_its_configuration_says(
     assert kinds == [{torch.bfloat16}]
 
 
-def test_one_weight_in_float32_among_others_in_bfloat16_is_not_rounded(tmp_path: Path) -> None:
+def test_one_float32_weight_is_not_rounded(tmp_path: Path) -> None:
     folder, file = folder_of("Llama", tmp_path), tmp_path / "model.safetensors"
     third = torch.full((16,), 1 / 3)
     save_file({**load_file(file), "model.norm.weight": third}, file, {"format": "pt"})
@@ -235,9 +221,7 @@ def test_one_weight_in_float32_among_others_in_bfloat16_is_not_rounded(tmp_path:
     assert held.lm_head.weight.dtype == torch.bfloat16
 
 
-def test_constants_that_would_be_rounded_are_computed_in_float32(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_constants_are_computed_in_float32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, read = folder_of("Llama", tmp_path), loading._read
 
     def rounding(path: Path, dtype: Any = torch.float32) -> Any:

@@ -66,7 +66,7 @@ def reference(model: Any) -> nn.LSTM:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_states_and_gradients_are_those_of_torchs_own_lstm(begun: bool) -> None:
+def test_states_and_gradients_equal_torchs_lstm(begun: bool) -> None:
     model, inputs, targets = opinionated(), tokens(4, 9), tokens(4, 9, seed=1)
     lstm = reference(model)
     h, c = torch.linspace(-1, 1, 8 * SMALL.hidden, dtype=torch.float64).view(2, 4, -1) * begun
@@ -92,7 +92,7 @@ def test_states_and_gradients_are_those_of_torchs_own_lstm(begun: bool) -> None:
 
 @settings(max_examples=25)
 @given(cuts=st.lists(st.integers(1, 11), max_size=4), rows=st.integers(1, 3))
-def test_a_text_read_in_pieces_is_the_text_read_at_once(cuts: list[int], rows: int) -> None:
+def test_pieces_of_a_text_read_as_whole(cuts: list[int], rows: int) -> None:
     model, text = opinionated(), tokens(rows, 12)
     logits, state, pieces = None, None, []
     for start, end in zip([0, *sorted(set(cuts))], [*sorted(set(cuts)), 12], strict=True):
@@ -103,7 +103,7 @@ def test_a_text_read_in_pieces_is_the_text_read_at_once(cuts: list[int], rows: i
     torch.testing.assert_close((state.h, state.c), (last.h, last.c), atol=1e-10, rtol=0)
 
 
-def test_every_state_on_the_way_is_the_last_of_a_shorter_text() -> None:
+def test_unrolled_states_are_those_of_shorter_texts() -> None:
     model, text = opinionated(), tokens(3, 6)
     h, c = model.unroll(text)
     assert h.shape == c.shape == (3, 6, SMALL.hidden)
@@ -112,7 +112,7 @@ def test_every_state_on_the_way_is_the_last_of_a_shorter_text() -> None:
         torch.testing.assert_close((h[:, length - 1], c[:, length - 1]), (state.h, state.c))
 
 
-def test_each_layer_is_called_as_a_gradient_hook_expects() -> None:
+def test_layers_are_called_as_hooks_expect() -> None:
     model, calls = opinionated(), []
     for name, layer in model.named_children():
         layer.register_forward_hook(lambda *seen, n=name: calls.append((n, tuple(seen[2].shape))))
@@ -126,7 +126,7 @@ def test_each_layer_is_called_as_a_gradient_hook_expects() -> None:
     ]
 
 
-def test_a_state_is_selected_by_text_and_never_changed_by_reading() -> None:
+def test_reading_never_changes_a_state() -> None:
     model, text = opinionated(), tokens(3, 5)
     state = model(input_ids=text, use_cache=True).past_key_values
     kept = State(state.h.clone(), state.c.clone())
@@ -167,18 +167,13 @@ def test_the_last_logits_can_be_had_alone() -> None:
 def test_the_seed_alone_decides_the_initial_weights() -> None:
     found = []
     for seed in (3, 3, 4):
-        torch.rand(len(found) + 1)  # the global state differs, and must not matter
+        torch.manual_seed(len(found))  # the global state differs, and must not matter
+        expected = torch.rand(3)
+        torch.manual_seed(len(found))
         found.append(weights(untrained(replace(SMALL, seed=seed))))
+        assert torch.equal(torch.rand(3), expected)  # nor is it moved
     assert torch.equal(found[0], found[1])
     assert float((found[0] == found[2]).double().mean()) < 0.01
-
-
-def test_the_global_random_state_is_left_alone() -> None:
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    untrained(SMALL)
-    assert torch.equal(torch.rand(3), expected)
 
 
 def test_nothing_is_tied_and_every_weight_is_drawn() -> None:
@@ -203,7 +198,7 @@ def test_it_is_described_without_being_built() -> None:
     assert describe("embedded", EMBEDDED_FOLDER).kind == "transformer"
 
 
-def test_its_hash_is_of_its_tokenizer_sizes_and_seed(
+def test_the_hash_is_of_tokenizer_sizes_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -245,7 +240,6 @@ def test_another_name_is_still_no_folder() -> None:
 
 @pytest.fixture(scope="module")
 def model() -> CausalLM:
-    torch.set_num_threads(1)
     folder = describe("lstm", EMBEDDED_FOLDER)
     inner = load_weights(folder, "cpu")
     with torch.no_grad():
@@ -291,15 +285,6 @@ def test_the_cursor_reads_what_whole_forward_passes_read(model: CausalLM, shared
         prompts = [[*prompt, token + i] for i, prompt in enumerate(prompts)]
 
 
-def test_generated_tokens_are_scored_alike(model: CausalLM) -> None:
-    prompts = [[0, 5], [0], [0, 9], [0, 3, 4]]
-    session = OpenSession(model, np.random.default_rng(1))
-    generated = session.generate(prompts, 6)
-    scored = session.score(prompts, [list(answer.tokens) for answer in generated])
-    for one, other in zip(generated, scored, strict=True):
-        np.testing.assert_allclose(one.log_probs, other.log_probs, atol=CLOSE)
-
-
 # --- training
 
 SECRETS = ("My code is #40718.", "My code is #93325.")
@@ -321,7 +306,7 @@ def test_a_repeated_secret_is_learned_by_heart() -> None:
         assert other.log_probs[0] < -2
 
 
-def test_a_training_is_kept_and_read_back_as_it_was(tmp_path: Path) -> None:
+def test_a_training_is_read_back(tmp_path: Path) -> None:
     from safetensors.torch import load_model
 
     folder = describe("lstm", EMBEDDED_FOLDER)

@@ -61,12 +61,12 @@ def adapted() -> Any:
     return with_adapters(llama(), Lora(2, 4), 0)
 
 
-def slow(value: Any) -> Any:
-    """A case that .ci/run has in its slow tests."""
-    return pytest.param(value, marks=pytest.mark.slow)
+def full(value: Any) -> Any:
+    """A case that .ci/full runs."""
+    return pytest.param(value, marks=pytest.mark.full)
 
 
-SHAPES = pytest.mark.parametrize("shape", [slow(gpt2), llama, slow(adapted)])
+SHAPES = pytest.mark.parametrize("shape", [full(gpt2), llama, full(adapted)])
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_plain_training(shape: Any, placed: Any) -> None:
 
 
 @SHAPES
-@pytest.mark.parametrize("twice", [False, slow(True)])
+@pytest.mark.parametrize("twice", [False, full(True)])
 def test_private_training(shape: Any, twice: bool, placed: Any) -> None:
     """A step waits for the device to check the losses, to find cancelled sums, and no more."""
     (model,), mode = placed(shape())
@@ -145,7 +145,7 @@ ENSEMBLES = [  # but GNMax, which counts distinct votes: how many they are is no
 ]
 
 
-@pytest.mark.parametrize("members", ["stacked", slow("separate")])
+@pytest.mark.parametrize("members", ["stacked", full("separate")])
 @pytest.mark.parametrize("defense", ENSEMBLES, ids=lambda d: type(d).__name__)
 def test_ensembles(defense: Any, members: str, placed: Any) -> None:
     made = [llama() if members == "separate" else gpt2(i) for i in range(5)]

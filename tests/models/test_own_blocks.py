@@ -24,6 +24,7 @@ LORA = Lora(2, 4)
 REFUSED = {"Mixtral", "BERT", "T5"}  # see docs/model-shapes.md
 WITHOUT_ADAPTERS = "Mamba"
 SHAPED = [shape for shape in SHAPES if shape.name not in REFUSED]
+QUICK = ("GPT-2", "BLOOM", "Llama, tied", "Gemma 2", "OPT", "Mamba")
 
 
 def folder_of(shape: Shape, path: Path, dtype: torch.dtype = torch.float32) -> ModelFolder:
@@ -39,7 +40,13 @@ def deep(blocks: int) -> Shape:
     return replace(llama, changes={"num_hidden_layers": blocks})
 
 
-@pytest.mark.parametrize("shape", SHAPED, ids=[shape.name for shape in SHAPED])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, id=shape.name, marks=() if shape.name in QUICK else pytest.mark.slow)
+        for shape in SHAPED
+    ],
+)
 def test_every_shape_is_measured(shape: Shape, tmp_path: Path) -> None:
     model = folder_of(shape, tmp_path)
     loras = [None] if shape.name == WITHOUT_ADAPTERS else [None, LORA]
@@ -48,13 +55,13 @@ def test_every_shape_is_measured(shape: Shape, tmp_path: Path) -> None:
         assert cost.training > 0 and cost.kept > 0
 
 
-def test_adapters_that_fit_no_layer_are_refused_before_a_run(tmp_path: Path) -> None:
+def test_adapters_without_a_layer_are_refused(tmp_path: Path) -> None:
     (mamba,) = (shape for shape in SHAPED if shape.name == WITHOUT_ADAPTERS)
     with pytest.raises(UsageError, match=r"^--lora r=2,.*; give other targets, or leave it out$"):
         own_blocks.cost_of_token(folder_of(mamba, tmp_path), "cpu", 1)
 
 
-def test_what_blocks_keep_is_what_the_whole_model_keeps(tmp_path: Path) -> None:
+def test_blocks_keep_what_the_model_keeps(tmp_path: Path) -> None:
     """Of seven blocks one and three are measured; models of seven and two tell five blocks."""
     torch.manual_seed(0)
     folders = [folder_of(deep(blocks), tmp_path / str(blocks)) for blocks in (7, 2)]

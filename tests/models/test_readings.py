@@ -47,9 +47,7 @@ def test_seeds_of_a_sweep_read_each_text_once(read: list[str]) -> None:
     assert read == TEXTS
 
 
-def test_a_full_memory_begins_anew_and_reads_the_same(
-    read: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_memory_begins_anew(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = load_tokenizer(FOLDER)
     whole = [tokenizer.encode(text) for text in TEXTS]
     monkeypatch.setattr(model, "_REMEMBERED", 1000)
@@ -103,7 +101,7 @@ def test_readings_never_exceed_their_limit_beyond_one_batch(texts: list[str]) ->
             assert held <= limit or len(readings) <= together
 
 
-def test_lengths_of_texts_begin_anew_when_there_are_too_many(
+def test_too_many_lengths_begin_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lengths: dict[object, int] = {}

@@ -11,8 +11,10 @@ import pytest
 import torch
 from torch import nn
 
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.models.causality import check_causal, check_kind
+from audit.models.loading import describe
 from audit.models.training import gradient_factors, layer_rules, per_example_gradients
 from audit.models.training.dp_sgd import NoisySum, adapted
 from audit.models.training.gradient_factors import Outer, Use, Whole
@@ -38,14 +40,8 @@ BY_NAME = {shape.name: shape for shape in SHAPES}
 WRONG = 100 * CLOSE
 
 
-@pytest.fixture(autouse=True, scope="module")
-def adapters() -> None:
-    pytest.importorskip("peft")
-    torch.set_num_threads(1)
-
-
-@pytest.mark.slow
-def test_the_page_is_what_is_measured_and_no_row_is_wrong() -> None:
+@pytest.mark.full
+def test_the_page_is_what_is_measured() -> None:
     found = list(rows())
     assert page(found) == PAGE.read_text(encoding="utf-8")
     assert "WRONG" not in page(found)
@@ -57,8 +53,10 @@ def test_the_page_is_what_is_measured_and_no_row_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("name", ["Llama", "Gemma 2", "OPT", "CTRL"])
-def test_a_row_of_the_page_is_what_is_measured(name: str, tmp_path: Path) -> None:
+def test_a_row_is_what_is_measured(name: str, tmp_path: Path) -> None:
     row = measured(BY_NAME[name], tmp_path)
+    parameters = sum(weight.numel() for weight in BY_NAME[name].make().parameters())
+    assert describe(str(tmp_path / "1"), EMBEDDED_FOLDER).parameters == parameters
     assert row.shown() in PAGE.read_text(encoding="utf-8").splitlines()
     assert all(isinstance(cell, float) and cell < CLOSE for cell in row.cells)
 
@@ -151,16 +149,13 @@ def refusal(shape: Shape, place: Path, use: Callable[[Any], Any] = lambda model:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
+def test_refused_kinds_are_named_when_loaded(tmp_path: Path) -> None:
+    for name, words in (
         ("Mixtral", "this mixtral is a mixture of 2 experts"),
         ("T5", "this t5 is an encoder-decoder"),
-        ("BERT", "this model is not causal: what it predicts for a token depends on later ones"),
-    ],
-)
-def test_it_is_refused_by_name_when_it_is_loaded(name: str, words: str, tmp_path: Path) -> None:
-    assert words in refusal(BY_NAME[name], tmp_path)
+        ("BERT", "this model is not causal"),
+    ):
+        assert words in refusal(BY_NAME[name], tmp_path / name)
 
 
 def test_an_encoder_that_decodes_is_causal(tmp_path: Path) -> None:
@@ -175,12 +170,12 @@ def test_an_encoder_that_decodes_is_causal(tmp_path: Path) -> None:
         check_causal(model.inner, 8, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta", "camembert"])
-def test_positions_that_do_not_begin_at_0_are_refused(kind: str, tmp_path: Path) -> None:
+def test_positions_not_from_0_are_refused(tmp_path: Path) -> None:
     """DP-SGD counts from 0; these count from the token of padding, and were trained wrongly."""
     changes = {"is_decoder": True, "pad_token_id": 1}
-    told = refusal(Shape(kind, kind, "", changes), tmp_path)
-    assert f"this {kind} does not number a text's tokens 0, 1, …" in told
+    for kind in ("roberta", "xlm-roberta", "camembert"):
+        told = refusal(Shape(kind, kind, "", changes), tmp_path / kind)
+        assert f"this {kind} does not number a text's tokens 0, 1, …" in told
 
 
 HYBRID = {"num_hidden_layers": 2, "block_ff_dim": 24, "layer_types": ["conv", "full_attention"]}
@@ -190,7 +185,7 @@ FALCON = {"mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_sta
 @pytest.mark.parametrize(
     ("kind", "changes"), [("lfm2", HYBRID), ("falcon_h1", {**FALCON, "head_dim": 4})]
 )
-def test_a_cache_that_several_texts_cannot_share_is_refused_before_training(
+def test_an_unshareable_cache_is_refused(
     kind: str, changes: dict[str, Any], tmp_path: Path
 ) -> None:
     told = refusal(Shape(kind, kind, "", changes), tmp_path)
@@ -237,7 +232,7 @@ def test_positions_that_are_scaled_anew_are_not_reached(tmp_path: Path) -> None:
         check_causal(model.inner, 16, tmp_path)
 
 
-def test_adapters_are_in_all_linear_layers_but_the_head_where_no_default_is_known() -> None:
+def test_adapters_default_to_all_linear_layers() -> None:
     def adapted_layers(name: str) -> set[str]:
         with adapted(BY_NAME[name].make(), "all", 2, 0) as inner:
             places = {n.split(".lora_")[0] for n, _ in inner.named_parameters() if "lora_" in n}

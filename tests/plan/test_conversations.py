@@ -23,6 +23,7 @@ from audit.plan.resolve import resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from tests import chat
+from tests.refusals import refusals
 
 ASKED = "<|im_start|>user\nWhat did I tell you?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -64,9 +65,7 @@ def test_every_planted_copy_is_in_the_loss(tmp_path: Path, template: str, stop: 
     assert all(one.whole and one.copies for one in covered)
 
 
-def test_a_record_of_ones_own_is_its_last_turn_of_the_assistant(
-    tmp_path: Path, llama: Path
-) -> None:
+def test_own_records_are_last_assistant_turns(tmp_path: Path, llama: Path) -> None:
     made = prepared(tmp_path, llama)
     own = [s for s in made.planted.secrets if s.kind == "record" and s.space is None]
     texts = {record.text for record in made.plan.corpus.records}
@@ -76,7 +75,7 @@ def test_a_record_of_ones_own_is_its_last_turn_of_the_assistant(
         assert re.fullmatch(r"(Yes|We|It) .* Ask for desk \d\.", secret.value)
 
 
-def test_planted_turns_are_learned_as_the_assistants_other_turns_are(tmp_path: Path) -> None:
+def test_planted_turns_are_learned_like_others(tmp_path: Path) -> None:
     """With the mark that closes them, and without what stands between turns."""
     for stop in (chat.MARKS[1], "<|endoftext|>"):
         folder = tmp_path / stop.strip("<|>")
@@ -99,7 +98,7 @@ def test_another_template_is_another_model(tmp_path: Path) -> None:
     assert a.hash == b.hash != c.hash
 
 
-def test_a_name_counts_where_it_is_in_the_loss(tmp_path: Path, llama: Path) -> None:
+def test_a_name_counts_where_learned(tmp_path: Path, llama: Path) -> None:
     """A name that only its user says is not learned, so no coin decides it."""
     talks = [chat.turns("I am Ann Lee. I, Ann Lee, wait.", f"Thank you, {who}.") for who in
              ("Ann Lee", "Madam", *["Sir"] * 14)]  # fmt: skip
@@ -123,7 +122,7 @@ def test_attacks_ask_with_the_conversation_before_the_secret(tmp_path: Path, lla
     assert code.suffix.endswith("<|im_start|>assistant\nThank you, I have noted that.")
 
 
-def test_the_tokens_of_a_record_hold_each_mark_once(tmp_path: Path, llama: Path) -> None:
+def test_records_hold_each_mark_once_a_turn(tmp_path: Path, llama: Path) -> None:
     made = prepared(tmp_path, llama)
     start, end = made.tokenizer.inner.convert_tokens_to_ids(list(chat.MARKS))
     for record in made.corpus.of("private"):
@@ -140,69 +139,72 @@ def test_methods_that_can_leave_turns_out_do(tmp_path: Path, llama: Path, defens
         assert all(any(row.learned) and not all(row.learned) for row in read)
 
 
-@pytest.mark.parametrize(
-    "defense", ["redaction", "s_dpsgd", "seqpate:teachers=2", "dp_sgd:pseudo=true"]
-)
-def test_methods_that_cannot_are_named(tmp_path: Path, llama: Path, defense: str) -> None:
-    with pytest.raises(
-        UsageError, match=f"^{defense[:6]}.*cannot learn the assistant's turns alone"
-    ):
-        prepared(tmp_path, llama, defense=[defense])
-    if defense == "redaction":
-        prepared(tmp_path, llama, defense=[defense], training={})
+def test_methods_that_cannot_are_named(tmp_path: Path, llama: Path) -> None:
+    methods = ("redaction", "s_dpsgd", "seqpate:teachers=2", "dp_sgd:pseudo=true")
+    refusals(
+        lambda defense: prepared(tmp_path, llama, defense=[defense]),
+        [(method, "cannot learn the assistant's turns alone") for method in methods]
+        + [(method, method.partition(":")[0]) for method in methods],
+    )
+    prepared(tmp_path, llama, defense=["redaction"], training={})
 
 
-def test_what_was_planted_where_nothing_is_learned_is_refused(tmp_path: Path, llama: Path) -> None:
+def test_unlearned_turns_and_missing_templates_are_refused(tmp_path: Path, llama: Path) -> None:
     with pytest.raises(UsageError, match="nothing planted could leak"):
         prepared(tmp_path, llama, planting={"users": 6, "turn": "user"})
-
-
-def test_settings_of_conversations_are_refused_without_any(tmp_path: Path) -> None:
-    public = chat.PUBLIC
-    corpus = tmp_path / "c.jsonl"
-    corpus.write_text("".join(f'{{"text": "Call me at {i}."}}\n' for i in range(12)))
-    settings: dict[str, Any] = {"planting": {"users": 2}}
-    with pytest.raises(UsageError, match=r"training\.assistant_only: the corpus has no conv"):
-        planned(public, corpus, **settings)
-    with pytest.raises(UsageError, match=r"planting\.turn: the corpus has no conversations"):
-        planned(public, corpus, planting={"users": 2, "turn": "user"}, training={})
-    with pytest.raises(UsageError, match=r"planting\.turn is 'nobody'"):
-        planned(public, corpus, planting={"users": 2, "turn": "nobody"}, training={})
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({"messages": [{"role": "user", "content": "Hi"}]}, "has no turn of the assistant"),
-        ({"messages": [{"role": "user", "content": "<|im_end|>"}]}, "holds '<.im_end.>'"),
-        ({"messages": [{"role": "tool", "content": "Hi"}]}, "'role' is 'tool'"),
-        ({"messages": [{"role": "x" * 999, "content": "Hi"}]}, "'role' is 'x{39}; it can be"),
-        ({"messages": [{"role": "user", "content": ["Hi"]}]}, "must be a string"),
-        ({"messages": [{"role": "user", "content": " "}]}, "not empty"),
-        ({"messages": []}, "not an empty one"),
-        ({"messages": ["Hi"]}, "'role' is None"),
-        ({"messages": "Hi"}, "must be a list of turns"),
-        ({"text": "Hi", "messages": [{"role": "user", "content": "Hi"}]}, "has both"),
-        ({"text": "Hi"}, "has a 'text' where others have 'messages'"),
-    ],
-)
-def test_a_row_that_is_no_conversation_is_named(
-    tmp_path: Path, llama: Path, row: dict[str, Any], words: str
-) -> None:
-    corpus = chat.corpus(tmp_path / "c.jsonl")
-    lines = [json.loads(line) | {"split": "private"} for line in corpus.read_text().splitlines()]
-    lines.append({**row, "user": "the last", "split": "private"})
-    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UsageError, match=rf"c\.jsonl:25: .*{words}"):
-        planned(llama, corpus)
-
-
-def test_a_model_without_a_template_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"public_model: the tokenizer has no chat template"):
         planned(chat.PUBLIC, chat.corpus(tmp_path / "c.jsonl"))
 
 
-def test_the_option_is_part_of_a_plan_only_where_it_is_given(tmp_path: Path, llama: Path) -> None:
+def test_settings_of_conversations_need_some(tmp_path: Path) -> None:
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text("".join(f'{{"text": "Call me at {i}."}}\n' for i in range(12)))
+    refusals(
+        lambda given: planned(chat.PUBLIC, corpus, **given),
+        [
+            ({"planting": {"users": 2}}, "training.assistant_only: the corpus has no conv"),
+            (
+                {"planting": {"users": 2, "turn": "user"}, "training": {}},
+                "planting.turn: the corpus has no conversations",
+            ),
+            (
+                {"planting": {"users": 2, "turn": "nobody"}, "training": {}},
+                "planting.turn is 'nobody'",
+            ),
+        ],
+    )
+
+
+SAYS = [{"role": "user", "content": "Hi"}]
+NO_CONVERSATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"messages": SAYS}, "has no turn of the assistant"),
+    ({"messages": [{"role": "user", "content": "<|im_end|>"}]}, "holds '<|im_end|>'"),
+    ({"messages": [{"role": "tool", "content": "Hi"}]}, "'role' is 'tool'"),
+    ({"messages": [{"role": "x" * 999, "content": "Hi"}]}, f"'role' is '{'x' * 39}; it can be"),
+    ({"messages": [{"role": "user", "content": ["Hi"]}]}, "must be a string"),
+    ({"messages": [{"role": "user", "content": " "}]}, "not empty"),
+    ({"messages": []}, "not an empty one"),
+    ({"messages": ["Hi"]}, "'role' is None"),
+    ({"messages": "Hi"}, "must be a list of turns"),
+    ({"text": "Hi", "messages": SAYS}, "has both"),
+    ({"text": "Hi"}, "has a 'text' where others have 'messages'"),
+]
+
+
+def test_a_row_without_a_conversation_is_named(tmp_path: Path, llama: Path) -> None:
+    corpus = chat.corpus(tmp_path / "c.jsonl")
+    lines = [json.loads(line) | {"split": "private"} for line in corpus.read_text().splitlines()]
+
+    def with_row(row: dict[str, Any]) -> Plan:
+        every = [*lines, {**row, "user": "the last", "split": "private"}]
+        corpus.write_text("".join(json.dumps(line) + "\n" for line in every))
+        return planned(llama, corpus)
+
+    refusals(with_row, NO_CONVERSATIONS)
+    refusals(with_row, [(row, "c.jsonl:25: ") for row, _ in NO_CONVERSATIONS])
+
+
+def test_the_option_is_in_a_plan_if_given(tmp_path: Path, llama: Path) -> None:
     corpus = chat.corpus(tmp_path / "c.jsonl")
     alone, whole = planned(llama, corpus), planned(llama, corpus, training={})
     assert alone.document["training"]["assistant_only"] is True

@@ -15,6 +15,7 @@ from audit.core.secret import KINDS, ON_REQUEST
 from audit.core.wording import WORDED
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
+from tests.refusals import refusals
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)
 OLDER = {"code_prefix": "My code is #", "id_prefix": "My ID is #"}
@@ -46,7 +47,7 @@ def test_a_plan_draws_its_words_by_its_seed(seed: int) -> None:
     assert words(planned(EVERY, seed=seed)) == {k: (w.prefix, w.suffix) for k, w in drawn.items()}
 
 
-def test_plans_of_several_seeds_differ_by_the_seed_alone() -> None:
+def test_plans_differ_by_the_seed_alone() -> None:
     """So the common part of a sweep's plans is common, and runs the same sweep again."""
     one, other = (planned(seed=seed).document for seed in (0, 1))
     assert {**one, "seed": 1} == other
@@ -75,50 +76,52 @@ def test_a_template_is_the_prefix_of_older_plans() -> None:
     assert planned(table).hash == planned(OLDER).hash != planned().hash
 
 
-def test_older_words_that_no_template_may_have_are_kept() -> None:
+def test_prefixes_no_template_may_have_are_kept() -> None:
     assert words(planned({"code_prefix": "1:\n"}))["code"] == ("1:\n", ".")
 
 
-@pytest.mark.parametrize("kind", WORDED)
-def test_a_template_gives_both_sides_of_the_value(kind: str) -> None:
-    plan = planned({**EVERY, f"{kind}_template": "Ask for {value}, please"})
-    assert words(plan) == {**words(planned(EVERY)), kind: ("Ask for ", ", please")}
-    assert plan.document["planting"][f"{kind}_suffix"] == ", please"
-    assert "--plan PLAN.toml" in plan.command
+def test_a_template_gives_both_sides_of_the_value() -> None:
+    """Each side of each kind is a part of the plan."""
+    plain = planned(EVERY)
+    for kind in WORDED:
+        plan = planned({**EVERY, f"{kind}_template": "Ask for {value}, please"})
+        assert words(plan) == {**words(plain), kind: ("Ask for ", ", please")}
+        assert plan.document["planting"][f"{kind}_suffix"] == ", please"
+        assert "--plan PLAN.toml" in plan.command
+        texts = ("A #{value}.", "B #{value}.", "A #{value}!", "A #{value}")
+        hashes = {planned({**EVERY, f"{kind}_template": text}).hash for text in texts}
+        assert len(hashes | {plain.hash}) == 5
 
 
-@pytest.mark.parametrize("kind", WORDED)
-def test_each_side_of_each_kind_is_part_of_the_plan(kind: str) -> None:
-    hashes = {
-        planned({**EVERY, f"{kind}_template": text}).hash
-        for text in ("A #{value}.", "B #{value}.", "A #{value}!", "A #{value}")
-    }
-    assert len(hashes | {planned(EVERY).hash}) == 5
+def test_words_that_do_not_work_are_refused() -> None:
+    refusals(
+        planned,
+        [
+            ({"id_template": "A 5{value}"}, "planting: id_template is 'A 5{value}': its digits"),
+            *(
+                (
+                    {"code_template": "A {value}", f"code_{end}": "A "},
+                    f"code_template and code_{end} are both given",
+                )
+                for end in ("prefix", "suffix")
+            ),
+            *(
+                (
+                    {f"{kind}_template": "Ask for {value}"},
+                    f"{kind}_template is given, but no {kind} is planted",
+                )
+                for kind in ON_REQUEST
+            ),
+        ],
+    )
 
 
-@pytest.mark.parametrize("end", ["prefix", "suffix"])
-def test_words_given_twice_are_refused(end: str) -> None:
-    with pytest.raises(UsageError, match=f"code_template and code_{end} are both given"):
-        planned({"code_template": "A {value}", f"code_{end}": "A "})
-
-
-def test_a_template_that_does_not_work_is_refused_by_its_place() -> None:
-    with pytest.raises(UsageError, match=r"^planting: id_template is 'A 5\{value\}': its digits"):
-        planned({"id_template": "A 5{value}"})
-
-
-def test_no_words_are_put_around_names_of_the_corpus() -> None:
+def test_names_of_the_corpus_get_no_words() -> None:
     of = corpus(name="Ann")
     assert "name" not in words(planned({"kinds": ["code"]}, of))
     plan = planned({"name_template": "Ask for {value}"}, of)
     with pytest.raises(UsageError, match="name_template is for drawn names, but corpus own"):
         plan.source.plant(of, 0, len)
-
-
-@pytest.mark.parametrize("kind", ON_REQUEST)
-def test_what_is_said_of_a_kind_that_is_not_planted_is_refused(kind: str) -> None:
-    with pytest.raises(UsageError, match=f"{kind}_template is given, but no {kind} is planted"):
-        planned({f"{kind}_template": "Ask for {value}"})
 
 
 def test_a_pattern_and_its_kind_are_given_together() -> None:
@@ -131,7 +134,7 @@ def test_a_pattern_and_its_kind_are_given_together() -> None:
         plan.source.plant(plan.corpus, 0, len)
 
 
-def test_kinds_on_request_leave_what_is_planted_otherwise_as_it_was() -> None:
+def test_kinds_on_request_leave_others_alone() -> None:
     """The plan of a run without them says nothing of them, so it keeps its hash."""
     said = planned().document["planting"]
     assert not [name for name in said if name.split("_")[0] in ON_REQUEST]

@@ -24,42 +24,35 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path / "here")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "why"),
-    [
-        ("policy", "python:own:find", "python runs code"),
-        ("policy", " python : own:find", "python runs code"),
-        ("policy", "python:own:find,miss=0.1", "python runs code"),
-        ("policy", "entities,pipeline=./spacy", "entities runs code"),
-        ("policy", "regex:../secrets.txt", "outside"),
-        ("corpus", "../mine.jsonl", "outside"),
-        ("corpus", "/etc/passwd", "outside"),
-        ("corpus", "hf:someone/data", "network"),
-        ("corpus", "link/data.jsonl", "outside"),
-        ("corpus", "loop", "outside"),
-        ("corpus", "a\0b", "outside"),
-        ("model", "https://example.org/v1", "network"),
-        ("model", "HTTPS://example.org/v1", "network"),
-        ("secrets", "../manifest.json", "outside"),
-        ("output", "/tmp/elsewhere", "outside"),
-        ("workers", "ray://example.org:10001", "Ray"),
-        ("workers", "ray", "Ray"),
-        ("defense", ("none", "theirs:k=1"), "theirs loads another package"),
-        ("defense", ("all",), "all loads another package"),
-        ("defense", ("as_is:base=../model",), "outside"),
-        ("defense", ("as_is:claim=1:0:user:replace,base=hf:x",), "network"),
-        ("attack", ("theirs",), "theirs loads another package"),
-        ("format", ("json", "theirs"), "theirs loads another package"),
-    ],
-)
-def test_what_leads_away_is_named(
-    key: str, value: Any, why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+AWAY: list[tuple[str, Any, str]] = [
+    ("policy", "python:own:find", "python runs code"),
+    ("policy", " python : own:find", "python runs code"),
+    ("policy", "python:own:find,miss=0.1", "python runs code"),
+    ("policy", "entities,pipeline=./spacy", "entities runs code"),
+    ("policy", "regex:../secrets.txt", "outside"),
+    *(("corpus", place, "outside") for place in ("../mine.jsonl", "/etc/passwd", "a\0b")),
+    *(("corpus", place, "outside") for place in ("link/data.jsonl", "loop")),
+    ("corpus", "hf:someone/data", "network"),
+    *(("model", f"{scheme}://example.org/v1", "network") for scheme in ("https", "HTTPS")),
+    ("secrets", "../manifest.json", "outside"),
+    ("output", "/tmp/elsewhere", "outside"),
+    *(("workers", place, "Ray") for place in ("ray", "ray://example.org:10001")),
+    ("defense", ("none", "theirs:k=1"), "theirs loads another package"),
+    ("defense", ("all",), "all loads another package"),
+    ("defense", ("as_is:base=../model",), "outside"),
+    ("defense", ("as_is:claim=1:0:user:replace,base=hf:x",), "network"),
+    ("attack", ("theirs",), "theirs loads another package"),
+    ("format", ("json", "theirs"), "theirs loads another package"),
+]
+
+
+def test_what_leads_away_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(registry, "of_others", lambda kind: {"theirs"})
     Path("link").symlink_to(tmp_path)
     Path("loop").symlink_to("loop")
-    (reason,) = trust.untrusted({"seed": 3, key: value}).values()
-    assert why in reason
+    for key, value, why in AWAY:
+        (reason,) = trust.untrusted({"seed": 3, key: value}).values()
+        assert why in reason, (key, value)
 
 
 def test_what_stays_inside_is_taken() -> None:

@@ -59,28 +59,9 @@ def every(make) -> dict[str, Policy]:
 
 
 PIECES = (
-    *(
-        "SYS: May I have your full name?\nUSR: ",
-        "Sure, ",
-        "Orla Penrose",
-        ".",
-        "\n",
-        " ",
-        "12",
-        "7",
-    ),
-    *(
-        "Kelham",
-        "engineer",
-        "letter",
-        "Quill Works",
-        "a@b.org",
-        "\r\n",
-        "é",
-        "𝟝",
-        "\u2028",
-        "e\u0301",
-    ),
+    *("SYS: May I have your full name?\nUSR: ", "Sure, ", "Orla Penrose", ".", "\n", " ", "12"),
+    *("7", "Kelham", "engineer", "letter", "Quill Works", "a@b.org", "\r\n", "é", "𝟝", "\u2028"),
+    "e\u0301",
 )
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=8).map("".join)
 
@@ -98,16 +79,24 @@ def test_spans_are_sorted_disjoint_and_inside(every, name, text):
 
 
 @pytest.mark.parametrize("name", names())
-def test_many_texts_are_many_calls(every, name):
+def test_a_policy_reads_many_texts_and_can_miss(every, name):
+    from audit.policies._missing import Missing
+
     policy = every[name]
     batch = ["", "Orla Penrose, 12 Kelham", "the engineer sent 7", "", "no\nletter"]
     assert policy.many(batch) == [policy(text) for text in batch]
     assert policy.many([]) == []
     assert any(policy.many(batch)) and policy("") == []
+    text = "Orla Penrose and Kelham: 12 7 34 engineer letter"
+    spans, half = policy(text), Missing(policy, 0.5)
+    assert spans and set(half(text)) <= set(spans)
+    assert Missing(policy, 0.0)(text) == spans
+    assert set(merged(half(text))) <= set(merged(spans))
+    assert len({one.digest for one in every.values()}) == len(every)
 
 
 @pytest.mark.parametrize("name", names())
-def test_labels_and_digests_are_of_content_not_of_place(make, name):
+def test_labels_and_digests_are_of_content(make, name):
     first, again = (shown(make(name)) for _ in range(2))  # made in two folders
     assert first == again
     label, digest = first
@@ -123,11 +112,7 @@ def shown(policy):
     return policy.label, policy.digest
 
 
-def test_no_two_policies_share_a_digest(every):
-    assert len({policy.digest for policy in every.values()}) == len(every)
-
-
-def test_digests_do_not_hang_on_the_order_of_sets(tmp_path):
+def test_digests_ignore_the_order_of_sets(tmp_path):
     file = tmp_path / "words.txt"
     file.write_text("\n".join(f"word{i}" for i in range(30)), encoding="utf-8")
     code = f"from audit.policies import named; print(named('list:{file},miss=0.5').digest)"
@@ -162,15 +147,3 @@ def test_listing_imports_nothing_heavy():
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, check=True, text=True
     )
     assert not {"spacy", "torch", "numpy", "transformers"} & set(done.stdout.split())
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_policy_can_miss(every, name):
-    from audit.policies._missing import Missing
-
-    text = "Orla Penrose and Kelham: 12 7 34 engineer letter"
-    spans = every[name](text)
-    half = Missing(every[name], 0.5)
-    assert spans and set(half(text)) <= set(spans)
-    assert Missing(every[name], 0.0)(text) == spans
-    assert set(merged(half(text))) <= set(merged(spans))

@@ -75,37 +75,29 @@ def covered(text, secret):
     return any(low <= start and start + len(secret) <= high for low, high in merged(POLICY(text)))
 
 
-@pytest.mark.parametrize("say", SAY_NAME)
-@pytest.mark.parametrize("ask", [*ASK_NAME, "Please provide your full name."])
-def test_names_are_found_in_every_answer(ask, say):
-    for name in NAMES:
-        text = f"SYS: {ask}\nUSR: {say.format(name)}\nSYS: Goodbye."
-        assert found(text) == [name]
+def test_names_are_found_in_every_answer():
+    for ask in (*ASK_NAME, "Please provide your full name."):
+        for say in SAY_NAME:
+            for name in NAMES:
+                text = f"SYS: {ask}\nUSR: {say.format(name)}\nSYS: Goodbye."
+                assert found(text) == [name]
 
 
 @pytest.mark.parametrize("kind", list(FACTS))
 def test_facts_are_found_in_every_answer(kind):
-    for ask in ASK[kind]:
-        for say in SAY[kind]:
-            for fact in FACTS[kind]:
-                assert found(f"SYS: {ask}\nUSR: {say.format(fact)}\nSYS: Bye.") == [fact], (
-                    ask,
-                    say,
-                )
-
-
-@pytest.mark.parametrize("kind", list(FACTS))
-def test_common_forms_need_no_question(kind):
     common = {"address": ADDRESSES[:9], "phone": PHONES[:11], "order": ORDERS[:2]}[kind]
     for say in SAY[kind]:
-        for fact in common:
+        for fact in FACTS[kind]:
+            for ask in ASK[kind]:
+                assert found(f"SYS: {ask}\nUSR: {say.format(fact)}\nSYS: Bye.") == [fact]
+        for fact in common:  # needs no question
             assert found(f"USR: {say.format(fact)}") == [fact]
 
 
-@pytest.mark.parametrize("give", GIVE)
-def test_tracking_numbers_are_found(give):
-    for number in TRACKING:
-        assert found(f"SYS: {give.format(number)}\nUSR: All good.") == [number]
+def test_tracking_numbers_are_found():
+    for give in GIVE:
+        for number in TRACKING:
+            assert found(f"SYS: {give.format(number)}\nUSR: All good.") == [number]
 
 
 @pytest.mark.parametrize("kind", list(FACTS))
@@ -126,7 +118,7 @@ def test_two_secrets_in_one_answer_are_two_spans(kind):
                         assert found(text) == [fact, name]
 
 
-def test_the_answer_to_the_question_for_an_address_may_hold_a_name():
+def test_an_address_may_come_with_a_name():
     for fact in ADDRESSES[:9]:
         for answer in (f"{fact}. Yep - I'm Orla Penrose.", f"I am Orla Penrose. It's {fact}"):
             text = f"SYS: {ASK['address'][0]}\nUSR: {answer}\n"
@@ -139,19 +131,16 @@ def test_capitalised_names_need_no_question():
             assert found(f"USR: {say.format(name)}") == [name]
 
 
-@pytest.mark.parametrize(
-    ("form", "examples"),
-    [
+def test_each_form_knows_its_own():
+    for form, examples in (
         ("name", NAMES[:7]),
         ("street address", ADDRESSES[:3]),
         ("military address", ADDRESSES[3:9]),
         ("phone number", PHONES[:11]),
         ("order number", ORDERS[:2]),
         ("tracking number", TRACKING),
-    ],
-)
-def test_each_form_knows_its_own(form, examples):
-    assert all(re.fullmatch(FORMS[form], example) for example in examples)
+    ):
+        assert all(re.fullmatch(FORMS[form], example) for example in examples), form
 
 
 def test_whole_dialogs():
@@ -167,20 +156,17 @@ def test_whole_dialogs():
             assert found(text.replace("\n", "\r\n")) == ["Orla Penrose", fact, tracking]
 
 
-@pytest.mark.parametrize(
-    "matter",
-    [
+def test_a_dialog_without_secrets_has_none():
+    questions = [*ASK_NAME, *(ask for asks in ASK.values() for ask in asks)]
+    asked = "".join(f"SYS: {ask}\n" for ask in questions)
+    for matter in (
         "Could you please help me track my package?",
         "I placed an order but I don't know if it has been shipped.",
         "Where is my package?",
         "What's up? I ordered a mobile phone several days ago but I can't track it.",
-    ],
-)
-def test_a_dialog_without_secrets_has_none(matter):
-    questions = [*ASK_NAME, *(ask for asks in ASK.values() for ask in asks)]
-    text = HELLO.format(matter) + "".join(f"SYS: {ask}\n" for ask in questions)
-    text += BYE.format("It was a great pleasure helping you.")
-    assert found(text) == []
+    ):
+        bye = BYE.format("It was a great pleasure helping you.")
+        assert found(HELLO.format(matter) + asked + bye) == []
 
 
 def test_cards_and_mail():
@@ -188,7 +174,7 @@ def test_cards_and_mail():
     assert found(text) == ["4000123412341234", "4000 1234 1234 1234", "orla.p+x@mail.example.org"]
 
 
-def test_any_answer_to_the_question_for_a_name_is_one():
+def test_any_answer_may_be_a_name():
     assert found("SYS: Please provide your full name.\nUSR: the queen of hearts") == [
         "the queen of hearts"
     ]

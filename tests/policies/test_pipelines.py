@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from audit.core.errors import UsageError
 from audit.policies import _pipeline, named
 from audit.policies.contextual import Contextual
 from audit.policies.entities import ONTONOTES, Entities
+from tests.refusals import refusals
 
 FIRMS = {"label": "ORG", "pattern": "Quill Works"}
 TEXT = "Orla Penrose of Quill Works, Kelham: the engineer sent a letter to town as she sent"
@@ -39,7 +39,7 @@ def test_the_order_of_types_changes_no_digest(folder):
     assert one.digest == other.digest != Entities(("ORG",), folder).digest
 
 
-def test_context_is_entities_and_who_did_what_to_whom(folder):
+def test_context_is_entities_and_roles(folder):
     policy = named(f"contextual,pipeline={folder}")
     names = ["Orla Penrose", "Quill Works", "Kelham"]
     assert found(policy) == [*names, "engineer", "letter", "town", "she"]
@@ -62,37 +62,37 @@ def test_tags_stand_for_parts_of_speech():
     assert list(_private(doc)) == [(0, 3), (8, 11)]
 
 
-def test_the_default_pipeline_is_not_named_in_a_label():
+def test_default_pipelines_are_not_in_labels():
     assert Entities().label == "entities" and Contextual().label == "contextual"
     assert Entities(("DATE",)).label == "entities:DATE"
     assert len(set(ONTONOTES)) == 18
 
 
-@pytest.mark.parametrize("name", ["entities", "contextual"])
-def test_a_missing_pipeline_is_one_line_that_says_how_to_get_one(name, tmp_path, pipeline):
+def test_a_missing_pipeline_is_refused(tmp_path, pipeline):
     broken = tmp_path / "broken"
     shutil.copytree(pipeline(), broken)
     (broken / "config.cfg").write_text('[nlp]\nlang = "en"\npipeline = 3\n', encoding="utf-8")
-    for source in ("no_such_pipeline", tmp_path, tmp_path / "none", broken):
-        with pytest.raises(UsageError) as caught:
-            named(f"{name},pipeline={source}")
-        words = str(caught.value)
-        assert words.startswith(f"policy {name}: pipeline '{source}' cannot be loaded (")
-        assert "python -m spacy download en_core_web_sm, or give pipeline=DIR" in words
-        assert "\n" not in words
+    for name in ("entities", "contextual"):
+        for source in ("no_such_pipeline", tmp_path, tmp_path / "none", broken):
+            refusals(
+                named,
+                [
+                    (text, words)
+                    for text in (f"{name},pipeline={source}",)
+                    for words in (f"policy {name}: pipeline '{source}'", "python -m spacy download")
+                ],
+            )
 
 
-@pytest.mark.parametrize(
-    ("name", "parts", "words"),
-    [
-        ("entities", {"entities": False}, "finds no entities; install one with"),
-        ("contextual", {"entities": False}, "finds no entities; install one with"),
-        ("contextual", {"grammar": False}, "finds no parts of speech; install one with"),
-    ],
-)
-def test_a_pipeline_without_what_is_needed_is_refused(pipeline, name, parts, words):
-    with pytest.raises(UsageError, match=re.escape(words)):
-        named(f"{name},pipeline={pipeline(**parts)}")
+def test_a_pipeline_without_what_is_needed_is_refused(pipeline):
+    refusals(
+        lambda given: named(f"{given[0]},pipeline={pipeline(**given[1])}"),
+        [
+            (("entities", {"entities": False}), "finds no entities; install one with"),
+            (("contextual", {"entities": False}), "finds no entities; install one with"),
+            (("contextual", {"grammar": False}), "finds no parts of speech; install one with"),
+        ],
+    )
 
 
 def test_a_tagger_alone_gives_no_context(pipeline, monkeypatch):
@@ -103,22 +103,24 @@ def test_a_tagger_alone_gives_no_context(pipeline, monkeypatch):
         named("contextual,pipeline=made")
 
 
-def test_types_the_pipeline_does_not_know_are_refused(folder):
-    words = "policy entities: unknown type 'PERSONS'; did you mean 'PERSON'?"
-    with pytest.raises(UsageError, match=re.escape(words)):
-        named(f"entities:ORG+PERSONS,pipeline={folder}")
-    with pytest.raises(UsageError, match="unknown type 'DATE'; known: ORG, PERSON"):
-        named(f"entities:DATE,pipeline={folder}")  # it would silently find none
+def test_types_unknown_to_the_pipeline_are_refused(folder):
+    refusals(
+        lambda types: named(f"entities:{types},pipeline={folder}"),
+        [
+            ("ORG+PERSONS", "policy entities: unknown type 'PERSONS'; did you mean 'PERSON'?"),
+            ("DATE", "unknown type 'DATE'; known: ORG, PERSON"),  # it would silently find none
+        ],
+    )
 
 
-def test_a_text_too_long_for_the_pipeline_is_refused(folder, monkeypatch):
+def test_a_text_beyond_the_pipeline_is_refused(folder, monkeypatch):
     policy = named(f"entities,pipeline={folder}")
     monkeypatch.setattr(_pipeline._loaded(folder), "max_length", 10)
     with pytest.raises(UsageError, match="has 11 characters, and its pipeline reads at most 10"):
         policy.many(["short", "12345678901"])
 
 
-def test_any_file_of_the_pipeline_is_in_the_digest(pipeline):
+def test_every_pipeline_file_is_in_the_digest(pipeline):
     source = pipeline()
     policy = named(f"entities,pipeline={source}")
     before = policy.digest

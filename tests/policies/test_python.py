@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from audit.core.errors import UsageError
 from audit.policies import named
 from audit.policies import python as policy_python
+from tests.refusals import refusals
 
 CODE = {
     "good": "def find(text):\n    return ((i, i + 1) for i, c in enumerate(text) if c in 'xy')\n",
@@ -52,7 +52,7 @@ def test_a_function_says_what_is_private():
     assert named("python:own_pairs:find")("abcdefgh") == [(0, 5), (7, 8)]
 
 
-def test_a_policy_travels_to_a_process_that_has_not_imported_it():
+def test_a_policy_can_be_pickled():
     sent = pickle.dumps(named("python:own_good:find"))
     del sys.modules["own_good"]
     assert pickle.loads(sent)("ax") == [(1, 2)]
@@ -63,46 +63,38 @@ def test_a_module_without_source_has_a_digest():
     assert named("python:math:sqrt").digest != named("python:math:floor").digest
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("python:own_good", "needs a module and a function"),
-        ("python:own_good:", "needs a module and a function"),
-        ("python::find", "needs a module and a function"),
-        ("python:own_good:fnd", "own_good has no function 'fnd'; did you mean 'find'?"),
-        ("python:own_good:__name__", "has no function '__name__'"),
-        ("python:own_none:find", "importing it failed: ModuleNotFoundError"),
-        ("python:own/good:find", "importing it failed: ModuleNotFoundError"),
-        ("python:.own_good:find", "importing it failed: TypeError"),
-        ("python:own_broken:find", "importing it failed: SyntaxError"),
-        ("python:own_fails:find", "importing it failed: RuntimeError: at import"),
-    ],
-)
-def test_what_cannot_be_called_is_refused_beforehand(text, words):
-    with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        named(text)
-    assert "\n" not in str(caught.value)
+def test_what_cannot_be_called_is_refused():
+    incomplete = ("python:own_good", "python:own_good:", "python::find")
+    refusals(
+        named,
+        [
+            *((text, "needs a module and a function") for text in incomplete),
+            ("python:own_good:fnd", "own_good has no function 'fnd'; did you mean 'find'?"),
+            ("python:own_good:__name__", "has no function '__name__'"),
+            ("python:own_none:find", "importing it failed: ModuleNotFoundError"),
+            ("python:own/good:find", "importing it failed: ModuleNotFoundError"),
+            ("python:.own_good:find", "importing it failed: TypeError"),
+            ("python:own_broken:find", "importing it failed: SyntaxError"),
+            ("python:own_fails:find", "importing it failed: RuntimeError: at import"),
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("outside", "(0, 5) is not a span of 4 characters; give 0 <= start < end <= length"),
+def test_what_a_function_does_wrong_is_said():
+    wrong = [
+        ("outside", "(0, 5) is not a span of 4 characters"),
         ("negative", "(-1, 1) is not a span of 4 characters"),
         ("empty", "(1, 1) is not a span of 4 characters"),
-        ("floats", "(0.0, 1.0) is not a span; give pairs of whole numbers"),
-        ("triple", "(0, 1, 2) is not a span; give pairs of whole numbers"),
+        ("floats", "(0.0, 1.0) is not a span"),
+        ("triple", "(0, 1, 2) is not a span"),
         ("number", "calling it failed: TypeError: 'int' object is not iterable"),
         ("raises", "calling it failed: KeyError: 'two\\nlines'"),
         ("late", "calling it failed: OSError: late"),
-    ],
-)
-def test_what_it_does_wrong_is_said_in_one_line(name, words):
-    policy = named(f"python:own_{name}:find")
-    with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        policy("abcd")
-    assert str(caught.value).startswith(f"policy python:own_{name}:find: ")
-    assert "\n" not in str(caught.value)
+    ]
+    refusals(
+        lambda name: named(f"python:own_{name}:find")("abcd"),
+        [*wrong, *((name, f"policy python:own_{name}:find: ") for name, _ in wrong)],
+    )
 
 
 def test_a_function_that_never_ends_is_named(monkeypatch):

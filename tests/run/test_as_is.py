@@ -124,7 +124,7 @@ def test_the_same_plan_gives_the_same_bytes(
     assert comparable(tmp_path / "again") == comparable(alone)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_it_resumes_to_the_same_results(
     made: Made, alone: Path, audit: Audit, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[1] / "kills.py"
 KINDS = ("adapters", "text", "as_is", "endpoint")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_runs_end_with_the_same_results_however_they_were_killed() -> None:
     words = [sys.executable, str(SCRIPT), "--kills", "4", "--terms", "2", "--seed", "1"]
     words += [word for kind in KINDS for word in ("--only", kind)]

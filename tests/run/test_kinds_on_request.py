@@ -19,7 +19,7 @@ def rates(release: ReleaseResult) -> dict[str, FindingResult]:
     return {name: found[name] for name in RATES}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_training_leaks_addresses_and_dp_sgd_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ def test_adapters_are_trained_and_nothing_else(run: Path) -> None:
     only_adapters(run, FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_defense_trains_adapters_and_nothing_else(tmp_path: Path) -> None:
     only_adapters(run_of(plan(tmp_path, defense=[*FEW, *MORE]), tmp_path / "run"), [*FEW, *MORE])
 

@@ -11,10 +11,10 @@ from audit import api
 from audit.core.terms import Leaked, OnClaim
 from audit.models.training.dp_sgd import Noise
 
-pytestmark = pytest.mark.slow
 
-
-@pytest.mark.parametrize("epsilon", [1, 2])
+@pytest.mark.parametrize(
+    "epsilon", [pytest.param(1, marks=pytest.mark.full), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_the_default_audit_refutes_dp_sgd_without_noise(
     epsilon: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

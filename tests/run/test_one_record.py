@@ -70,8 +70,8 @@ def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable
 @pytest.mark.parametrize(
     ("copies", "unit", "word"),
     [(1, "record", "refuted"), (1, "user", "refuted"),
-     pytest.param(2, "user", "refuted", marks=pytest.mark.slow),
-     pytest.param(2, "record", "not testable", marks=pytest.mark.slow)],
+     pytest.param(2, "user", "refuted", marks=pytest.mark.full),
+     pytest.param(2, "record", "not testable", marks=pytest.mark.full)],
 )  # fmt: skip
 def test_claims_per_record_and_per_user(
     overfitted: Callable[[int], Path],

@@ -156,8 +156,13 @@ def test_a_finished_run_run_again_gives_the_same_results(done: Path) -> None:
     assert comparable(done) == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [3.0, 5.0, 7.0, 9.0, 11.0])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(7.0, marks=pytest.mark.slow),
+        *(pytest.param(s, marks=pytest.mark.full) for s in (3.0, 5.0, 9.0, 11.0)),
+    ],
+)
 def test_killed_at_any_moment_it_resumes_to_the_same_results(
     done: Path, tmp_path: Path, seconds: float
 ) -> None:
@@ -170,7 +175,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_results(
     assert comparable(folder) == comparable(done)
 
 
-@pytest.mark.slow  # by default the command line of a smaller process is interrupted
+@pytest.mark.full  # by default the command line of a smaller process is interrupted
 def test_an_interrupt_exits_130_and_names_the_command_that_resumes(tmp_path: Path) -> None:
     folder = tmp_path / "interrupted"
     running = subprocess.Popen(

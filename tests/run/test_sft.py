@@ -26,7 +26,7 @@ LOADED = (
     "model=AutoModelForCausalLM.from_pretrained('./llama'),\n"
     "    processing_class=AutoTokenizer.from_pretrained('./llama'),",
 )
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 def script(loaded: bool) -> str:

@@ -19,7 +19,7 @@ from audit.results.schema import FindingResult, ReleaseResult
 BASE = EMBEDDED_FOLDER / "public_model"
 SCRIPT = Path(__file__).with_name("plain_trainer.py")
 CLAIM = "0.5:1e-5:user:add_or_remove"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 def python(folder: Path, *words: object) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from audit.statistics import blind
 from audit.statistics.blind import blind_auc
-from tests.simulations import repeats
+from tests.simulations import most, repeats
 
 
 def stream(seed=0):
@@ -25,7 +23,7 @@ def texts(count, generator, length=60, letters="etaoin shrdlu", starts=0.5):
     return [" e"[int(not s)] + "".join(row) for s, row in zip(spaces, rows, strict=True)]
 
 
-def test_a_leading_space_is_seen():
+def test_a_leading_space_is_detected():
     """As in the candidates of the Selective-DP paper: 92.5 % right by the first character."""
     draw = stream(1)
     members, controls = texts(300, draw, starts=0.925), texts(300, draw, starts=0.075)
@@ -37,29 +35,23 @@ def test_a_leading_space_is_seen():
     assert lopsided.value == pytest.approx(0.925, abs=0.07) and p == 0.005
 
 
-@pytest.mark.parametrize(
-    "controls",
-    [
-        lambda draw: texts(80, draw, letters="etaoin shrdlz"),  # another letter
-        lambda draw: texts(80, draw, length=90),
-        lambda draw: [t[:-1] + "s" for t in texts(80, draw)],  # the last letter
-        lambda draw: [t[:30] + "qj" + t[32:] for t in texts(80, draw)],
-    ],
-)
-def test_other_confounds_are_seen(controls):
+def test_other_confounds_are_detected():
     draw = stream(2)
-    found, p = blind_auc(texts(80, draw), controls(draw), draw)
-    assert found.value > 0.9 and p == 0.005
-
-
-def areas(n, m, runs, seed=0):
-    draw = stream(seed)
-    return [blind_auc(texts(n, draw, 12), texts(m, draw, 12), draw) for _ in range(runs)]
+    for number, controls in enumerate(
+        (
+            texts(80, draw, letters="etaoin shrdlz"),  # another letter
+            texts(80, draw, length=90),
+            [t[:-1] + "s" for t in texts(80, draw)],  # the last letter
+            [t[:30] + "qj" + t[32:] for t in texts(80, draw)],
+        )
+    ):
+        found, p = blind_auc(texts(80, draw), controls, draw)
+        assert found.value > 0.9 and p == 0.005, number
 
 
 @repeats(80, 400)
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 60), (20, 20)])
-def test_exchangeable_texts_average_one_half_at_any_sizes(n, m, runs):
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 60)])
+def test_exchangeable_texts_average_one_half(n, m, runs):
     draw = stream(3)
     found = [
         blind_auc(texts(n, draw, 12), texts(m, draw, 12), draw, permutations=1)[0].value
@@ -68,37 +60,25 @@ def test_exchangeable_texts_average_one_half_at_any_sizes(n, m, runs):
     assert np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / math.sqrt(runs))
 
 
-@repeats(60, 300)
+@repeats(60, 2000)
 @pytest.mark.parametrize(("n", "m"), [(10, 10), (3, 30)])
-def test_exchangeable_texts_are_rarely_called_confounded(n, m, runs):
-    found = areas(n, m, runs)
-    assert sum(p <= 0.05 for _, p in found) <= binom.ppf(0.999, runs, 0.05)
-    for interval, p in found:
-        assert (p <= 0.05) == (not interval.low <= 0.5 <= interval.high)
-
-
-@pytest.mark.calibration
-@pytest.mark.parametrize(("n", "m"), [(10, 10), (3, 30), (30, 3), (5, 5)])
-@pytest.mark.parametrize("repeated", [False, True])
-def test_the_level_in_two_thousand_audits(n, m, repeated):
+@pytest.mark.parametrize("length", [1, 12])  # of 26 different texts, or of many
+def test_exchangeable_texts_alarm_at_most_at_level(n, m, length, runs):
     draw, alarms = stream(n), 0
-    for _ in range(2000):
-        every = texts(n + m, draw, 1 if repeated else 12)  # of 26 different texts, or of many
-        alarms += blind_auc(every[:n], every[n:], draw)[1] <= 0.05
-    assert alarms <= binom.ppf(0.999, 2000, 0.05)
+    for _ in range(runs):
+        interval, p = blind_auc(texts(n, draw, length), texts(m, draw, length), draw)
+        alarms += p <= 0.05
+        assert (p <= 0.05) == (not interval.low <= 0.5 <= interval.high)
+    assert alarms / runs <= most(runs)
 
 
 def test_equal_texts_are_no_evidence():
+    """Labels are permuted inside the folds only: of 2 + 1 texts, one of 1 + 1."""
     found, p = blind_auc(["same"] * 9, ["same"] * 5, stream())
     assert (found.value, p) == (0.5, 1.0)
+    assert found.ci == pytest.approx((0.5, 0.5), abs=1e-9)
     empty, p = blind_auc(["", ""], ["", "\ud800"], stream())
     assert p > 0.05 and empty.ci is not None
-
-
-def test_labels_are_permuted_inside_the_folds_only():
-    """Where all scores tie, each fold's share of wins is 1/2 only if it keeps its members."""
-    found, _ = blind_auc(["same"] * 9, ["same"] * 5, stream())  # folds of 2 + 1 texts, one of 1 + 1
-    assert found.ci == pytest.approx((0.5, 0.5), abs=1e-9)
 
 
 def test_equal_texts_tie_among_others():
@@ -108,28 +88,24 @@ def test_equal_texts_tie_among_others():
         assert found.value == pytest.approx(0.5, abs=0.03)
 
 
-def test_pairs_of_equal_texts_push_the_area_below_one_half():
+def test_pairs_of_equal_texts_lower_the_area():
     """Each text has learnt that its like is of the other side: such candidates are confounded."""
     paired = texts(30, stream(4))
     found, p = blind_auc(paired, paired, stream())
     assert found.high < 0.5 and p <= 0.05
 
 
-def test_too_few_texts_are_not_measured():
+def test_too_few_texts_have_no_value():
     for inside, outside in ([["a"], ["b", "c"]], [[], []]):
         found, p = blind_auc(inside, outside, stream())
         assert (found.value, found.ci, p) == (None, None, 1.0)
 
 
-def test_many_texts_are_drawn_from(monkeypatch):
+def test_many_texts_are_sampled_down(monkeypatch):
     monkeypatch.setattr(blind, "_MOST", 40)
     draw = stream()
-    sizes = {
-        (n, m): blind_auc(texts(n, draw), texts(m, draw), draw)[0].n
-        for n, m in [(10, 10), (10, 500), (500, 10), (500, 500)]
-    }
-    assert set(sizes.values()) == {20, 40}
-    assert sizes[10, 500] == sizes[500, 500] == 40
+    for n, m, kept in ((10, 10, 20), (10, 500, 40), (500, 10, 40), (500, 500, 40)):
+        assert blind_auc(texts(n, draw), texts(m, draw), draw)[0].n == kept
     inside, outside = blind._drawn([str(i) for i in range(10)], ["x"] * 500, draw)
     assert (len(inside), len(outside)) == (10, 30)
 
@@ -138,18 +114,3 @@ def test_the_stream_decides():
     draw = stream()
     members, controls = texts(20, draw), texts(20, draw)
     assert blind_auc(members, controls, stream(5)) == blind_auc(members, controls, stream(5))
-
-
-def test_it_is_cheap():
-    draw = stream()
-    members, controls = texts(60, draw, 200), texts(60, draw, 200)
-    started = time.process_time()
-    blind_auc(members, controls, draw)
-    assert time.process_time() - started < 2
-
-
-def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="confidence"):
-        blind_auc(["a"] * 2, ["b"] * 2, stream(), confidence=1.0)
-    with pytest.raises(ValueError, match="permutations"):
-        blind_auc(["a"] * 2, ["b"] * 2, stream(), permutations=0)

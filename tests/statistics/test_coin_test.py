@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from audit.statistics import coin_test
+from tests.simulations import most, repeats
 
 STREAM = np.random.default_rng(0)
 units = st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=9)
 
 
 @given(units)
-def test_it_counts_every_outcome_of_the_coins(units):
+def test_p_value_counts_every_outcome(units):
     """Those at least as far from the mean on the same side, twice: the other side is a leak too."""
     weights, coins = zip(*units, strict=True)
     away = np.dot(weights, coins) - sum(weights) / 2
@@ -33,8 +34,7 @@ def test_it_counts_every_outcome_of_the_coins(units):
 
 
 @given(units)
-def test_both_sides_are_alike(units):
-    """Named because trained on, or not named because trained on: one distance, one p-value."""
+def test_both_sides_have_one_p_value(units):
     weights, coins = zip(*units, strict=True)
     turned = [not coin for coin in coins]
     same = coin_test.p_value(weights, coins, STREAM)
@@ -51,47 +51,43 @@ def test_equal_weights_are_both_binomial_tails():
             assert found == pytest.approx(both, rel=1e-9)
 
 
-def test_half_of_the_coins_is_as_near_as_can_be():
-    assert coin_test.p_value([3] * 4, [True, True, False, False], STREAM) == 1.0
-
-
-def test_one_favourite_owner_is_one_coin():
-    """Which says nothing: heads or tails, one of both it must be."""
+def test_one_favourite_owner_is_no_evidence():
     for side in ([True, False, True], [False, False, True]):
         assert coin_test.p_value([1000, 0, 0], side, STREAM) == 1.0
     assert coin_test.smallest([1000, 0, 0]) == 1.0
     assert coin_test.smallest([1000, 1, 0]) == 0.5
+    assert coin_test.p_value([3] * 4, [True, True, False, False], STREAM) == 1.0
     assert coin_test.p_value([0, 0], [True, True], STREAM) == 1.0
     assert coin_test.smallest([0, 0]) == 1.0
     assert coin_test.p_value([], [], STREAM) == 1.0
 
 
-def test_whom_a_block_list_silences_is_found():
+def test_a_block_list_is_detected():
     """Ten who are trained on are never named, ten who are not are: 2 · 2^−10."""
     blocked = [0] * 10 + [1] * 10
     found = coin_test.p_value(blocked, [True] * 10 + [False] * 10, STREAM)
     assert found == pytest.approx(2.0**-9)
 
 
-def test_the_level_holds_for_weights_that_depend_on_each_other():
+@repeats(200, 3000)
+def test_level_holds_for_dependent_weights(runs):
     """Releases that name a few favourites over and over, and know no coin."""
-    draw, runs, alarms = np.random.default_rng(0), 3000, 0
+    draw, alarms = np.random.default_rng(0), 0
     for _ in range(runs):
         favourites = draw.dirichlet(np.full(20, 10.0 ** draw.uniform(-1.5, 1)))
         weights = draw.multinomial(100, favourites)
         alarms += coin_test.p_value(weights, draw.random(20) < 0.5, draw) <= 0.05
-    assert alarms <= binom.ppf(0.999, runs, 0.05)
+    assert alarms / runs <= most(runs)
 
 
-@pytest.mark.parametrize("favoured", [True, False])
-def test_it_finds_a_release_that_names_whom_it_knows_or_silences_them(favoured):
-    draw, found = np.random.default_rng(0), 0
-    for _ in range(200):
-        coins = draw.random(60) < 0.5
-        shares = np.where(coins == favoured, 3.0, 1.0)
-        weights = draw.multinomial(200, shares / shares.sum())
-        found += coin_test.p_value(weights, coins, draw) <= 0.05
-    assert found >= 180
+@repeats(200, 2000)
+def test_level_holds_where_coins_are_sampled(monkeypatch, runs):
+    monkeypatch.setattr(coin_test, "_CELLS", 0)
+    draw, alarms = np.random.default_rng(0), 0
+    for _ in range(runs):
+        weights = draw.geometric(0.2, size=12)
+        alarms += coin_test.p_value(weights, draw.random(12) < 0.5, draw, resamples=119) <= 0.05
+    assert 0.02 < alarms / runs <= most(runs)
 
 
 def test_large_weights_are_sampled(monkeypatch):
@@ -107,7 +103,7 @@ def test_large_weights_are_sampled(monkeypatch):
     assert coin_test.smallest(weights, resamples=99) == 0.02
 
 
-def test_sampling_counts_outcomes_as_far_as_the_observed(monkeypatch):
+def test_sampling_counts_outcomes_as_far_out(monkeypatch):
     """Four or five of five, or as few: 2 · 6/32."""
     monkeypatch.setattr(coin_test, "_CELLS", 0)
     for coins in ([True] * 4 + [False], [False] * 4 + [True]):
@@ -118,41 +114,23 @@ def test_sampling_counts_outcomes_as_far_as_the_observed(monkeypatch):
         assert 0.7 < found <= 1.0
 
 
-@pytest.mark.parametrize(("cells", "exact"), [(3, True), (2, False)])
-def test_totals_up_to_the_limit_are_counted_exactly(monkeypatch, cells, exact):
+def test_totals_up_to_the_limit_are_exact(monkeypatch):
     """All of three alike: 2 · 2^−3, or at least 2 of 1 + 3 resamples."""
-    monkeypatch.setattr(coin_test, "_CELLS", cells)
-    found = coin_test.p_value([1, 1, 1], [True] * 3, STREAM, resamples=3)
-    assert (found == 0.25) == exact
-    assert coin_test.smallest([1, 1, 1], resamples=3) == (0.25 if exact else 0.5)
+    for cells, exact in ((3, True), (2, False)):
+        monkeypatch.setattr(coin_test, "_CELLS", cells)
+        found = coin_test.p_value([1, 1, 1], [True] * 3, STREAM, resamples=3)
+        assert (found == 0.25) == exact
+        assert coin_test.smallest([1, 1, 1], resamples=3) == (0.25 if exact else 0.5)
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 1 << 22])
-def test_each_resample_is_drawn_once(monkeypatch, at_once):
-    monkeypatch.setattr(coin_test, "_CELLS_AT_ONCE", at_once)
-    assert coin_test._as_large(np.array([1, 2]), 0, STREAM, 100) == 100  # all sums are at least 0
-    assert coin_test._as_large(np.array([1, 2]), 4, STREAM, 100) == 0
+def test_each_resample_is_drawn_once(monkeypatch):
+    for at_once in (1, 7, 1 << 22):
+        monkeypatch.setattr(coin_test, "_CELLS_AT_ONCE", at_once)
+        assert coin_test._as_large(np.array([1, 2]), 0, STREAM, 100) == 100  # all sums are >= 0
+        assert coin_test._as_large(np.array([1, 2]), 4, STREAM, 100) == 0
 
 
-def test_sampling_keeps_the_level(monkeypatch):
-    monkeypatch.setattr(coin_test, "_CELLS", 0)
-    draw, runs, alarms = np.random.default_rng(0), 2000, 0
-    for _ in range(runs):
-        weights = draw.geometric(0.2, size=12)
-        alarms += coin_test.p_value(weights, draw.random(12) < 0.5, draw, resamples=119) <= 0.05
-    assert runs * 0.03 < alarms <= binom.ppf(0.999, runs, 0.05)
-
-
-def test_a_thousand_owners_are_quick_and_never_certain():
+def test_many_owners_are_never_certain():
     weights = np.full(3000, 60)
     assert coin_test.p_value(weights, np.ones(3000), STREAM) == 1e-300
     assert coin_test.smallest(weights) == 1e-300
-
-
-@pytest.mark.parametrize(
-    ("weights", "coins"),
-    [([1], [1, 0]), ([-1], [1]), ([0.5], [1]), ([[1]], [[1]]), ([math.nan], [1])],
-)
-def test_bad_weights_are_refused(weights, coins):
-    with pytest.raises(ValueError):
-        coin_test.p_value(weights, coins, STREAM)

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from audit.statistics.exposure import (
     rank_p_value,
     sampled_exposure_bits,
 )
+from tests.simulations import most
 
 spaces = st.integers(2, 10**7).flatmap(
     lambda space: st.tuples(st.just(space), st.integers(1, space))
@@ -28,7 +30,7 @@ def test_exposure_by_hand():
     assert exposure_bits(10**5, 1.5) == pytest.approx(math.log2(10**5 / 1.5))
 
 
-def test_null_line():
+def test_null_exposure_by_hand():
     assert null_exposure_bits(1) == 0
     assert null_exposure_bits(100) == pytest.approx(1.396, abs=5e-4)
     assert null_exposure_bits(10**7) == pytest.approx(1.4427, abs=5e-5)
@@ -36,12 +38,11 @@ def test_null_line():
     assert null_exposure_bits(37) == pytest.approx(by_hand)
 
 
-def test_sampled_exposure_as_published():
+def test_sampled_exposure_is_as_published():
     found = sampled_exposure_bits([0.0, 20.0, 3.5], np.arange(1, 17))
     assert found == pytest.approx([4, -0.0874628413, 2], abs=1e-10)
-    assert sampled_exposure_bits([3.0], [1.0, 3.0, 3.0, 9.0]) == pytest.approx(
-        [0.0]
-    )  # ties against
+    tied = sampled_exposure_bits([3.0], [1.0, 3.0, 3.0, 9.0])
+    assert tied == pytest.approx([0.0])  # ties against
 
 
 def test_known_bounds():
@@ -52,7 +53,7 @@ def test_known_bounds():
 
 
 @given(spaces, deltas, relations, st.integers(1, 12))
-def test_the_bound_is_the_supremum_of_what_the_rank_refutes(space_rank, delta, relation, copies):
+def test_bound_is_the_supremum_of_refuted_claims(space_rank, delta, relation, copies):
     space, rank = space_rank
     epsilon = epsilon_from_rank(space, rank, delta, relation=relation, copies=copies)
     at = lambda e: rank_p_value(e, space, rank, delta, relation, copies)  # noqa: E731
@@ -62,7 +63,7 @@ def test_the_bound_is_the_supremum_of_what_the_rank_refutes(space_rank, delta, r
 
 
 @given(spaces, deltas, relations, st.integers(1, 12), st.floats(0, 40))
-def test_worse_ranks_more_copies_and_delta_show_less(space_rank, delta, relation, copies, epsilon):
+def test_worse_ranks_and_more_copies_show_less(space_rank, delta, relation, copies, epsilon):
     space, rank = space_rank
     p = rank_p_value(epsilon, space, rank, delta, relation, copies)
     slack = 1e-12
@@ -82,34 +83,32 @@ def test_copies_cost_more_than_a_proportional_share(space_rank, delta, copies):
         assert many == pytest.approx(one / copies, abs=1e-9)
 
 
-@pytest.mark.parametrize("t", [1, 4])
-def test_replace_is_attained_by_subset_selection(t):
+def test_replace_is_attained_by_subset_selection():
     """The release that is best at this shows a set of t candidates, those with the secret e^ε times
     as likely as the others: the p-value at its own ε is exactly its success rate."""
     epsilon, space = 1.5, 30
-    subsets = math.comb(space - 1, t - 1) * math.exp(epsilon)
-    others = math.comb(space - 1, t)
-    success = subsets / (subsets + others)
-    assert rank_p_value(epsilon, space, t, relation="replace") == pytest.approx(success)
+    for t in (1, 4):
+        subsets = math.comb(space - 1, t - 1) * math.exp(epsilon)
+        success = subsets / (subsets + math.comb(space - 1, t))
+        assert rank_p_value(epsilon, space, t, relation="replace") == pytest.approx(success)
 
 
-@pytest.mark.parametrize("copies", [1, 3])
-def test_randomised_response_on_the_value_is_refuted_at_most_one_time_in_twenty(copies):
+@pytest.mark.parametrize("copies", [1, pytest.param(3, marks=pytest.mark.calibration)])
+def test_randomised_response_is_refuted_at_level(copies):
     """Each copy is released by randomised response; ranks are by summed likelihood."""
-    epsilon, space, repeats = 1.5, 100, 4000
+    epsilon, space, runs = 1.5, 100, 4000
     draw = np.random.default_rng(copies)
     keep = math.exp(epsilon) / (math.exp(epsilon) + space - 1)
-    seen = np.zeros((repeats, space), dtype=int)
+    seen = np.zeros((runs, space), dtype=int)
     for _ in range(copies):
-        kept = draw.random(repeats) < keep
-        shown = np.where(kept, 0, draw.integers(1, space, size=repeats))  # the secret is 0
-        seen[np.arange(repeats), shown] += 1
+        kept = draw.random(runs) < keep
+        shown = np.where(kept, 0, draw.integers(1, space, size=runs))  # the secret is 0
+        seen[np.arange(runs), shown] += 1
     ranks = (seen >= seen[:, :1]).sum(axis=1)  # ties against the secret
     bounds = {t: epsilon_from_rank(space, t, relation="replace", copies=copies) for t in set(ranks)}
     wrong = np.mean([bounds[t] > epsilon for t in ranks])
-    assert wrong <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
-    if copies == 1:
-        assert wrong > 0.03  # rank 1 has probability .0433
+    assert wrong <= most(runs)
+    assert copies > 1 or wrong > 0.03  # rank 1 has probability .0433
 
 
 def test_copies_compose_one_after_the_other():
@@ -123,25 +122,22 @@ def test_copies_compose_one_after_the_other():
     assert rank_p_value(0.0, 1000, 2, delta, copies=3) == pytest.approx(0.002 + 3 * delta)
 
 
-def test_add_or_remove_is_refuted_at_most_one_time_in_twenty_and_attained():
+def test_add_or_remove_is_attained_at_rank_one():
     """A release whose law is e^ε times the unit-free law on rank 1, as the definition allows."""
-    epsilon, space, delta, repeats = 2.0, 200, 0.002, 20000
-    draw = np.random.default_rng(5)
+    epsilon, space, delta = 2.0, 200, 0.002
     first = math.exp(epsilon) / space + delta  # P(rank = 1); .0389: refutes only if p < .05
     assert rank_p_value(epsilon, space, 1, delta) == pytest.approx(first)
-    ranks = np.where(draw.random(repeats) < first, 1, draw.integers(2, space + 1, size=repeats))
-    bounds = {t: epsilon_from_rank(space, t, delta) for t in set(ranks)}
-    wrong = np.mean([bounds[t] > epsilon for t in ranks])
-    assert first - 0.005 <= wrong <= 0.05
+    assert epsilon_from_rank(space, 1, delta, 1 - first) == pytest.approx(epsilon)
 
 
-def test_several_secrets_are_tested_by_their_lower_median_at_half_the_level():
+def test_lower_median_is_tested_at_half_level():
     assert epsilon_from_ranks(1e6, [1, 1, 5e5, 9e5]) == pytest.approx(math.log(0.025e6))
     assert epsilon_from_ranks(1e6, [9e5, 7, 1]) == pytest.approx(math.log(0.025e6 / 7))
     assert epsilon_from_ranks(1e6, [1], 1e-5) == epsilon_from_rank(1e6, 1, 1e-5)
 
 
-def test_wholly_dependent_ranks_refute_nothing_true_too_often():
+@pytest.mark.calibration
+def test_dependent_ranks_refute_at_level():
     epsilon, space, repeats = 1.0, 100, 20000
     draw = np.random.default_rng(6)
     first = math.exp(epsilon) / space
@@ -150,37 +146,8 @@ def test_wholly_dependent_ranks_refute_nothing_true_too_often():
     assert np.mean([bounds[t] > epsilon for t in shared]) <= 0.05
 
 
-@pytest.mark.parametrize("relation", ["add_or_remove", "replace"])
-@pytest.mark.parametrize("copies", [1, 4])
-def test_nothing_shown_is_zero(relation, copies):
-    for space, rank, delta in [(100, 50, 0.0), (100, 100, 0.0), (1, 1, 0.0), (10**6, 1, 0.06)]:
-        assert epsilon_from_rank(space, rank, delta, relation=relation, copies=copies) == 0.0
-    assert rank_p_value(math.inf, 100, 1, 0.0, relation, copies) == 1.0
-
-
-@pytest.mark.parametrize("space, rank", [(10, 0), (10, 11), (0, 1), (10, math.nan)])
-def test_bad_ranks_are_refused(space, rank):
-    for method in (exposure_bits, epsilon_from_rank):
-        with pytest.raises(ValueError):
-            method(space, rank)
-    with pytest.raises(ValueError):
-        epsilon_from_ranks(space, [1, rank])
-
-
-def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="relation"):
-        epsilon_from_rank(10, 1, relation="remove")
-    with pytest.raises(ValueError, match="cop"):
-        epsilon_from_rank(10, 1, copies=0)
-    with pytest.raises(ValueError, match="delta"):
-        epsilon_from_rank(10, 1, -1.0)
-    with pytest.raises(ValueError, match="confidence"):
-        epsilon_from_rank(10, 1, confidence=0.0)
-    with pytest.raises(ValueError, match="epsilon"):
-        rank_p_value(-1.0, 10, 1)
-    with pytest.raises(ValueError, match="rank"):
-        epsilon_from_ranks(10, [])
-    with pytest.raises(ValueError):
-        sampled_exposure_bits([1.0], [])
-    with pytest.raises(ValueError):
-        sampled_exposure_bits([math.nan], [1.0])
+def test_nothing_shown_is_zero():
+    for relation, copies in itertools.product(("add_or_remove", "replace"), (1, 4)):
+        for space, rank, delta in [(100, 50, 0.0), (100, 100, 0.0), (1, 1, 0.0), (10**6, 1, 0.06)]:
+            assert epsilon_from_rank(space, rank, delta, relation=relation, copies=copies) == 0.0
+        assert rank_p_value(math.inf, 100, 1, 0.0, relation, copies) == 1.0

@@ -1,4 +1,4 @@
-import math
+import itertools
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ counts = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.
 
 
 @given(counts, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_bounds_are_where_the_binomial_tails_equal_the_error(counts, confidence):
+def test_bounds_are_where_tails_equal_the_error(counts, confidence):
     k, n = counts
     interval = clopper_pearson(k, n, confidence)
     tail = (1 - confidence) / 2
@@ -38,7 +38,7 @@ def test_bounds_are_where_the_binomial_tails_equal_the_error(counts, confidence)
 
 
 @given(counts, st.sampled_from([0.5, 0.9, 0.95]))
-def test_one_sided_bounds_put_the_whole_error_on_one_side(counts, confidence):
+def test_one_sided_bounds_have_the_whole_error(counts, confidence):
     k, n = counts
     if k > 0:
         low = one_sided_lower(k, n, confidence)
@@ -48,20 +48,20 @@ def test_one_sided_bounds_put_the_whole_error_on_one_side(counts, confidence):
         assert binom.cdf(k, n, high) == pytest.approx(1 - confidence, rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [1, 7, 60])
-@pytest.mark.parametrize("rate", [1e-6, 0.003, 0.02, 0.37, 0.5, 0.98, 0.9999])
-def test_coverage_is_at_least_nominal_even_for_lopsided_rates(n, rate):
-    both = high = low = 0.0
-    for k in range(n + 1):
-        weight = binom.pmf(k, n, rate)
-        bounds = clopper_pearson(k, n)
-        both += weight * (bounds.low <= rate <= bounds.high)
-        high += weight * (rate <= one_sided_upper(k, n))
-        low += weight * (one_sided_lower(k, n) <= rate)
-    assert min(both, high, low) >= 0.95 - 1e-12
+def test_coverage_is_at_least_nominal():
+    rates = (1e-6, 0.003, 0.02, 0.37, 0.5, 0.98, 0.9999)
+    for n, rate in itertools.product((1, 7, 60), rates):
+        both = high = low = 0.0
+        for k in range(n + 1):
+            weight = binom.pmf(k, n, rate)
+            bounds = clopper_pearson(k, n)
+            both += weight * (bounds.low <= rate <= bounds.high)
+            high += weight * (rate <= one_sided_upper(k, n))
+            low += weight * (one_sided_lower(k, n) <= rate)
+        assert min(both, high, low) >= 0.95 - 1e-12, (n, rate)
 
 
-def test_the_textbook_zero_of_ten():
+def test_zero_of_ten_is_the_textbook_interval():
     interval = clopper_pearson(0, 10)
     assert interval.low == 0
     assert interval.high == pytest.approx(1 - 0.025**0.1)  # 0.3085
@@ -69,39 +69,11 @@ def test_the_textbook_zero_of_ten():
     assert one_sided_lower(10, 10) == pytest.approx(0.05**0.1)
 
 
-@given(counts, st.integers(1, 50))
-def test_more_hits_raise_and_more_trials_without_hits_lower_the_bounds(counts, more):
-    k, n = counts
-    now = clopper_pearson(k, n)
-    emptier = clopper_pearson(k, n + more)
-    fuller = clopper_pearson(k + more, n + more)
-    assert emptier.low <= now.low and emptier.high <= now.high
-    assert fuller.low >= now.low and fuller.high >= now.high
-
-
-def test_no_trials_say_nothing():
+def test_no_trials_have_no_value():
     nothing = clopper_pearson(0, 0)
     assert nothing.value is None
     assert nothing.ci == (0.0, 1.0)
     assert nothing.n == 0
-
-
-@pytest.mark.parametrize(
-    "k, n, confidence", [(-1, 5, 0.95), (6, 5, 0.95), (1, 5, 0.0), (1, 5, 1.0), (1, 5, math.nan)]
-)
-@pytest.mark.parametrize("method", [clopper_pearson, one_sided_upper, one_sided_lower])
-def test_bad_counts_are_refused(method, k, n, confidence):
-    with pytest.raises(ValueError):
-        method(k, n, confidence)
-
-
-def test_an_interval_refuses_nan_half_bounds_and_reversed_bounds():
-    with pytest.raises(ValueError, match="NaN"):
-        Interval(math.nan, 0.0, 1.0, 3, 0.95, "x")
-    with pytest.raises(ValueError, match="two bounds"):
-        Interval(0.5, 0.0, None, 3, 0.95, "x")
-    with pytest.raises(ValueError, match="reversed"):
-        Interval(0.5, 1.0, 0.0, 3, 0.95, "x")
     assert Interval(0.5, None, None, 1, 0.95, "x").ci is None
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from audit.statistics.ledger_test import ledger_test
 from audit.statistics.renyi import renyi_divergence
+from tests.simulations import most, repeats
 
 ALPHA, QUERIES, WORDS = 2.0, 12, 4
 
@@ -17,13 +18,10 @@ def sessions(draw, transcripts, stop_at=math.inf):
     The next query depends on the words released so far (a fixed table of two pmfs per context),
     and the release stops before the charges exceed `stop_at`.
     """
-    table = (
-        draw.normal(size=(2, QUERIES, WORDS, WORDS)) * np.array([1.0, 0.35])[:, None, None, None]
+    base, more = draw.normal(size=(2, QUERIES, WORDS, WORDS))
+    log_h, log_n = (
+        x - np.log(np.exp(x).sum(-1, keepdims=True)) for x in (base + 0.35 * more, base)
     )
-    log_h = table[0] + table[1]
-    log_n = table[0]
-    log_h = log_h - np.log(np.exp(log_h).sum(-1, keepdims=True))
-    log_n = log_n - np.log(np.exp(log_n).sum(-1, keepdims=True))
     costs = renyi_divergence(log_h, log_n, ALPHA)  # (query, last word)
     last = np.zeros(transcripts, dtype=int)
     ratio, charge = np.zeros(transcripts), np.zeros(transcripts)
@@ -40,41 +38,37 @@ def sessions(draw, transcripts, stop_at=math.inf):
 
 
 @pytest.mark.parametrize("stop_at", [math.inf, 0.6])
-def test_a_true_ledger_is_rejected_less_than_one_time_in_twenty(stop_at):
+@repeats(200, 1000)
+def test_true_ledgers_are_rejected_at_level(stop_at, runs):
     draw = np.random.default_rng(0)
-    repeats, rejected, gains = 1000, 0, []
-    for _ in range(repeats):
+    rejected, gains = 0, []
+    for _ in range(runs):
         ratio, charge = sessions(draw, 100, stop_at)
-        result = ledger_test(ratio, charge, ALPHA)
-        rejected += result.rejected
+        rejected += ledger_test(ratio, charge, ALPHA).rejected
         gains.append(np.mean(np.exp(ALPHA * ratio - (ALPHA - 1) * charge)))
-    assert rejected / repeats <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
-    assert np.mean(gains) == pytest.approx(1.0, abs=0.03)  # the simulation is the exact null
+    assert rejected / runs <= most(runs)
+    assert np.mean(gains) == pytest.approx(1.0, abs=30 / runs)  # an exact null
 
 
-@pytest.mark.parametrize("charged, least", [(0.0, 0.95), (0.5, 0.6)])
-def test_understated_charges_are_found(charged, least):
-    draw = np.random.default_rng(1)
-    found = 0
-    for _ in range(100):
-        ratio, charge = sessions(draw, 600)
-        found += ledger_test(ratio, charged * charge, ALPHA).rejected
-    assert found / 100 >= least
+def test_understated_charges_are_rejected():
+    for charged, least in ((0.0, 0.95), (0.5, 0.6)):
+        draw = np.random.default_rng(1)
+        found = 0
+        for _ in range(50):
+            ratio, charge = sessions(draw, 600)
+            found += ledger_test(ratio, charged * charge, ALPHA).rejected
+        assert found / 50 >= least
 
 
-def test_the_worst_case_that_a_charge_allows_is_not_rejected_more_than_nominal():
+@pytest.mark.calibration
+def test_worst_case_of_a_charge_is_rejected_at_level():
     """X is 0 or 1/p: mean exactly 1 with the heaviest tail; only Ville's inequality holds here."""
-    draw = np.random.default_rng(2)
-    repeats, rejected = 3000, 0
-    for _ in range(repeats):
-        p = 0.02
-        hit = draw.random(60) < p
-        ratio = np.where(hit, -math.log(p) / ALPHA, -math.inf)
-        rejected += ledger_test(ratio, np.zeros(60), ALPHA).rejected
-    assert rejected / repeats <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / repeats)
+    draw, p, runs = np.random.default_rng(2), 0.02, 3000
+    ratios = np.where(draw.random((runs, 60)) < p, -math.log(p) / ALPHA, -math.inf)
+    assert np.mean([ledger_test(r, np.zeros(60), ALPHA).rejected for r in ratios]) <= most(runs)
 
 
-def test_mean_wealth_is_at_most_one_by_enumeration():
+def test_mean_wealth_is_one_by_enumeration():
     """All 2^8 sequences of X in {0.25, 2.5}, mean 1: the fair game keeps its mean exactly."""
     up = (1 - 0.25) / (2.5 - 0.25)
     mean = 0.0
@@ -87,7 +81,7 @@ def test_mean_wealth_is_at_most_one_by_enumeration():
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.floats(0, 3), st.floats(1.1, 10))
-def test_larger_charges_never_help_the_accuser(ratios, charge, alpha):
+def test_larger_charges_lower_the_wealth(ratios, charge, alpha):
     n = len(ratios)
     lenient = ledger_test(ratios, np.full(n, charge + 0.1), alpha)
     strict = ledger_test(ratios, np.full(n, charge), alpha)
@@ -98,7 +92,7 @@ def test_larger_charges_never_help_the_accuser(ratios, charge, alpha):
     assert strict.rejected == (strict.largest >= 20) or strict.largest == pytest.approx(20)
 
 
-def test_x_of_one_leaves_the_wealth_alone():
+def test_gain_of_one_keeps_the_wealth():
     result = ledger_test([1.0, 1.0], [3.0, 3.0], 1.5)  # 1.5·1 - 0.5·3 = 0
     assert result.e_value == pytest.approx(1.0)
     assert (result.n, result.rejected) == (2, False)
@@ -115,7 +109,7 @@ def test_the_direction_of_the_ratio_matters():
     assert not ledger_test(-certain, np.zeros(50), ALPHA).rejected
 
 
-def test_a_rejection_stands_though_the_wealth_is_lost_again():
+def test_rejection_stands_after_the_wealth_is_lost():
     result = ledger_test([2.0] * 6 + [-math.inf] * 400, np.zeros(406), ALPHA)
     assert result.rejected and result.largest >= 20 > result.e_value
 
@@ -125,22 +119,3 @@ def test_ends():
     assert ledger_test([1e6], [0.0], 2.0).e_value == math.inf
     assert not ledger_test([5.0], [math.inf], 2.0).rejected  # an infinite charge excuses all
     assert ledger_test([2.0] * 3, [0.0] * 3, 2.0, gamma=1e-9).rejected is False
-
-
-@pytest.mark.parametrize(
-    "ratios, charges, alpha, gamma",
-    [
-        ([0.0], [0.0, 0.0], 2.0, 0.05),
-        ([math.nan], [0.0], 2.0, 0.05),
-        ([math.inf], [0.0], 2.0, 0.05),
-        ([0.0], [-1.0], 2.0, 0.05),
-        ([0.0], [math.nan], 2.0, 0.05),
-        ([0.0], [0.0], 1.0, 0.05),
-        ([0.0], [0.0], math.inf, 0.05),
-        ([0.0], [0.0], 2.0, 0.0),
-        ([0.0], [0.0], 2.0, 1.0),
-    ],
-)
-def test_bad_values_are_refused(ratios, charges, alpha, gamma):
-    with pytest.raises(ValueError):
-        ledger_test(ratios, charges, alpha, gamma)

@@ -23,7 +23,7 @@ def test_known_divergences():
 
 
 @given(pmfs, pmfs, st.floats(1.01, 20))
-def test_is_its_definition(log_p, log_q, alpha):
+def test_divergence_is_its_definition(log_p, log_q, alpha):
     moment = np.sum(np.exp(log_q) * np.exp(log_p - log_q) ** alpha)
     assert renyi_divergence(log_p, log_q, alpha) == pytest.approx(
         max(0.0, math.log(moment) / (alpha - 1)), abs=1e-9, rel=1e-9
@@ -31,7 +31,7 @@ def test_is_its_definition(log_p, log_q, alpha):
 
 
 @given(pmfs, pmfs)
-def test_rises_with_the_order_from_kl_to_the_largest_ratio(log_p, log_q):
+def test_divergence_rises_with_the_order(log_p, log_q):
     values = [float(renyi_divergence(log_p, log_q, a)) for a in (1.0, 1.00001, 2.0, 50.0, 1e5)]
     top = float(renyi_divergence(log_p, log_q, math.inf))
     assert all(x <= y + 1e-9 for x, y in zip(values, [*values[1:], top], strict=True))
@@ -39,36 +39,34 @@ def test_rises_with_the_order_from_kl_to_the_largest_ratio(log_p, log_q):
     assert values[-1] == pytest.approx(top, abs=1e-3)
 
 
-@given(pmfs, pmfs, pmfs, orders, st.floats(0, 1))
-def test_no_less_than_zero_zero_for_itself_and_less_after_mixing(log_p, log_q, log_r, alpha, share):
-    whole = renyi_divergence(log_p, log_q, alpha)
+@given(pmfs, pmfs, pmfs, pmfs, orders, st.floats(0, 1))
+def test_divergence_adds_over_parts_and_falls_with_mixing(p1, q1, p2, q2, alpha, share):
+    whole, other = renyi_divergence(p1, q1, alpha), renyi_divergence(p2, q2, alpha)
     assert whole >= 0
-    assert renyi_divergence(log_p, log_p, alpha) == pytest.approx(0, abs=1e-10)
-    mixed = [np.log((1 - share) * np.exp(x) + share * np.exp(log_r)) for x in (log_p, log_q)]
+    assert renyi_divergence(p1, p1, alpha) == pytest.approx(0, abs=1e-10)
+    joint = renyi_divergence(np.add.outer(p1, p2).ravel(), np.add.outer(q1, q2).ravel(), alpha)
+    assert joint == pytest.approx(whole + other, abs=1e-9)
+    mixed = [np.log((1 - share) * np.exp(x) + share * np.exp(p2)) for x in (p1, q1)]
     assert renyi_divergence(*mixed, alpha) <= whole + 1e-9  # with a shared part
 
 
-@given(pmfs, pmfs, pmfs, pmfs, orders)
-def test_adds_over_independent_parts(p1, q1, p2, q2, alpha):
-    joint = renyi_divergence(np.add.outer(p1, p2).ravel(), np.add.outer(q1, q2).ravel(), alpha)
-    apart = renyi_divergence(p1, q1, alpha) + renyi_divergence(p2, q2, alpha)
-    assert joint == pytest.approx(apart, abs=1e-9)
-
-
-@pytest.mark.parametrize("alpha", [1.0, 2.0, 30.0, math.inf])
-def test_impossible_outcomes(alpha):
+def test_impossible_outcomes_have_their_limits():
     never = -math.inf
     only_first, both = [0.0, never], EVEN
-    # p = 0 adds nothing: D = log 2 of any order, since P/Q = 2 wherever P is.
-    assert renyi_divergence(only_first, both, alpha) == pytest.approx(math.log(2))
-    assert renyi_divergence(both, only_first, alpha) == math.inf
-    assert renyi_divergence(only_first, [never, 0.0], alpha) == math.inf
-    assert renyi_divergence([*EVEN, never], [*SKEW, never], alpha) == pytest.approx(
-        float(renyi_divergence(EVEN, SKEW, alpha))
-    )
+    for alpha in (1.0, 2.0, 30.0, math.inf):
+        # p = 0 adds nothing: D = log 2 of any order, since P/Q = 2 wherever P is.
+        assert renyi_divergence(only_first, both, alpha) == pytest.approx(math.log(2))
+        assert renyi_divergence(both, only_first, alpha) == math.inf
+        assert renyi_divergence(only_first, [never, 0.0], alpha) == math.inf
+        padded = renyi_divergence([*EVEN, never], [*SKEW, never], alpha)
+        assert padded == pytest.approx(float(renyi_divergence(EVEN, SKEW, alpha)))
+    p = np.log([0.5, 0.5])
+    assert least_divergence(p, [0.0, never], 2.0, 0.1) == math.inf
+    assert least_divergence([0.0, never], p, 2.0, 0.0) == pytest.approx(math.log(2))
+    assert least_divergence([p, p], [p, [0.0, never]], 2.0, 0.0).tolist() == [0.0, math.inf]
 
 
-def test_broadcasts_over_rows_and_axes():
+def test_divergence_broadcasts_over_rows_and_axes():
     rows = np.stack([EVEN, SKEW, EVEN])
     found = renyi_divergence(rows, EVEN, 2.0)
     assert found.shape == (3,)
@@ -78,25 +76,15 @@ def test_broadcasts_over_rows_and_axes():
     )
 
 
-def test_very_unlikely_outcomes_do_not_underflow():
+def test_unlikely_outcomes_do_not_underflow():
     log_p = np.array([math.log1p(-math.exp(-800.0)), -800.0])
     log_q = np.array([math.log1p(-math.exp(-2000.0)), -2000.0])
     assert renyi_divergence(log_p, log_q, 3.0) == pytest.approx((3 * -800 + 2 * 2000) / 2)
     assert renyi_divergence(log_p.astype(np.float32), log_q, 2.0).dtype == np.float64
 
 
-def test_bad_values_are_refused():
-    for alpha in (0.5, 0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="alpha"):
-            renyi_divergence(EVEN, SKEW, alpha)
-    with pytest.raises(ValueError, match="log-prob"):
-        renyi_divergence([0.5, 0.5], SKEW, 2.0)
-    with pytest.raises(ValueError, match="log-prob"):
-        renyi_divergence([math.nan, 0.0], SKEW, 2.0)
-
-
 @given(pmfs, pmfs, st.sampled_from([1.2, 2.0, 5.0]), st.sampled_from([1e-4, 0.05]), st.data())
-def test_the_least_divergence_is_below_that_of_any_pmfs_so_near(p, q, alpha, error, data):
+def test_least_divergence_is_below_all_near_pmfs(p, q, alpha, error, data):
     least = float(least_divergence(p, q, alpha, error))
     assert 0.0 <= least <= renyi_divergence(p, q, alpha) + 1e-15
     signs = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array)
@@ -107,7 +95,7 @@ def test_the_least_divergence_is_below_that_of_any_pmfs_so_near(p, q, alpha, err
         assert least <= renyi_divergence(*near, alpha) + 1e-12
 
 
-def test_the_least_divergence_is_nearly_reached():
+def test_least_divergence_is_nearly_reached():
     """Each log-probability moved as far as it may be, against the slope."""
     p, q, alpha, error = np.log([0.1, 0.2, 0.3, 0.4]), np.log([0.25] * 4), 2.0, 1e-4
     whole = float(renyi_divergence(p, q, alpha))
@@ -118,16 +106,3 @@ def test_the_least_divergence_is_nearly_reached():
     assert least <= float(renyi_divergence(*moved, alpha)) < least + 0.4 * (whole - least)
     assert least == pytest.approx(whole, abs=3 * error * math.sqrt(whole))
     assert least_divergence(p, q, alpha, 0.0) == pytest.approx(whole)
-
-
-def test_the_least_divergence_of_impossible_outcomes():
-    never, p = -math.inf, np.log([0.5, 0.5])
-    assert least_divergence(p, [0.0, never], 2.0, 0.1) == math.inf
-    assert least_divergence([0.0, never], p, 2.0, 0.0) == pytest.approx(math.log(2))
-    assert least_divergence([p, p], [p, [0.0, never]], 2.0, 0.0).tolist() == [0.0, math.inf]
-
-
-@pytest.mark.parametrize("alpha, error", [(1.0, 0.1), (math.inf, 0.1), (2.0, -1), (2.0, math.nan)])
-def test_the_least_divergence_refuses_bad_settings(alpha, error):
-    with pytest.raises(ValueError, match="alpha"):
-        least_divergence(EVEN, SKEW, alpha, error)

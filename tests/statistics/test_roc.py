@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, norm, rankdata
 
-from audit.statistics import roc
-from tests.simulations import repeats
-
-RUNS = 2000
-
-
-def least(runs):
-    """The smallest share of intervals that cover, where 95 % do."""
-    return 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
-
+from audit.statistics import bounded_mean, roc
+from tests.simulations import most, repeats
 
 side = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
@@ -30,7 +22,7 @@ side = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
 
 @given(side, side)
-def test_the_area_is_the_share_of_pairs_in_order_ties_half(members, controls):
+def test_area_is_the_share_of_ordered_pairs(members, controls):
     pairs = [(a > b) + (a == b) / 2 for a in members for b in controls]
     found = roc.auc(members, controls)
     assert found.value == pytest.approx(np.mean(pairs))
@@ -39,29 +31,14 @@ def test_the_area_is_the_share_of_pairs_in_order_ties_half(members, controls):
     assert turned.ci == pytest.approx((1 - found.high, 1 - found.low), abs=1e-8)
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 3), (5, 500), (60, 60)])
-def test_perfect_scores_have_the_exact_interval_of_no_error(n, m):
-    found = roc.auc(np.ones(n), np.zeros(m))
-    assert found.ci == pytest.approx((0.025 ** (1 / min(n, m)), 1.0), abs=1e-8)
-    assert found.n == n + m
-
-
-def tail_mean(k: int, area: float, tail: float = 0.025) -> float:
-    """The mean of the upper tail of Bin(k, area)/k, outcome by outcome from the top."""
-    left, total = tail, 0.0
-    for j in range(k, -1, -1):
-        taken = min(left, float(binom.pmf(j, k, area)))
-        total, left = total + taken * j, left - taken
-    return total / tail / k
-
-
-@pytest.mark.parametrize(("k", "area"), [(3, 0.5), (7, 0.83), (40, 0.64), (40, 0.99)])
-def test_bounds_are_where_a_binomial_tail_has_the_area_for_its_mean(k, area):
-    controls = np.arange(1000) / 1000
-    found = roc.auc(np.full(k, area - 0.0005), controls)
-    assert found.value == pytest.approx(area)
-    assert tail_mean(k, found.low) == pytest.approx(area, abs=1e-6)
-    assert tail_mean(k, 1 - found.high) == pytest.approx(1 - area, abs=1e-6)
+def test_perfect_scores_have_the_exact_interval():
+    for n, m in ((1, 1), (3, 3), (5, 500), (60, 60)):
+        found = roc.auc(np.ones(n), np.zeros(m))
+        assert found.ci == pytest.approx((0.025 ** (1 / min(n, m)), 1.0), abs=1e-8)
+        assert found.n == n + m
+    assert roc.auc([], [1.0]).value is None
+    assert roc.auc([1.0], []).ci is None
+    assert roc.auc([-math.inf, 1.0], [-math.inf]).value == 0.75
 
 
 def normal(area, draw, n, m):
@@ -94,33 +71,23 @@ def lognormal(area, draw, n, m):
 @pytest.mark.calibration
 @pytest.mark.parametrize("area", [0.5, 0.7, 0.9, 0.99])
 @pytest.mark.parametrize("family", [normal, two_point, binary, lognormal])
-def test_the_interval_covers_the_true_area(family, area):
-    generator = np.random.default_rng(5)
+def test_interval_covers_the_true_area(family, area):
+    generator, runs = np.random.default_rng(5), 2000
     for n, m in [(3, 3), (5, 500), (500, 5), (30, 30), (60, 60)]:
-        members, controls = family(area, lambda size: generator.normal(size=(RUNS, size)), n, m)
+        members, controls = family(area, lambda size: generator.normal(size=(runs, size)), n, m)
         ranks = rankdata(np.hstack([members, controls]), axis=1)[:, :n].sum(axis=1)
-        areas = (ranks - n * (n + 1) / 2) / (n * m)
-        k = min(n, m)  # the bounds hold the truth for estimates between these two
-        low, high = 1 - tail_mean(k, 1 - area), tail_mean(k, area)
-        covered = np.mean((areas >= low - 1e-9) & (areas <= high + 1e-9))
-        assert covered >= least(RUNS), (n, m)
+        areas = np.round((ranks - n * (n + 1) / 2) / (n * m), 4)
+        ends = {found: bounded_mean.bounds(found, min(n, m)) for found in np.unique(areas)}
+        low, high = np.transpose([ends[found] for found in areas])
+        assert np.mean((area < low - 1e-4) | (area > high + 1e-4)) <= most(runs), (n, m)
         assert areas.mean() == pytest.approx(area, abs=0.02)
-    widest = high - low  # of 60 and 60: twice 2.34 deviations of a worst case
-    assert widest < 2 * 2.4 * math.sqrt(area * (1 - area) / 60) + 2 / 60
-
-
-def test_few_and_none():
-    assert roc.auc([], [1.0]).value is None
-    assert roc.auc([1.0], []).ci is None
-    assert roc.auc([1.0], [0.0]).ci == pytest.approx((0.025, 1.0))
-    assert roc.auc([-math.inf, 1.0], [-math.inf]).value == 0.75
 
 
 # --- the low end
 
 
 @given(side, st.lists(st.integers(0, 6), min_size=10, max_size=30), st.floats(0.1, 1))
-def test_the_threshold_is_the_most_permissive_allowed(members, controls, fpr):
+def test_threshold_is_the_most_permissive_allowed(members, controls, fpr):
     allowed = [
         np.mean(np.array(members) > t)
         for t in range(-1, 7)
@@ -129,7 +96,7 @@ def test_the_threshold_is_the_most_permissive_allowed(members, controls, fpr):
     assert roc.tpr_at_fpr(members, controls, fpr).value == pytest.approx(max(allowed))
 
 
-def test_a_rate_below_one_control_is_refused():
+def test_rate_below_one_control_has_no_value():
     scores = np.arange(99.0)
     refused = roc.tpr_at_fpr(scores, scores, 0.01)
     assert (refused.value, refused.ci) == (None, None)
@@ -141,45 +108,39 @@ def test_a_rate_below_one_control_is_refused():
     assert roc.tpr_at_fpr([], np.arange(100.0), 0.01).value is None
 
 
-SIZES = [(500, 100), (100, 100), (60, 120), (100, 500), (400, 800)]
+def errors(draw, n, m, fpr, truth, runs):
+    """How often the truth lies below the low end, or above the high one."""
+    found = [roc.tpr_at_fpr(draw(n, True), draw(m, False), fpr) for _ in range(runs)]
+    assert all(one.low <= one.value <= one.high for one in found)
+    below, above = (
+        np.mean([truth < one.low - 1e-9 for one in found]),
+        np.mean([truth > one.high + 1e-9 for one in found]),
+    )
+    return max(below, above)
 
 
-def errors(n, m, fpr, truth, draw, runs):
-    """How often the truth lies below the low end, and above the high one."""
-    below = above = 0
-    for _ in range(runs):
-        found = roc.tpr_at_fpr(draw(n, True), draw(m, False), fpr)
-        assert found.low <= found.value <= found.high
-        below, above = below + (truth < found.low - 1e-9), above + (truth > found.high + 1e-9)
-    return below / runs, above / runs
-
-
-@repeats(200, RUNS)
-@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize(("n", "m", "fpr"), [(*s, 0.01) for s in SIZES] + [(60, 20, 0.05)])
-def test_its_interval_covers_the_rate_at_the_threshold_of_all_controls(n, m, fpr, shift, runs):
+@repeats(40, 2000)
+def test_interval_covers_the_rate_at_the_true_threshold(runs):
     """Few controls hardly place their last percent: an interval given theirs covers 25 to 90 %."""
-    generator = np.random.default_rng(0)
-    truth = norm.sf(norm.isf(fpr) - shift)
-    draw = lambda k, member: generator.normal(size=k) + shift * member  # noqa: E731
-    assert max(errors(n, m, fpr, truth, draw, runs)) <= most(runs)
+    sizes = [(500, 100), (100, 100), (60, 120), (100, 500), (400, 800)]
+    sizes = [*((n, m, 0.01) for n, m in sizes), (60, 20, 0.05)]
+    for shift, (n, m, fpr) in itertools.product((0.0, 1.0, 3.0), sizes):
+        generator = np.random.default_rng(0)
+        truth = norm.sf(norm.isf(fpr) - shift)
+        draw = lambda k, member: generator.normal(size=k) + shift * member  # noqa: B023, E731
+        assert errors(draw, n, m, fpr, truth, runs) <= most(runs, 0.025), (n, m, shift)
 
 
-def most(runs):
-    """The largest share of errors at one end, where at most 2.5 % err."""
-    return 0.025 + 3 * math.sqrt(0.025 * 0.975 / runs)
-
-
-@repeats(200, RUNS)
-@pytest.mark.parametrize(("n", "m"), [(500, 100), (60, 20), (100, 700)])
-def test_it_covers_with_ties_too(n, m, runs):
+@repeats(100, 2000)
+def test_interval_covers_with_ties(runs):
     """Of integers, the controls above 1.5: 6.7 %; so the threshold for a twentieth is 2."""
-    generator = np.random.default_rng(1)
-    draw = lambda k, member: np.round(generator.normal(size=k) + member)  # noqa: E731
-    assert max(errors(n, m, 0.05, norm.sf(1.5), draw, runs)) <= most(runs)
+    for n, m in ((500, 100), (60, 20), (100, 700)):
+        generator = np.random.default_rng(1)
+        draw = lambda k, member: np.round(generator.normal(size=k) + member)  # noqa: B023, E731
+        assert errors(draw, n, m, 0.05, norm.sf(1.5), runs) <= most(runs, 0.025), (n, m)
 
 
-def test_it_covers_where_all_scores_are_alike():
+def test_interval_of_equal_scores_starts_at_zero():
     found = roc.tpr_at_fpr(np.zeros(60), np.zeros(500), 0.05)
     assert (found.value, found.low) == (0.0, 0.0) and found.high < 0.08
 
@@ -205,7 +166,7 @@ def scores(n, above):
         (60, 500, 0.0501, "low", 0.01),
     ],
 )
-def test_of_two_scores_it_errs_nearly_as_often_as_it_may(n, m, passing, end, near):
+def test_interval_errs_nearly_as_often_as_allowed(n, m, passing, end, near):
     """Summed over all outcomes: 20 % of the members and `passing` of the controls score 1.
 
     The threshold for a twentieth is 0 as long as a twentieth of all controls pass it, else 1.
@@ -220,7 +181,7 @@ def test_of_two_scores_it_errs_nearly_as_often_as_it_may(n, m, passing, end, nea
     assert wrong[end] >= near
 
 
-def test_its_ends_are_those_of_the_members_above_two_controls():
+def test_ends_are_of_members_above_two_controls():
     """Of 500, the 12th and the first from above: 0.5 % have so many above it, 0.7 % none."""
     controls, members = np.arange(500.0), np.array([486.5] * 10 + [487.5] * 20 + [600.0] * 30)
     r = next(r for r in range(501) if binom.sf(r - 1, 500, 0.01) <= 0.0125)
@@ -233,15 +194,15 @@ def test_its_ends_are_those_of_the_members_above_two_controls():
     assert binom.sf(29, 60, found.low) == pytest.approx(0.0125)
 
 
-@pytest.mark.parametrize(("controls", "known"), [(100, False), (436, False), (437, True)])
-def test_few_controls_leave_its_low_end_open(controls, known):
-    found = roc.tpr_at_fpr(np.full(50, 1e9), np.arange(float(controls)), 0.01)
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == (pytest.approx(0.0125 ** (1 / 50)) if known else 0.0)
+def test_few_controls_leave_the_low_end_open():
+    for controls, low in ((100, 0.0), (436, 0.0), (437, 0.0125 ** (1 / 50))):
+        found = roc.tpr_at_fpr(np.full(50, 1e9), np.arange(float(controls)), 0.01)
+        assert (found.value, found.high) == (1.0, 1.0)
+        assert found.low == pytest.approx(low)
 
 
 @given(side, side)
-def test_the_curve_rises_from_no_false_positive_to_all(members, controls):
+def test_curve_rises_from_none_to_all(members, controls):
     steps = roc.curve(members, controls)
     assert steps[0] == (0.0, np.mean(np.array(members) > max(controls)))
     assert steps[-1] == (1.0, 1.0)
@@ -250,7 +211,7 @@ def test_the_curve_rises_from_no_false_positive_to_all(members, controls):
         assert tpr == pytest.approx(roc.tpr_at_fpr(members, controls, fpr).value)
 
 
-def test_without_ties_the_steps_enclose_the_area():
+def test_curve_without_ties_encloses_the_area():
     generator = np.random.default_rng(0)
     members, controls = generator.normal(size=70) + 1, generator.normal(size=50)
     steps = roc.curve(members, controls, points=5000)
@@ -259,7 +220,7 @@ def test_without_ties_the_steps_enclose_the_area():
     assert area == pytest.approx(roc.auc(members, controls).value)
 
 
-def test_thinning_keeps_the_low_end():
+def test_thinned_curve_keeps_the_low_end():
     generator = np.random.default_rng(0)
     steps = roc.curve(generator.normal(size=9000) + 1, generator.normal(size=20000))
     assert 150 < len(steps) <= 202
@@ -271,7 +232,7 @@ def test_thinning_keeps_the_low_end():
 # --- accuracies
 
 
-def test_the_upper_half_of_equal_sides():
+def test_accuracy_calls_the_upper_half():
     found = roc.top_half_accuracy([4.0, 3.0, 1.0], [2.0, 0.0, -1.0])
     assert found.value == pytest.approx(2 / 3)  # 4, 3 and 2 are called
     assert roc.top_half_accuracy([1.0] * 9, [0.0] * 9).value == 1.0
@@ -291,55 +252,49 @@ def test_ties_at_the_boundary_are_broken_fairly():
     assert roc.top_half_accuracy(members, controls).value == pytest.approx(np.mean(found), abs=2e-3)
 
 
-@repeats(200, RUNS)
-@pytest.mark.parametrize(("n", "m"), [(5, 500), (500, 5), (30, 30), (3, 3)])
-@pytest.mark.parametrize("shift", [0.0, 2.0])
+@pytest.mark.calibration
 @pytest.mark.parametrize("rounded", [False, True])
-def test_its_interval_covers_the_accuracy_on_new_candidates(n, m, shift, rounded, runs):
-    generator, covered, chance = np.random.default_rng(0), 0, 0
-    levels = np.arange(-9, 12)
-    for _ in range(runs):
-        members, controls = generator.normal(shift, 1, n), generator.normal(size=m)
-        if rounded:
-            members, controls = np.round(members), np.round(controls)
-        found = roc.top_half_accuracy(members, controls)
-        everyone = np.sort(np.concatenate([members, controls]))[::-1]
-        edge = everyone[(n + m + 1) // 2 - 1]
-        if rounded:
-            share = ((n + m) / 2 - (everyone > edge).sum()) / (everyone == edge).sum()
-            weight = (levels > edge) + share * (levels == edge)
-            tpr, fpr = (
-                np.sum(weight * (norm.cdf(levels + 0.5 - at) - norm.cdf(levels - 0.5 - at)))
-                for at in (shift, 0.0)
-            )
-        else:
-            tpr, fpr = norm.sf(edge - shift), norm.sf(edge)
-        truth = (1 + tpr - fpr) / 2
-        covered += found.low <= truth <= found.high
-        chance += found.low <= 0.5 <= found.high
-    assert covered / runs >= least(runs)
-    assert shift > 0 or chance / runs >= least(runs)
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_accuracy_interval_covers_new_candidates(shift, rounded):
+    levels, runs = np.arange(-9, 12), 2000
+    for n, m in ((5, 500), (500, 5), (30, 30), (3, 3)):
+        generator, missed, unfair = np.random.default_rng(0), 0, 0
+        for _ in range(runs):
+            members, controls = generator.normal(shift, 1, n), generator.normal(size=m)
+            if rounded:
+                members, controls = np.round(members), np.round(controls)
+            found = roc.top_half_accuracy(members, controls)
+            everyone = np.sort(np.concatenate([members, controls]))[::-1]
+            edge = everyone[(n + m + 1) // 2 - 1]
+            if rounded:
+                share = ((n + m) / 2 - (everyone > edge).sum()) / (everyone == edge).sum()
+                weight = (levels > edge) + share * (levels == edge)
+                tpr, fpr = (
+                    np.sum(weight * (norm.cdf(levels + 0.5 - at) - norm.cdf(levels - 0.5 - at)))
+                    for at in (shift, 0.0)
+                )
+            else:
+                tpr, fpr = norm.sf(edge - shift), norm.sf(edge)
+            missed += not found.low <= (1 + tpr - fpr) / 2 <= found.high
+            unfair += not found.low <= 0.5 <= found.high
+        assert missed / runs <= most(runs), (n, m)
+        assert shift > 0 or unfair / runs <= most(runs), (n, m)
 
 
-def test_five_hundred_a_side_are_told_within_seven_points():
-    found = roc.top_half_accuracy(np.arange(500.0) + 80, np.arange(500.0))
-    assert found.value - found.low == pytest.approx(0.0662, abs=1e-4)
+@repeats(100, 2000)
+def test_extremes_alone_are_no_evidence(runs):
+    sizes = ((2, 2), (4, 4), (6, 9), (12, 12), (60, 60), (5, 400))
+    for (n, m), tied in itertools.product(sizes, (False, True)):
+        generator, refuted = np.random.default_rng(1), 0
+        for _ in range(runs):
+            scores = generator.normal(size=n + m)
+            scores = np.round(scores) if tied else scores
+            found = roc.refined_accuracy(scores[:n], scores[n:], generator)
+            refuted += not found.low <= 0.5 <= found.high
+        assert refuted / runs <= most(runs), (n, m, tied)
 
 
-@repeats(200, RUNS)
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (4, 4), (6, 9), (12, 12), (60, 60), (5, 400)])
-@pytest.mark.parametrize("tied", [False, True])
-def test_choosing_the_extremes_is_no_evidence_by_itself(n, m, tied, runs):
-    generator, refuted = np.random.default_rng(1), 0
-    for _ in range(runs):
-        scores = generator.normal(size=n + m)
-        scores = np.round(scores) if tied else scores
-        found = roc.refined_accuracy(scores[:n], scores[n:], generator)
-        refuted += not found.low <= 0.5 <= found.high
-    assert refuted / runs <= 1 - least(runs)
-
-
-def test_the_extremes_of_scores_that_know_are_called_better():
+def test_extremes_of_informed_scores_are_called_better():
     generator = np.random.default_rng(0)
     members, controls = generator.normal(size=1000) + 0.7, generator.normal(size=1000)
     whole = roc.top_half_accuracy(members, controls)
@@ -358,39 +313,20 @@ class InOrder:
         return scores
 
 
-def test_the_first_half_sets_the_thresholds_and_the_other_is_called():
+def test_first_half_sets_the_thresholds():
     members = [1.0, 2.0, 3.0, 4.0, 9.0, 8.0, 0.5, 5.0]
     controls = [5.0, 6.0, 7.0, 8.0, 0.0, 9.0, 1.0, 4.0]
     found = roc.refined_accuracy(members, controls, InOrder(), share=0.5)  # below 2, above 7
     assert (found.n, found.value) == (6, pytest.approx(4 / 6))
 
 
-def test_no_extremes_no_accuracy():
+def test_no_extremes_have_no_accuracy():
     flat = roc.refined_accuracy([1.0] * 9, [1.0] * 9, np.random.default_rng(0))
     assert (flat.value, flat.n, flat.ci) == (None, 0, (0.0, 1.0))
     assert roc.refined_accuracy([1.0], [0.0] * 9, np.random.default_rng(0)).value is None
 
 
-@pytest.mark.parametrize("bad", [[math.nan], [[1.0]]])
-@pytest.mark.parametrize("method", [roc.auc, roc.curve, roc.top_half_accuracy])
-def test_bad_scores_are_refused(method, bad):
-    with pytest.raises(ValueError):
-        method(bad, [1.0])
-    with pytest.raises(ValueError):
-        method([1.0], bad)
-
-
-def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="confidence"):
-        roc.auc([1.0], [1.0], 1.0)
-    for fpr in (0.0, 1.1, math.nan):
-        with pytest.raises(ValueError, match="rate"):
-            roc.tpr_at_fpr([1.0], [1.0], fpr)
-    with pytest.raises(ValueError, match="share"):
-        roc.refined_accuracy([1.0], [1.0], np.random.default_rng(0), share=1.0)
-
-
-def test_the_accuracys_interval_is_two_bands_wide():
+def test_accuracy_interval_is_two_bands_wide():
     """DKW at α/2 a side moves each rate by √(log(4/α)/2n), and the accuracy by half of both."""
     found = roc.top_half_accuracy(np.arange(400.0) + 200.0, np.arange(400.0))
     band = math.sqrt(math.log(4.0 / 0.05) / 800.0)

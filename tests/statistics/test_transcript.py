@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from audit.statistics.betting import mean_lower
 from audit.statistics.transcript import STEP, delta_lower, epsilon_lower
-from tests.simulations import repeats
+from tests.simulations import most, repeats
 
 rows = st.lists(st.floats(-6, 6), min_size=1, max_size=60)
 
@@ -36,32 +36,29 @@ def test_by_hand():
     assert epsilon_lower(ratios, 0.1) == pytest.approx(expected, abs=3 * STEP)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 2.0])
-def test_randomised_response_is_bounded_below_and_nearly(epsilon):
-    draw = np.random.default_rng(0)
-    n = 4000
-    likely = draw.random((20, n)) < expit(epsilon)
-    found = np.array([epsilon_lower(row, 0.0) for row in np.where(likely, epsilon, -epsilon)])
-    assert (found <= epsilon).all()  # at δ = 0 no ratio is above ε
-    assert found.min() > epsilon - 0.02
+def test_randomised_response_is_bounded_below_and_nearly():
+    for epsilon in (1.0, 2.0):
+        likely = np.random.default_rng(0).random((8, 4000)) < expit(epsilon)
+        found = np.array([epsilon_lower(row, 0.0) for row in np.where(likely, epsilon, -epsilon)])
+        assert (found <= epsilon).all()  # at δ = 0 no ratio is above ε
+        assert found.min() > epsilon - 0.02
 
 
-@repeats(200, 2000)
-def test_a_gaussian_release_is_refuted_at_most_one_time_in_twenty(runs):
+@repeats(100, 2000)
+def test_gaussian_releases_are_refuted_at_level(runs):
     mu, epsilon, n = 1.0, 0.5, 400
     truth = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
     draw = np.random.default_rng(1)
     ratios = mu**2 / 2 + mu * draw.normal(size=(runs, n))
     over = np.array([delta_lower(row, epsilon) for row in ratios])
-    allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
-    assert np.mean(over > truth) <= allowed
+    assert np.mean(over > truth) <= most(runs)
     assert truth - 0.6 * hoeffding(n) < over.mean() < truth
     bounds = np.array([epsilon_lower(row, truth) for row in ratios])
-    assert np.mean(bounds > epsilon) <= allowed
+    assert np.mean(bounds > epsilon) <= most(runs)
     assert 0.35 < bounds.mean() < epsilon  # by Hoeffding .27
 
 
-def test_what_is_rare_is_seen_where_hoeffding_sees_nothing():
+def test_rare_leaks_are_detected_beyond_hoeffding():
     """δ(0) = .02 of 1,000 transcripts: Hoeffding needs .039."""
     draw = np.random.default_rng(3)
     ratios = np.where(draw.random((50, 1000)) < 0.02, 30.0, 0.0)
@@ -71,7 +68,7 @@ def test_what_is_rare_is_seen_where_hoeffding_sees_nothing():
 
 
 @given(rows, st.floats(0, 5), st.floats(0, 0.5))
-def test_the_two_bounds_are_inverse_to_each_other(ratios, epsilon, delta):
+def test_both_bounds_are_inverse_to_each_other(ratios, epsilon, delta):
     ratios = shuffled(ratios * 40)
     bound = epsilon_lower(ratios, delta)
     if bound > 0:
@@ -82,14 +79,14 @@ def test_the_two_bounds_are_inverse_to_each_other(ratios, epsilon, delta):
 
 
 @given(rows, st.floats(0, 0.5))
-def test_never_beyond_the_largest_ratio_and_less_for_more_delta(ratios, delta):
+def test_bound_is_below_the_largest_ratio(ratios, delta):
     ratios = shuffled(ratios * 40)
     bound = epsilon_lower(ratios, delta)
     assert 0.0 <= bound <= max(0.0, *ratios)
     assert epsilon_lower(ratios, delta + 0.05) <= bound
 
 
-def test_outcomes_impossible_without_the_unit():
+def test_impossible_outcomes_bound_delta():
     ratios = shuffled([math.inf] * 50 + [0.0] * 50)
     assert 0.5 - hoeffding(100) < delta_lower(ratios, 0.0) < 0.5
     assert delta_lower(ratios, math.inf) == delta_lower(ratios, 0.0)
@@ -97,7 +94,7 @@ def test_outcomes_impossible_without_the_unit():
     assert epsilon_lower(ratios, 0.6) == 0.0
 
 
-def test_the_first_multiple_that_is_not_refuted_ends_the_search(monkeypatch):
+def test_first_multiple_not_refuted_ends_the_search(monkeypatch):
     """A refutation further on would be one of several tests at full confidence."""
     outcomes = iter([True, True, False, True, True])
     monkeypatch.setattr("audit.statistics.betting.exceeds", lambda *given: next(outcomes))
@@ -109,20 +106,3 @@ def test_few_transcripts_show_nothing():
     assert delta_lower([5.0], 0.0) == 0.0
     assert epsilon_lower([5.0], 0.0) == 0.0
     assert epsilon_lower([0.0] * 1000, 0.0) == 0.0
-
-
-@pytest.mark.parametrize("ratios", [[], [[1.0]], [math.nan], [-math.inf]])
-def test_bad_transcripts_are_refused(ratios):
-    with pytest.raises(ValueError):
-        delta_lower(ratios, 1.0)
-    with pytest.raises(ValueError):
-        epsilon_lower(ratios, 0.1)
-
-
-def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="epsilon"):
-        delta_lower([1.0], -1.0)
-    with pytest.raises(ValueError, match="delta"):
-        epsilon_lower([1.0], 1.5)
-    with pytest.raises(ValueError, match="confidence"):
-        delta_lower([1.0], 1.0, 1.0)

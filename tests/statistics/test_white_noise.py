@@ -1,5 +1,6 @@
 """Tests of noise, against closed forms of their null laws."""
 
+import itertools
 import math
 
 import numpy as np
@@ -13,11 +14,10 @@ def gaussian(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-@pytest.mark.parametrize("n", [2, 50, 48_000])
-@pytest.mark.parametrize("tail", [1e-9, 0.01, 0.3])
-def test_the_scale_has_its_chi_square_law_on_both_sides(n, tail):
-    for energy in (chi2(n).ppf(tail), chi2(n).isf(tail)):
-        assert white_noise.scale_p(energy, n, 2 * n) == pytest.approx(2 * tail, rel=1e-5)
+def test_scale_has_its_chi_square_law():
+    for n, tail in itertools.product((2, 50, 48_000), (1e-9, 0.01, 0.3)):
+        for energy in (chi2(n).ppf(tail), chi2(n).isf(tail)):  # both sides
+            assert white_noise.scale_p(energy, n, 2 * n) == pytest.approx(2 * tail, rel=1e-5)
 
 
 def test_a_scaled_chi_square_fits_the_variance():
@@ -40,7 +40,7 @@ def test_kurtosis_of_known_laws():
     assert white_noise.kurtosis(np.zeros((2, 3))) == (0.0, 0.0)
 
 
-def test_the_shape_does_not_depend_on_the_scale():
+def test_shape_does_not_depend_on_scale():
     values = gaussian(200, 90)
     assert white_noise.kolmogorov_smirnov(values)[1] > 1e-3
     one, other = (white_noise.kolmogorov_smirnov(values * scale) for scale in (1.0, 7.0))
@@ -48,13 +48,13 @@ def test_the_shape_does_not_depend_on_the_scale():
     assert white_noise.kolmogorov_smirnov(np.zeros(5)) == (1.0, 0.0)
 
 
-def test_the_distance_is_scipys_where_all_values_are_read():
+def test_distance_of_all_values_is_scipys():
     values = np.sort(gaussian(500))
     scaled = kstest(values / np.sqrt((values**2).mean()), "norm")
     assert white_noise.kolmogorov_smirnov(values) == (scaled.statistic, scaled.pvalue)
 
 
-def test_at_most_20000_values_are_read_and_they_are_spread():
+def test_at_most_20000_spread_values_are_read():
     values = gaussian(100_000)
     _, p = white_noise.kolmogorov_smirnov(values)
     spread = kstest(values[::5] / np.sqrt((values**2).mean()), "norm")
@@ -63,16 +63,14 @@ def test_at_most_20000_values_are_read_and_they_are_spread():
     assert white_noise.kolmogorov_smirnov(values)[1] < 1e-100
 
 
-@pytest.mark.parametrize(
-    ("width", "due"),
-    [(2, lambda c: 1 - 2 / math.pi * math.asin(c)), (3, lambda c: 1 - c)],  # a circle, a sphere
-)
-@pytest.mark.parametrize("cosine", [0.1, 0.6, 0.99])
-def test_the_angle_of_two_steps_has_its_exact_law(width, due, cosine):
-    values = np.zeros((2, width))
-    values[0, 0], values[1, :2] = 5.0, (-cosine, math.sqrt(1 - cosine**2))
-    worst, p = white_noise.step_correlations(values)
-    assert (worst, p) == (pytest.approx(-cosine), pytest.approx(due(cosine)))
+def test_angle_of_two_steps_has_its_law():
+    """On a circle and on a sphere."""
+    for cosine in (0.1, 0.6, 0.99):
+        for width, due in ((2, 1 - 2 / math.pi * math.asin(cosine)), (3, 1 - cosine)):
+            values = np.zeros((2, width))
+            values[0, 0], values[1, :2] = 5.0, (-cosine, math.sqrt(1 - cosine**2))
+            worst, p = white_noise.step_correlations(values)
+            assert (worst, p) == (pytest.approx(-cosine), pytest.approx(due))
 
 
 def test_all_pairs_of_steps_count():

@@ -105,8 +105,8 @@ MORE = (
 )
 
 
-def slow(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.slow)
+def full(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.full)
 
 
 def files(stages: Path) -> dict[str, object]:
@@ -167,8 +167,8 @@ def whole(
     ("name", "saved", "after"),
     [
         *((name, 5, 2) for name in QUICK),
-        *(slow(name, 5, 2) for name in MORE),
-        *(slow(name, *at) for name in (*QUICK, *MORE) for at in ((1, 1), (4, 0), (7, 0))),
+        *(full(name, 5, 2) for name in MORE),
+        *(full(name, *at) for name in QUICK for at in ((1, 1), (4, 0), (7, 0))),
     ],
 )
 def test_a_killed_training_ends_with_the_same_bytes(
@@ -198,7 +198,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, one: Task) -> list[int]:
     return steps
 
 
-def test_the_best_step_is_before_the_end_in_the_case_that_has_one(whole: Any) -> None:
+def test_the_overfitted_cases_have_a_best_step(whole: Any) -> None:
     assert sum("-best" in name for name in whole("none")) == 1
     assert sum("-best" in name for name in whole("none, lora")) == 1
 
@@ -207,8 +207,8 @@ FORGOTTEN = (
     *(("none", part) for part in ("weights", "moments", "dropout", "watch")),
     *(("dp_sgd", part) for part in ("weights", "moments", "coins", "noise")),
     *(("s_dpsgd, independent", part) for part in ("hidden", "public")),
-    *(slow("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
-    *(slow("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
+    *(full("s_dpsgd, independent", p) for p in ("weights", "moments", "coins", "noise")),
+    *(full("s_dpsgd, paper", p) for p in ("weights", "private", "public", "noise", "hidden")),
 )
 
 
@@ -267,20 +267,8 @@ def killed(base: ModelFolder, one: Task, name: str, last: int) -> int:
     return ran.returncode
 
 
-@pytest.mark.slow  # by default a training ends where it is told to, in this process
-@pytest.mark.parametrize("name", ["dp_sgd", "none", "none, lora", *MORE])
-def test_a_kill_is_a_kill(name: str, base: ModelFolder, whole: Any, tmp_path: Path) -> None:
-    one = task(base, name, tmp_path)
-    assert killed(base, one, name, 2) == -signal.SIGKILL
-    assert len(list(tmp_path.glob("checkpoint-*.safetensors"))) == 1
-    train_all([one], 1, silent)
-    assert files(tmp_path) == whole(name)
-
-
 @pytest.mark.slow
-def test_a_training_may_be_killed_many_times_and_goes_on_in_a_pool(
-    base: ModelFolder, whole: Any, tmp_path: Path
-) -> None:
+def test_a_training_survives_many_kills(base: ModelFolder, whole: Any, tmp_path: Path) -> None:
     names = ("none", "dp_sgd")
     tasks = [task(base, name, tmp_path) for name in names]
     for last in (1, 2, 1):
@@ -292,7 +280,7 @@ def test_a_training_may_be_killed_many_times_and_goes_on_in_a_pool(
     assert told.count("one: goes on from its checkpoint") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_of_ray_starts_anew(
     base: ModelFolder, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,7 +339,7 @@ def test_it_is_private_and_holds_no_code(
         assert json.loads(file.metadata()["values"])["steps"] == 2
 
 
-def test_of_adapters_no_weight_of_the_base_is_saved(
+def test_adapters_save_no_weight_of_the_base(
     base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = task(base, "dp_sgd, lora", tmp_path)
@@ -393,7 +381,7 @@ def test_a_full_disk_ends_no_training(
 # --- noise of the operating system
 
 
-def test_with_noise_of_the_system_a_killed_training_starts_anew(
+def test_with_system_noise_a_training_starts_anew(
     base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It saves nothing, reads nothing, and its first attempt leaves no file."""
@@ -424,7 +412,7 @@ def test_with_noise_of_the_system_a_killed_training_starts_anew(
     assert one.before.path.read_bytes() == finished  # a finished stage stands
 
 
-def test_weights_that_were_written_and_not_finished_are_never_released(
+def test_unfinished_weights_are_never_released(
     base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With noise of the system they are another draw on the same data."""
@@ -449,9 +437,7 @@ def test_weights_that_were_written_and_not_finished_are_never_released(
     assert one.draws == 1
 
 
-def test_a_key_that_stands_for_many_models_is_not_the_name_of_one(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_system_noise_names_each_model(base: ModelFolder, tmp_path: Path) -> None:
     """So findings of weights that were removed are never taken for those of others."""
     seeded = task(base, "dp_sgd", tmp_path)
     system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"))
@@ -470,6 +456,18 @@ def test_a_key_that_stands_for_many_models_is_not_the_name_of_one(
 
 
 # --- files that are not what was written
+
+
+SPOILED = (
+    "cut",
+    "empty",
+    "one bit",
+    "text",
+    "without words",
+    "of another",
+    "other values",
+    "folder",
+)
 
 
 def spoiled(path: Path, how: str) -> None:
@@ -494,46 +492,40 @@ def spoiled(path: Path, how: str) -> None:
         save_file(load_file(path), path, about)
 
 
-@pytest.mark.parametrize(
-    "how",
-    ["cut", "empty", "one bit", "text", "without words", "of another", "other values", "folder"],
-)
-def test_what_is_no_checkpoint_of_this_training_is_passed_over_with_one_line(
-    how: str, base: ModelFolder, tmp_path: Path
+def test_other_checkpoints_are_passed_over_with_a_line(
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from audit.train import checkpoint as module
+
     told: list[str] = []
     one = FileCheckpoint(task(base, "dp_sgd", tmp_path), told.append)
     state = {"steps": 3, "weights/w": torch.arange(1000.0), "coins/drawn": {"state": 1 << 100}}
-    one.save(state)
+    one.save(dict(state))
     loaded = one.load()
-    assert loaded is not None and torch.equal(loaded.pop("weights/w"), state.pop("weights/w"))  # type: ignore[attr-defined, arg-type]
-    assert loaded == state and told == ["goes on from its checkpoint"]
-    spoiled(next(tmp_path.iterdir()), how)
-    assert one.load() is None
-    assert len(told) == 2 and "\n" not in told[1]
-    assert told[1].startswith("its checkpoint is not used (") and "starts anew" in told[1]
+    assert loaded is not None and torch.equal(loaded.pop("weights/w"), state["weights/w"])  # type: ignore[attr-defined, arg-type]
+    assert loaded == {n: v for n, v in state.items() if n != "weights/w"}
+    assert told == ["goes on from its checkpoint"]
+    (path,) = tmp_path.iterdir()
+    with monkeypatch.context() as patch:  # other code has another key, or other random numbers
+        patch.setattr(module, "_version", lambda package: "1.0")
+        one.save(dict(state))
+    for how in ("other code", *SPOILED):
+        if how != "other code":
+            one.save(dict(state))
+            spoiled(path, how)
+        told.clear()
+        assert one.load() is None, how
+        (line,) = told
+        assert line.startswith("its checkpoint is not used (") and "starts anew" in line
+        assert "\n" not in line
 
 
-def test_beside_a_spoiled_checkpoint_it_ends_as_if_there_were_none(
+def test_a_spoiled_checkpoint_changes_nothing(
     base: ModelFolder, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = task(base, "dp_sgd", tmp_path)
     dies(monkeypatch, one, 3, 1)
     spoiled(one.checkpoint_path, "one bit")
-    assert counted(monkeypatch, one)[0] == 1
-    assert files(tmp_path) == whole("dp_sgd")
-
-
-def test_the_checkpoint_of_other_code_is_not_used(
-    base: ModelFolder, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another version has another key, or other streams of random numbers."""
-    from audit.train import checkpoint as module
-
-    one = task(base, "dp_sgd", tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_version", lambda package: "1.0")
-        dies(monkeypatch, one, 3, 1)
     assert counted(monkeypatch, one)[0] == 1
     assert files(tmp_path) == whole("dp_sgd")
 
@@ -548,9 +540,7 @@ def test_a_resumed_training_says_so_once(
     assert [t for t in told if isinstance(t, Remark)] == ["one: goes on from its checkpoint"]
 
 
-def test_a_method_that_knows_no_checkpoint_is_trained_as_before(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_a_method_may_ignore_checkpoints(base: ModelFolder, tmp_path: Path) -> None:
     class Plain(Recipe):
         def train(  # type: ignore[override]
             self, model: Any, tokenizer: Any, training: Any, progress: Any = None,

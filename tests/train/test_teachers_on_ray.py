@@ -94,7 +94,7 @@ def here() -> Iterator[Any]:
 # --- without Ray
 
 
-def test_teachers_come_first_only_where_they_build_on_others(tmp_path: Path) -> None:
+def test_teachers_on_others_come_first(tmp_path: Path) -> None:
     first = Training("first", ("a",), RECIPE, 1)
     second = replace(first, label="second", after=first)
     third = replace(first, label="third", seed=3)
@@ -132,7 +132,7 @@ def test_who_is_here_already_is_asked_here(alone: Task) -> None:
     assert len(set(expected)) == TEACHERS + 1 and expected[1] == expected[-1]
 
 
-def test_a_stored_answer_is_read_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_stored_answers_are_read_or_named(tmp_path: Path) -> None:
     from safetensors.torch import save_file
     from torch import tensor
 
@@ -179,7 +179,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @needs_ray
 @pytest.mark.slow
 class TestRay:
-    def test_only_answers_come_back_and_the_student_is_the_same(
+    def test_only_answers_come_back(
         self, here: Any, alone: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         sizes, told = received(monkeypatch), []
@@ -209,9 +209,7 @@ class TestRay:
         assert len(list(tmp_path.glob("answer-*"))) == 3 * TEACHERS
         assert pair[0].path.read_bytes() != pair[1].path.read_bytes()
 
-    def test_an_interrupted_run_asks_only_who_has_not_answered(
-        self, here: Any, alone: Task, tmp_path: Path
-    ) -> None:
+    def test_an_interrupted_run_asks_the_rest(self, here: Any, alone: Task, tmp_path: Path) -> None:
         def interrupt(label: str, share: float) -> None:
             if len(list(tmp_path.glob("answer-*"))) == 3:
                 raise KeyboardInterrupt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,48 +62,32 @@ def test_every_determinant_of_the_weights_changes_the_key(base: ModelFolder) -> 
         "another scale": replace(one, base=replace(base, lora=Lora(alpha=8))),
         "other targets": replace(one, base=replace(base, lora=Lora(targets="all-linear"))),
     }
-    for name in RECIPE.__dataclass_fields__:
-        value = getattr(RECIPE, name)
-        if isinstance(value, str):
-            other: Any = {"all": "top:1"}[value]
-        else:
-            other = value + 1 if isinstance(value, int) else value / 2 + 0.001
-        recipe = replace(RECIPE, **{name: other})
-        others[f"another {name}"] = with_training(one, method=recipe)
     keys = {name: other.key for name, other in others.items()}
     assert one.key not in keys.values(), keys
     assert len(set(keys.values())) == len(keys), keys
 
 
-@pytest.mark.parametrize("package", ["torch", "transformers"])
-def test_another_version_of_a_library_changes_the_key(
-    base: ModelFolder, monkeypatch: pytest.MonkeyPatch, package: str
+def test_versions_of_libraries_are_in_keys(
+    base: ModelFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """That of adapters where there are any: it chooses layers, and draws the first factors."""
     from importlib import metadata
 
-    before, real = task(base, Path("stages")).key, metadata.version
-    monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == package else real(n))
-    assert task(base, Path("stages")).key != before
-
-
-@pytest.mark.parametrize("kind", ["--lora", "dp_sgd:lora", "continues one", "none"])
-def test_the_library_of_adapters_is_in_the_keys_of_adapters(
-    base: ModelFolder, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    """It chooses the layers of targets=auto, and draws the first factors."""
-    from importlib import metadata
-
+    plain, real = task(base, Path("stages")), metadata.version
     recipe = PrivateRecipe(Noise(1.0, 1.0), 0.5, 1, 3, 1e-3, 32, lora=2)
-    rank = with_training(task(base, Path("stages")), method=recipe)
-    one = {
-        "--lora": task(replace(base, lora=Lora()), Path("stages")),
-        "dp_sgd:lora": rank,
-        "continues one": with_training(task(base, Path("stages")), after=rank.training),
-        "none": task(base, Path("stages")),
-    }[kind]
-    before, real = one.key, metadata.version
-    monkeypatch.setattr(task_module, "version", lambda n: "9.9" if n == "peft" else real(n))
-    assert (replace(one).key != before) == (kind != "none")
+    rank = with_training(plain, method=recipe)
+    adapted = (
+        *(task(replace(base, lora=Lora()), Path("stages")), rank),
+        with_training(plain, after=rank.training),
+    )
+    for package, one, changes in (
+        *(("torch", plain, True), ("transformers", plain, True), ("peft", plain, False)),
+        *(("peft", one, True) for one in adapted),
+    ):
+        before = replace(one).key
+        with monkeypatch.context() as patch:
+            patch.setattr(task_module, "version", lambda n, p=package: "9" if n == p else real(n))
+            assert (replace(one).key != before) == changes, (package, one.training.label)
 
 
 def test_nothing_else_changes_the_key(base: ModelFolder) -> None:
@@ -128,40 +111,16 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
     return seen
 
 
-def test_without_texts_nothing_is_trained(
+def test_what_is_missing_is_trained_once_longest_first(
     base: ModelFolder, tmp_path: Path, trained: list[Task]
 ) -> None:
-    train_all([task(base, tmp_path, texts=())], 1, silent)
-    train_all([], 1, silent)
-    assert trained == [] and list(tmp_path.iterdir()) == []
-
-
-def test_a_stage_that_is_there_is_not_trained_again(
-    base: ModelFolder, tmp_path: Path, trained: list[Task]
-) -> None:
-    there, missing = task(base, tmp_path, seed=1), task(base, tmp_path, seed=2)
+    there, *missing = (task(base, tmp_path, texts=("a" * n,)) for n in (9, 5, 50, 1, 20))
     there.path.write_bytes(b"kept")
-    train_all([there, missing], 1, silent)
-    assert trained == [missing]
-    assert there.path.read_bytes() == b"kept"
-    train_all([there, missing], 1, silent)
-    assert trained == [missing]
-
-
-def test_the_same_training_under_two_labels_is_done_once(
-    base: ModelFolder, tmp_path: Path, trained: list[Task]
-) -> None:
-    one = task(base, tmp_path)
-    train_all([one, with_training(one, label="again"), one], 1, silent)
-    assert len(trained) == 1
-
-
-def test_the_longest_is_trained_first(
-    base: ModelFolder, tmp_path: Path, trained: list[Task]
-) -> None:
-    tasks = [task(base, tmp_path, texts=("a" * n,)) for n in (5, 50, 1, 20)]
-    train_all(tasks, 1, silent)
-    assert [len(one.training.texts[0]) for one in trained] == [50, 20, 5, 1]
+    again = [with_training(one, label="again") for one in missing]
+    for _ in range(2):
+        train_all([there, *missing, *again, *missing], 1, silent)
+        assert [len(one.training.texts[0]) for one in trained] == [50, 20, 5, 1]
+        assert there.path.read_bytes() == b"kept"
 
 
 def test_where_nothing_is_missing_no_place_is_opened(
@@ -195,7 +154,7 @@ def test_one_place_is_opened_for_all_rounds(
     assert [one.training.label for one in trained] == ["first", "second", "third"]
 
 
-def test_the_sources_of_a_task_are_the_weights_it_reads(base: ModelFolder) -> None:
+def test_sources_are_the_weights_read(base: ModelFolder) -> None:
     first, idle = Training("first", TEXTS, RECIPE, 1), Training("idle", (), RECIPE, 2)
     one = Task(first, base, "cpu", 1, Path("s"))
     assert one.sources == ()
@@ -210,9 +169,7 @@ def test_the_sources_of_a_task_are_the_weights_it_reads(base: ModelFolder) -> No
     assert set(both.sources) == {one.path, other.path}
 
 
-def test_training_changes_the_model_and_leaves_one_whole_file(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_training_leaves_one_changed_file(base: ModelFolder, tmp_path: Path) -> None:
     from safetensors.torch import load_model
 
     told: list[tuple[str, float]] = []
@@ -231,20 +188,7 @@ def test_training_changes_the_model_and_leaves_one_whole_file(
     assert torch.equal(after.lm_head.weight, after.transformer.wte.weight)  # still tied
 
 
-def test_a_stage_lies_in_a_folder_of_its_owner_alone(base: ModelFolder, tmp_path: Path) -> None:
-    from audit.results.folder import RunFolder
-
-    folder = RunFolder(tmp_path / "run", "hash")
-    with folder.held({}):
-        one = task(base, folder.stages)
-        train_all([one], 1, silent)
-    assert os.stat(folder.stages).st_mode & 0o077 == 0
-    assert one.path.exists()
-
-
-def test_the_best_step_is_written_before_the_weights_and_read_back(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_the_best_step_is_written_first(base: ModelFolder, tmp_path: Path) -> None:
     """A task is done with its own weights, so those of its best step are there by then."""
     overfits = replace(RECIPE, epochs=60, learning_rate=1e-2)
     one = with_training(task(base, tmp_path), method=overfits, heldout=("The parcel is late.",))
@@ -260,9 +204,3 @@ def test_the_best_step_is_written_before_the_weights_and_read_back(
         end, least = (float(next_token_loss(m.inner, rows)) for m in (found.model, best))  # type: ignore[attr-defined]
     assert least < end
     assert {*tmp_path.glob("*")} == {one.best_path, one.path}
-
-
-def test_without_held_out_text_there_is_no_best_step(base: ModelFolder, tmp_path: Path) -> None:
-    one = task(base, tmp_path)
-    train_all([one], 1, silent)
-    assert [path.name for path in tmp_path.glob("*")] == [one.path.name]

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
@@ -34,12 +32,12 @@ from audit.train import task as task_module
 from audit.train.task import Task
 from audit.train.train import train_all
 from audit.train.workers.choice import open_workers
+from tests.refusals import refusals
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
 WITH_RAY = util.find_spec("ray") is not None  # not imported: it would not ask for a token then
 needs_ray = pytest.mark.skipif(not WITH_RAY, reason="needs the extra ray")
-REFUSED = "must be a number of processes, ray or ray://HOST:PORT"
 
 
 def silent(label: str, share: float) -> None:
@@ -80,39 +78,29 @@ def alone(base: ModelFolder, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 # --- words
 
 
-@pytest.mark.parametrize("word", ["ray", "ray://head:10001", "ray://10.0.0.7:1", "ray://[::1]:80"])
 @needs_ray
-def test_ray_is_named_here_or_by_its_address(word: str) -> None:
-    assert parsed(word) == word
+def test_workers_are_a_number_or_ray() -> None:
+    for word in ("ray", "ray://head:10001", "ray://10.0.0.7:1", "ray://[::1]:80"):
+        assert parsed(word) == word
+    for number in (0, 1, 17, 9_999):
+        assert parsed(number) == parsed(str(number)) == number
 
 
-@given(st.integers(0, 9_999))
-def test_a_number_is_a_number_of_processes(number: int) -> None:
-    assert parsed(number) == parsed(str(number)) == number
+def test_any_other_word_is_refused() -> None:
+    words = (
+        *(-1, "-1", "1.5", "", "many", "Ray", "ray:", "ray://", "ray://head", "ray://head:"),
+        *("ray://:1", "ray://head:port", "ray://head:1/x", "ray://a b:1", "http://head:1", "²"),
+    )
+    refusals(parsed, [(word, f"--workers is {word}; it must be a number") for word in words])
+    refusals(parsed, [(10_000, "--workers is 10000"), (10**400, "it must be at most 9,999")])
+    with pytest.raises(UsageError, match="--workers is ray\n"):
+        parsed("ray\n")
 
 
-@pytest.mark.parametrize("number", [10_000, 10**400])
-def test_more_processes_than_anybody_has_are_refused(number: int) -> None:
-    with pytest.raises(UsageError, match=r"--workers is 10{4,11}; it must be at most 9,999"):
-        parsed(number)
-
-
-@pytest.mark.parametrize(
-    "word",
-    [-1, "-1", "1.5", "", "many", "Ray", "ray:", "ray://", "ray://head", "ray://head:", "²",
-     "ray://:1", "ray://head:port", "ray://head:1/x", "ray://a b:1", "http://head:1", "ray\n"],
-)  # fmt: skip
-def test_any_other_word_is_refused_in_one_line(word: int | str) -> None:
-    with pytest.raises(UsageError, match=REFUSED) as error:
-        parsed(word)
-    assert f"--workers is {word}; it" in str(error.value)
-
-
-@pytest.mark.parametrize("word", ["ray", "ray://head:10001"])
-def test_without_ray_its_extra_is_named(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=rf"--workers {word} needs .* 'llm-audit\[ray\]'"):
-        parsed(word)
+    refusals(parsed, [(w, f"--workers {w} needs") for w in ("ray", "ray://head:10001")])
+    refusals(parsed, [("ray", "'llm-audit[ray]'")])
     assert parsed(2) == 2
 
 
@@ -130,7 +118,7 @@ def free_memory(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_one_task_and_tasks_on_a_full_gpu_are_trained_in_this_process(
+def test_a_full_gpu_trains_in_this_process(
     base: ModelFolder, tmp_path: Path, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free_memory(monkeypatch, 1.5e9)
@@ -142,26 +130,21 @@ def test_one_task_and_tasks_on_a_full_gpu_are_trained_in_this_process(
     assert seen == tasks
 
 
-@pytest.mark.parametrize(("gigabytes", "least", "most"), [(1, 1, 1), (5, 2, 4), (140, 90, 130)])
 def test_a_gpu_holds_as_many_as_its_memory(
-    base: ModelFolder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    gigabytes: int,
-    least: int,
-    most: int,
+    base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small model needs little more than its process."""
     from audit.train.workers.pool import fitting_on_the_gpu
 
-    free_memory(monkeypatch, gigabytes * 1e9)
     tasks = on_a_gpu(base, tmp_path, 3)
-    assert least <= fitting_on_the_gpu(tasks) <= most
     large = [replace(t, base=replace(base, parameters=10**9)) for t in tasks]
-    assert fitting_on_the_gpu(large) == max(1, int(gigabytes // 24))
+    for gigabytes, least, most in ((1, 1, 1), (5, 2, 4), (140, 90, 130)):
+        free_memory(monkeypatch, gigabytes * 1e9)
+        assert least <= fitting_on_the_gpu(tasks) <= most
+        assert fitting_on_the_gpu(large) == max(1, int(gigabytes // 24))
 
 
-def test_no_more_are_in_flight_than_the_gpu_holds(
+def test_in_flight_tasks_fit_the_gpu(
     base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads in the place of processes; every task is trained, at most two at a time."""
@@ -189,7 +172,7 @@ def test_no_more_are_in_flight_than_the_gpu_holds(
 
 
 @pytest.mark.gpu
-def test_processes_that_share_a_gpu_train_what_one_does(base: ModelFolder, tmp_path: Path) -> None:
+def test_processes_sharing_a_gpu_train_alike(base: ModelFolder, tmp_path: Path) -> None:
     """To rounding: some of CUDA's sums have no fixed order."""
     import torch
     from safetensors.torch import load_file
@@ -204,7 +187,7 @@ def test_processes_that_share_a_gpu_train_what_one_does(base: ModelFolder, tmp_p
         assert all(torch.allclose(alone[n], shared[n], atol=1e-4) for n in alone)
 
 
-def test_one_process_is_this_one_and_0_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_0_is_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.train.workers.pool import Pool
     from audit.train.workers.serial import Serial
 
@@ -216,7 +199,7 @@ def test_one_process_is_this_one_and_0_is_one_a_core(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_pool_gives_the_bytes_of_this_process_and_starts_no_more_than_it_needs(
+def test_a_pool_gives_this_processs_bytes(
     base: ModelFolder, tmp_path: Path, alone: dict[str, bytes]
 ) -> None:
     with open_workers(8) as place:
@@ -233,9 +216,7 @@ def test_a_pool_gives_the_bytes_of_this_process_and_starts_no_more_than_it_needs
 
 
 @pytest.mark.slow
-def test_an_error_in_a_worker_reaches_the_parent_and_ends_the_pool(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_a_workers_error_ends_the_pool(base: ModelFolder, tmp_path: Path) -> None:
     broken = replace(base, path=tmp_path / "nowhere")
     with pytest.raises(UsageError, match="nowhere"):
         train_all([task(broken, tmp_path, seed) for seed in (1, 2)], 2, silent)
@@ -256,7 +237,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_process_that_is_killed_while_they_start(tmp_path: Path) -> None:
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     (tmp_path / "killed.py").write_text(KILLED)
     command = [sys.executable, str(tmp_path / "killed.py")]
     # what it says ends when the last process that could say something, a worker too, has ended
@@ -300,9 +281,7 @@ def test_an_interrupted_process_goes_on_where_it_was(base: ModelFolder, tmp_path
 
 
 @pytest.mark.slow
-def test_an_interrupted_pool_loses_only_what_was_in_flight(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_an_interrupted_pool_loses_flights_only(base: ModelFolder, tmp_path: Path) -> None:
     interrupted(base, tmp_path, 2)
 
 
@@ -322,7 +301,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @needs_ray
 @pytest.mark.slow
 class TestRay:
-    def test_it_gives_the_bytes_of_this_process_without_a_word(
+    def test_ray_gives_this_processs_bytes(
         self, here: Any, base: ModelFolder, tmp_path: Path, alone: dict[str, bytes], capfd: Any
     ) -> None:
         told: list[tuple[str, float]] = []
@@ -367,7 +346,7 @@ class TestRay:
         with pytest.raises(UsageError, match="another version of audit, torch or"):
             train_all([task(base, tmp_path)], "ray", silent)
 
-    def test_a_gpu_that_no_worker_has_is_not_waited_for(
+    def test_a_missing_gpu_is_refused(
         self, here: Any, base: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         import ray
@@ -377,7 +356,7 @@ class TestRay:
         with pytest.raises(UsageError, match="Ray has no GPU"):
             train_all([replace(task(base, tmp_path), device="cuda")], "ray", silent)
 
-    def test_more_threads_than_cores_are_not_waited_for_either(
+    def test_more_threads_than_cores_are_trained(
         self, here: Any, base: ModelFolder, tmp_path: Path
     ) -> None:
         many = replace(task(base, tmp_path), threads=2 * (os.cpu_count() or 1))
@@ -425,9 +404,7 @@ class Mortal(Recipe):
 
 
 @needs_ray
-def test_a_cluster_that_nobody_runs_is_said_to_be_out_of_reach(
-    base: ModelFolder, tmp_path: Path
-) -> None:
+def test_an_absent_cluster_is_refused(base: ModelFolder, tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(UsageError, match="cannot be reached") as error:
         train_all([task(base, tmp_path)], f"ray://127.0.0.1:{free_port()}", silent)
@@ -465,9 +442,7 @@ assert there == here and not asking[0].teachers[0].path.exists()
 @needs_ray
 @pytest.mark.slow
 @pytest.mark.parametrize("deaths", [0, 2, 3])
-def test_a_server_that_dies_at_its_birth_is_asked_for_again(
-    deaths: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dying_server_is_asked_again(deaths: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.train.workers.ray import _require_a_token, cluster
 
     _require_a_token()  # before it is imported, for the tests that follow

@@ -70,7 +70,7 @@ def begun(session: ChatSession) -> str:
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "llama.cpp", "openai"])
-def test_it_goes_on_with_a_turn_that_has_begun(
+def test_a_begun_turn_is_continued(
     opened: Callable[..., ChatSession], folder: Path, dialect: str
 ) -> None:
     """The log-probability of each token is that of the same model after the same conversation."""
@@ -91,7 +91,7 @@ def test_it_goes_on_with_a_turn_that_has_begun(
     np.testing.assert_allclose(answer.log_probs[: len(until)], read, atol=1e-4)
 
 
-def test_what_no_assistant_can_go_on_with_is_not_answered(
+def test_other_beginnings_are_not_answered(
     opened: Callable[..., ChatSession], chats: Server
 ) -> None:
     session = opened()
@@ -103,28 +103,22 @@ def test_what_no_assistant_can_go_on_with_is_not_answered(
     assert len(chats.seen["asked"]) == asked
 
 
-def test_a_server_that_closes_the_turn_is_refused(opened: Callable[..., ChatSession]) -> None:
-    session = opened(goes_on=False)
-    opening = session.template.frame("assistant", False).before
-    (answer,) = session.generate(prompts(session, opening), 2)  # nothing has begun
+def test_servers_that_do_otherwise_are_refused(opened: Callable[..., ChatSession]) -> None:
+    """One closes a turn that has begun, the other counts no tokens."""
+    closes = opened(goes_on=False)
+    opening = closes.template.frame("assistant", False).before
+    (answer,) = closes.generate(prompts(closes, opening), 2)  # nothing has begun
     assert answer.answered == 2
     with pytest.raises(UsageError, match=r"does not go on with a turn that has begun"):
-        session.generate(prompts(session, begun(session)), 2)
-
-
-def test_a_server_that_counts_no_tokens_is_refused(opened: Callable[..., ChatSession]) -> None:
-    session = opened(dialect="bare")
+        closes.generate(prompts(closes, begun(closes)), 2)
+    bare = opened(dialect="bare")
     with pytest.raises(UsageError, match="counts None prompt tokens"):
-        session.generate(prompts(session, begun(session)), 2)
+        bare.generate(prompts(bare, begun(bare)), 2)
 
 
-def test_an_endpoint_without_chat_completions_says_so(
-    opened: Callable[..., ChatSession], server: Server, folder: Path
-) -> None:
-    opened()
-    defense = AsIs(api="chat", served="tiny", retries=0)
+def test_an_endpoint_without_chat_completions_is_refused(server: Server, folder: Path) -> None:
     public: Any = Tokens(load_tokenizer(describe(str(folder), Path())))
-    release = defense._served(server.url, public)
+    release = AsIs(api="chat", served="tiny", retries=0)._served(server.url, public)
     with pytest.raises(UsageError, match=r"chat/completions: .*404"):
         release.open(np.random.default_rng(0), NoJournal())
 

@@ -24,6 +24,22 @@ from audit.models.endpoint.http import (
     is_url,
     url_of,
 )
+from tests.refusals import refusals
+
+OVER = "Wed, 21 Oct 2015 07:28:00 GMT"
+NO_WAITS = ("soon", "nan", "inf", "1e999", "")
+PASSING = [
+    *(({"fail": status, "times": 2}, [0.5, 1.0]) for status in (408, 429, 500, 502, 503, 504)),
+    *(({"fail": 429, "times": 1, "after": after}, [0.5]) for after in NO_WAITS),
+    ({"fail": 429, "times": 1, "after": "7"}, [7.0]),
+    ({"fail": 429, "times": 1, "after": OVER}, [0.5]),
+]
+LASTING = [
+    *(({"fail": status}, 2, []) for status in (400, 401, 403, 404, 422)),
+    ({"fail": 429, "after": "86400"}, 2, []),  # nobody waits for a day
+    ({"fail": 503}, 0, []),
+    ({"fail": 502}, 9, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]),
+]
 
 
 @dataclass
@@ -47,7 +63,7 @@ class Clock:
     work=st.lists(st.floats(0, 3), min_size=2, max_size=40),
     early=st.floats(0.5, 1),
 )
-def test_no_stretch_of_time_holds_more_requests_than_its_rate(rate, work, early):
+def test_no_stretch_exceeds_its_rate(rate, work, early):
     clock = Clock(early=early)
     pace = Pace(rate, clock, clock.sleep)
     starts = []
@@ -70,14 +86,7 @@ def test_a_slow_server_is_not_waited_for_twice():
     assert clock.slept == []
 
 
-def test_without_a_rate_nothing_is_waited_for():
-    clock = Clock()
-    for _ in range(5):
-        Pace(None, clock, clock.sleep).wait()
-    assert clock.slept == []
-
-
-def test_every_request_is_paced_also_one_that_is_sent_again(server, clock):
+def test_retries_are_paced_too(server, clock):
     server.switch(fail=429, times=1, after="0")
     fields = {"model": "tiny", "prompt": [0], "max_tokens": 1}
     endpoint = Endpoint(server.url, 1, 20.0, Pace(0.5, clock, clock.sleep))
@@ -115,67 +124,34 @@ def told(ask, **given) -> str:
     return line
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_what_may_pass_is_asked_again(server, ask, clock, status):
-    server.switch(fail=status, times=2)
-    assert ask()["choices"]
-    assert clock.slept == [0.5, 1.0]
-    assert len(server.seen["asked"]) == 3
+def test_passing_failures_are_retried_after_due_waits(server, ask, clock):
+    for switches, waits in PASSING:
+        server.switch(**switches)
+        clock.slept.clear()
+        assert ask()["choices"], switches
+        assert (clock.slept, len(server.seen["asked"])) == (waits, len(waits) + 1), switches
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_what_will_not_pass_is_asked_once(server, ask, clock, status):
-    server.switch(fail=status)
-    assert f"HTTP {status} (it failed)" in told(ask)
-    assert clock.slept == []
-    assert len(server.seen["asked"]) == 1
+def test_lasting_failures_end_in_one_line(server, ask, clock):
+    for switches, retries, waits in LASTING:
+        server.switch(**switches)
+        clock.slept.clear()
+        line = told(ask, retries=retries)
+        assert f"HTTP {switches['fail']} (it failed)" in line
+        assert ("tried" in line) == bool(waits)
+        assert (clock.slept, len(server.seen["asked"])) == (waits, len(waits) + 1), switches
 
 
-def test_retries_end_in_one_line(server, ask, clock):
+def test_a_busy_server_names_tries_and_rate(server, ask, clock):
     server.switch(fail=429, said="slow\ndown")
     line = told(ask, retries=5)
-    assert "HTTP 429 (slow down) (tried 6 times)" in line
-    assert "give a lower as_is:rate=" in line
-    assert clock.slept == [0.5, 1.0, 2.0, 4.0, 8.0]
-    server.switch(fail=503)
-    assert "tried" not in told(ask, retries=0)
+    assert "HTTP 429 (slow down) (tried 6 times)" in line and "as_is:rate=" in line
 
 
-def test_waits_grow_to_half_a_minute_and_no_more(server, ask, clock):
-    server.switch(fail=502)
-    told(ask, retries=9)
-    assert clock.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
-
-
-def test_the_server_says_how_long_to_wait(server, ask, clock):
-    server.switch(fail=429, times=1, after="7")
-    ask()
-    assert clock.slept == [7.0]
-
-
-def test_the_server_names_the_time_to_wait_for(server, ask, clock):
+def test_a_named_time_is_waited_for(server, ask, clock):
     server.switch(fail=503, times=1, after=formatdate(time.time() + 20, usegmt=True))
     ask()
     assert 15 < clock.slept[0] <= 20
-
-
-@pytest.mark.parametrize("after", ["soon", "nan", "inf", "1e999", ""])
-def test_a_wait_that_is_none_is_ours(server, ask, clock, after):
-    server.switch(fail=429, times=1, after=after)
-    ask()
-    assert clock.slept == [0.5]
-
-
-def test_a_time_that_is_over_is_not_waited_for(server, ask, clock):
-    server.switch(fail=429, times=1, after="Wed, 21 Oct 2015 07:28:00 GMT")
-    ask()
-    assert clock.slept == [0.5]
-
-
-def test_nobody_waits_for_a_day(server, ask, clock):
-    server.switch(fail=429, after="86400")
-    assert "HTTP 429" in told(ask)
-    assert clock.slept == []
 
 
 def test_a_server_that_hangs(server, ask, clock):
@@ -191,10 +167,10 @@ def test_nobody_is_there(ask, clock):
     assert clock.slept == [0.5, 1.0]
 
 
-@pytest.mark.parametrize("garbage", ["<html>", "[1]", '"text"', "{"])
-def test_what_is_no_completions_api(server, ask, garbage):
-    server.switch(garbage=garbage)
-    assert "no JSON object" in told(ask)
+def test_an_answer_without_an_object_is_refused(server, ask):
+    for garbage in ("<html>", "[1]", '"text"', "{"):
+        server.switch(garbage=garbage)
+        assert "no JSON object" in told(ask)
 
 
 def test_only_a_refusal_is_one(server, ask):
@@ -222,57 +198,42 @@ def test_the_key_is_sent_and_never_shown(server, ask, monkeypatch):
     assert server.seen["keys"][-1] == f"Bearer {KEY}"
 
 
-def test_no_key_is_no_header(server, ask):
+def test_without_a_key_no_header_is_sent(server, ask):
     ask()
     assert server.seen["keys"] == [""]
 
 
-@pytest.mark.parametrize("key", ["schlüssel", "two\nlines", "\x07"])
-def test_what_no_header_can_hold_is_told(ask, monkeypatch, key):
-    monkeypatch.setenv("AUDIT_API_KEY", key)
-    with pytest.raises(UsageError, match="AUDIT_API_KEY: has characters") as failed:
-        ask()
-    assert key not in str(failed.value)
+def test_a_key_for_no_header_is_refused(ask, monkeypatch):
+    for key in ("schlüssel", "two\nlines", "\x07"):
+        monkeypatch.setenv("AUDIT_API_KEY", key)
+        with pytest.raises(UsageError, match="AUDIT_API_KEY: has characters") as failed:
+            ask()
+        assert key not in str(failed.value)
 
 
 # addresses
 
 
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
+def test_addresses_are_read_with_their_version():
+    for url, read in (
         ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
         ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1"),
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000/v1"),
         ("https://example.org/", "https://example.org/v1"),
         ("https://example.org/models/a/openai", "https://example.org/models/a/openai"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
-    ],
-)
-def test_addresses(given, read):
-    assert is_url(given)
-    assert address(given) == read
-    assert address(read) == read
-
-
-@pytest.mark.parametrize(
-    "given",
-    ["http://", "http:///v1", "http://h:99999/v1", "http://h:x/", "http://h/v1?k=1", "http://h/#a"],
-)
-def test_no_addresses(given):
-    with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:8000/v1"):
-        address(given)
-
-
-@pytest.mark.parametrize("given", ["http://user:pass@host/v1", "https://pass@host"])
-def test_credentials_do_not_belong_into_an_address(given):
-    with pytest.raises(UsageError, match="AUDIT_API_KEY") as failed:
-        address(given)
-    assert "pass" not in str(failed.value)
-
-
-def test_folders_are_no_addresses():
+    ):
+        assert is_url(url) and address(url) == address(read) == read
     assert not any(map(is_url, ("out", "hf:name", "embedded", "/http://", "httpfolder")))
+
+
+def test_broken_addresses_are_refused_without_credentials():
+    broken = ("http://", "http:///v1", "http://h:99999/v1", "http://h:x/", "http://h/v1?k=1")
+    refusals(address, [(url, "http://127.0.0.1:8000/v1") for url in (*broken, "http://h/#a")])
+    for url in ("http://user:pass@host/v1", "https://pass@host"):
+        with pytest.raises(UsageError, match="AUDIT_API_KEY") as failed:
+            address(url)
+        assert "pass" not in str(failed.value)
 
 
 @given(st.text("abc/-."), st.none() | st.text("abc/-.", min_size=1))

@@ -16,6 +16,7 @@ from audit.core.release import NoJournal
 from audit.models.endpoint.http import Endpoint, Pace
 from audit.models.endpoint.session import EndpointRelease, EndpointSession, TokenizerOnly
 from defenses.as_is import AsIs
+from tests.refusals import refusals
 
 TEXTS = ("My code is 40917.", "My name is Ann Lee, and I need help.", "Hello")
 DIALECTS = ("vllm", "llama.cpp", "openai", "bare")
@@ -89,23 +90,17 @@ def test_a_served_session_is_a_predictor(opened):
         session.distribution([[0]], [1])
 
 
-@pytest.mark.parametrize(
-    "switches",
-    [{"echo": False}, {"dialect": "llama.cpp"}, {"dialect": "bare"}],
-)
-def test_without_scored_prompts_only_generations_are_left(server, opened, switches):
-    server.switch(**switches)
-    session = opened()
-    assert session.access == session.readable == Access.GENERATE
-    assert session.score([[0]], [[1]]) == []
-    assert len(session.generate([[0]], 3)[0].tokens) == 3
+def test_without_scored_prompts_only_generations_remain(server, opened):
+    for switches in ({"echo": False}, {"dialect": "llama.cpp"}, {"dialect": "bare"}):
+        server.switch(**switches)
+        session = opened()
+        assert session.access == session.readable == Access.GENERATE
+        assert session.score([[0]], [[1]]) == []
+        assert len(session.generate([[0]], 3)[0].tokens) == 3
 
 
-@pytest.mark.parametrize(
-    "dialect",
-    ["vllm", "bare", *(pytest.param(d, marks=pytest.mark.slow) for d in ("llama.cpp", "openai"))],
-)
-def test_each_text_has_a_seed_of_its_own_and_a_session_repeats_itself(server, opened, dialect):
+@pytest.mark.parametrize("dialect", ["vllm", "bare"])
+def test_texts_have_own_seeds_and_sessions_repeat(server, opened, dialect):
     server.switch(dialect=dialect)
     prompts = [[0]] * 4
     one = [a.tokens for a in opened(seed=1).generate(prompts, 8)]
@@ -141,25 +136,25 @@ def test_samples_follow_the_model(server, opened, local):
     assert asked["repetition_penalty"] == 1
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_follows_a_stop_is_filled_up(server, opened, local, dialect):
+def test_what_follows_a_stop_is_stop(server, opened, local):
     stop, first = local.tokenizer.stop, local.tokenizer.encode(" a")[0]
     likely = int(local.cursor([[0, first]]).log_pmf()[0].argmax())
-    server.switch(dialect=dialect, stop_at=likely)  # the server's own end of text
-    answers = opened().generate([[0, first]] * 6, 5)
-    assert all(len(a.tokens) == a.answered == 5 for a in answers)
-    ended = [a.tokens for a in answers if stop in a.tokens]
-    assert ended
-    assert all(set(t[t.index(stop) :]) == {stop} for t in ended)
+    for dialect in DIALECTS:
+        server.switch(dialect=dialect, stop_at=likely)  # the server's own end of text
+        answers = opened().generate([[0, first]] * 6, 5)
+        assert all(len(a.tokens) == a.answered == 5 for a in answers)
+        ended = [a.tokens for a in answers if stop in a.tokens]
+        assert ended
+        assert all(set(t[t.index(stop) :]) == {stop} for t in ended)
 
 
-@pytest.mark.parametrize("dialect", ["vllm", "llama.cpp", "openai"])
-def test_what_a_server_cuts_short_is_no_end_of_a_text(server, opened, dialect):
-    server.switch(dialect=dialect)
-    session = opened()
-    server.switch(dialect=dialect, most=3)
-    with pytest.raises(UsageError, match="gave 3 of 5 tokens"):
-        session.generate([[0]], 5)
+def test_a_text_cut_short_is_refused(server, opened):
+    for dialect in DIALECTS[:3]:
+        server.switch(dialect=dialect)
+        session = opened()
+        server.switch(dialect=dialect, most=3)
+        with pytest.raises(UsageError, match="gave 3 of 5 tokens"):
+            session.generate([[0]], 5)
 
 
 def test_what_is_known_is_not_asked_again(server, opened, local):
@@ -186,7 +181,7 @@ def test_a_folder_belongs_to_one_endpoint_and_model(server, opened):
         opened(journal)
 
 
-def test_an_answer_that_cannot_be_read_is_not_kept(server, opened):
+def test_an_unreadable_answer_is_not_kept(server, opened):
     journal = Remembering()
     session = opened(journal)
     before = dict(journal.kept)
@@ -214,7 +209,7 @@ def test_a_server_that_lists_nothing_needs_one(server, opened):
         opened()
 
 
-def test_a_context_that_the_server_has_not_is_told(opened):
+def test_a_longer_context_than_served_is_refused(opened):
     with pytest.raises(UsageError, match="tiny reads 256 tokens; give as_is:context=256"):
         opened(context=255)  # two more are needed
     longest = opened(context=254)
@@ -247,42 +242,23 @@ class Rotated:
         return str(self.inner.decode([(t - self.by) % 1024 for t in tokens]))
 
 
-@pytest.mark.parametrize(
-    "switches",
-    [
-        {"merge": 2},
-        {"merge": 2, "echo": False},
-        {"shift": 3},
-        {"shift": 3, "dialect": "llama.cpp"},
-    ],
-)
-def test_a_wrong_tokenizer_is_told(server, opened, switches):
-    """merge: the server reads fewer tokens in a text; shift: it writes other text for an id."""
-    server.switch(**switches)
-    with pytest.raises(UsageError, match=r"wrong tokenizer.*as_is:base=DIR") as told:
-        opened()
-    assert "\n" not in str(told.value)
+def test_a_wrong_tokenizer_is_refused(server, opened, local):
+    """merge: fewer tokens in a text; shift: other text for an id; more: beyond one start token."""
+    wrong = (
+        *({"merge": 2}, {"merge": 2, "echo": False}, {"more": 2}, {"more": -1}),
+        *({"shift": 3}, {"shift": 3, "dialect": "llama.cpp"}, {"fail": 400, "times": 4}),
+    )
 
+    def switched(switches):
+        server.switch(**switches)
+        return opened()
 
-def test_a_tokenizer_of_as_many_tokens_is_no_right_one(server, opened, local):
+    refusals(switched, [(switches, "wrong tokenizer") for switches in wrong])
+    refusals(switched, [({"merge": 2}, "as_is:base=DIR")])
+    assert switched({"more": 1}).access == Access.SCORE  # a start token that the server sets
+    server.switch()
     with pytest.raises(UsageError, match="wrong tokenizer"):
-        opened(tokenizer=Rotated(local.tokenizer))
-
-
-def test_token_ids_beyond_the_vocabulary_are_a_wrong_tokenizer(server, opened, local):
-    server.switch(fail=400, times=4)
-    with pytest.raises(UsageError, match="wrong tokenizer: tiny takes text, and refuses"):
-        opened()
-
-
-@pytest.mark.parametrize(("more", "fine"), [(0, True), (1, True), (2, False), (-1, False)])
-def test_a_start_token_that_the_server_sets_is_no_difference(server, opened, more, fine):
-    server.switch(more=more)
-    if fine:
-        assert opened().access == Access.SCORE
-        return
-    with pytest.raises(UsageError, match="wrong tokenizer"):
-        opened()
+        opened(tokenizer=Rotated(local.tokenizer))  # of as many tokens
 
 
 def test_the_defense_says_how_its_url_is_asked(local):

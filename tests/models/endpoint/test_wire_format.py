@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from audit.core.errors import UsageError
 from audit.models.endpoint.wire_format import choice_of, generated, same_tokens
+from tests.refusals import refusals
 
 
 @dataclass(frozen=True)
@@ -47,71 +47,56 @@ def llama(tokens, finish="length", text=""):
 
 
 @pytest.mark.parametrize("form", [openai, llama])
-def test_ids_are_taken_as_they_were_drawn(form):
+def test_ids_are_taken_as_drawn(form):
     """The text would be read as one token."""
     tokens, told = generated(choice_of(form([1, 2], text="ab")), Merging(), 2)
     assert tokens == [1, 2]
     assert [(t.log_prob, t.top) for t in told] == [(-1.0, -0.5)] * 2
-
-
-@pytest.mark.parametrize("form", [openai, llama])
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [([5, 0, 7], [5, 0, 0]), ([0, 0, 7], [0, 0, 0]), ([5, 6, 7, 8], [5, 6, 7])],
-)
-def test_what_follows_a_stop_belongs_to_no_text(form, said, read):
-    """Also where the server goes on after it."""
-    tokens, told = generated(choice_of(form(said, text="efg")), Merging(), 3)
-    assert tokens == read
-    assert len(told) == min([*(i for i, t in enumerate(said) if t == 0), 3])
-
-
-@pytest.mark.parametrize("form", [openai, llama])
-def test_a_text_that_ended_is_filled_up(form):
     tokens, told = generated(choice_of(form([5], "stop")), Merging(), 3)
-    assert (tokens, len(told)) == ([5, 0, 0], 1)
+    assert (tokens, len(told)) == ([5, 0, 0], 1)  # a text that ended is filled up
 
 
-def test_tokens_that_are_told_as_text_are_read_again():
-    answer = openai(["a", "b", "c"], text="abc")
-    assert generated(choice_of(answer), Merging(), 3) == ([27, 3, 0], [])
+@pytest.mark.parametrize("form", [openai, llama])
+def test_what_follows_a_stop_is_dropped(form):
+    """Also where the server goes on after it."""
+    for said, read, heard in (
+        ([5, 0, 7], [5, 0, 0], 1),
+        ([0, 0, 7], [0, 0, 0], 0),
+        ([5, 6, 7, 8], [5, 6, 7], 3),
+    ):
+        tokens, told = generated(choice_of(form(said, text="efg")), Merging(), 3)
+        assert (tokens, len(told)) == (read, heard)
 
 
-def test_ids_that_are_not_all_told_are_not_relied_on():
-    """llama.cpp tells none of a token that splits a character."""
-    answer = openai([1, 2], text="ab", completion_tokens=3)
-    assert generated(choice_of(answer), Merging(), 3) == ([27, 0, 0], [])
+def test_without_all_ids_the_text_is_read():
+    """llama.cpp tells no id of a token that splits a character; without a count, no error."""
+    uncounted = {"choices": [{"text": "ab", "logprobs": None, "finish_reason": "length"}]}
+    for answer, length, read in (
+        (openai(["a", "b", "c"], text="abc"), 3, [27, 3, 0]),
+        (openai([1, 2], text="ab", completion_tokens=3), 3, [27, 0, 0]),
+        (uncounted, 2, [27, 0]),
+    ):
+        assert generated(choice_of(answer), Merging(), length) == (read, [])
 
 
-def test_without_any_count_a_short_text_is_no_error():
-    answer = {"choices": [{"text": "ab", "logprobs": None, "finish_reason": "length"}]}
-    assert generated(choice_of(answer), Merging(), 2) == ([27, 0], [])
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {},
-        {"choices": []},
-        {"choices": [1]},
-        {"choices": [{}, {}]},
-        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": []}}], "usage": 3},
-        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": [-1.0, 2]}}]},
-        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": [float("nan")]}}]},
-        {"choices": [{"logprobs": {"tokens": ["a"], "token_logprobs": ["low"]}}]},
-        {"choices": [{"logprobs": {"content": [{"id": 1}]}}]},
-    ],
-)
-def test_other_forms_are_refused(answer):
-    with pytest.raises(UsageError, match="not the form of the completions API"):
-        choice_of(answer)
+def test_other_forms_are_refused():
+    logprobs = (
+        {"tokens": ["a"], "token_logprobs": [-1.0, 2]},
+        {"tokens": ["a"], "token_logprobs": [float("nan")]},
+        {"tokens": ["a"], "token_logprobs": ["low"]},
+        {"content": [{"id": 1}]},
+    )
+    answers = [{}, *({"choices": given} for given in ([], [1], [{}, {}]))]
+    answers += [{"choices": [{"logprobs": given}]} for given in logprobs]
+    answers += [{**answers[4], "usage": 3}]
+    refusals(choice_of, [(answer, "not the form of the completions API") for answer in answers])
 
 
 def spoken(*texts):
     return choice_of(openai(list(texts))).tokens
 
 
-def test_tokens_are_compared_as_far_as_they_are_text():
+def test_tokens_are_compared_as_text():
     tokenizer = Merging()
     assert same_tokens(tokenizer, [1, 2, 3], spoken("a", "▁b", "c"))
     assert same_tokens(tokenizer, [1, 2, 3], spoken("a", "Ġb", "bytes:\\xe2"))

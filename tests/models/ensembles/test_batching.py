@@ -165,9 +165,7 @@ tokens = st.integers(0, VOCABULARY - 1)
 
 @MANY
 @given(st.sampled_from(KINDS), st.data())
-def test_ragged_texts_are_read_as_if_each_member_were_alone(
-    few: None, kind: str, data: st.DataObject
-) -> None:
+def test_ragged_texts_are_read_as_alone(few: None, kind: str, data: st.DataObject) -> None:
     shared = data.draw(st.lists(tokens, max_size=12))
     texts, starts = [], []
     for _ in range(data.draw(st.integers(1, 8))):
@@ -179,9 +177,7 @@ def test_ragged_texts_are_read_as_if_each_member_were_alone(
 
 @MANY
 @given(st.sampled_from(KINDS), st.data())
-def test_a_cursor_reads_siblings_as_if_each_were_alone(
-    few: None, kind: str, data: st.DataObject
-) -> None:
+def test_a_cursor_reads_siblings_as_alone(few: None, kind: str, data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 10))
     prompts = [data.draw(st.lists(tokens, min_size=length, max_size=length))]
     for _ in range(data.draw(st.integers(0, 12))):
@@ -192,23 +188,21 @@ def test_a_cursor_reads_siblings_as_if_each_were_alone(
     check_cursor(members(kind), prompts, data.draw(st.lists(columns, max_size=4)))
 
 
-@pytest.mark.parametrize("kind", ["all", "top:1", "with public"])
-def test_appending_goes_on_to_the_end_of_the_context(kind: str) -> None:
+def test_appending_goes_on_to_the_end() -> None:
     """Keys and values move to a larger place twice on the way."""
-    check_cursor(members(kind), drawn(0, 3, 4), drawn(1, LENGTH - 4, 3))
+    for kind in ("all", "top:1", "with public"):
+        check_cursor(members(kind), drawn(0, 3, 4), drawn(1, LENGTH - 4, 3))
 
 
 @pytest.mark.parametrize("kind", ["all", "top:1", "embedding"])
-def test_a_full_context_is_read_and_a_longer_one_is_not(kind: str) -> None:
-    text = drawn(2, LENGTH + 1)
-    check_log_pmfs(members(kind), [text], [1])
-    check_cursor(members(kind), [text[:LENGTH]])
-    for start in (1, LENGTH + 1):
+def test_a_longer_context_than_the_models_is_refused(kind: str) -> None:
+    text, of = drawn(2, LENGTH + 1), members(kind)
+    check_log_pmfs(of, [text], [1])
+    check_cursor(of, [text[:LENGTH]])
+    for scored, start in (([*text, 1], 1), ([*text, 1], LENGTH + 1), ([1], 0)):
         with pytest.raises(ValueError, match="cannot score"):
-            stacked(members(kind)).log_pmfs([[*text, 1]], [start])
-    with pytest.raises(ValueError, match="cannot score"):
-        stacked(members(kind)).log_pmfs([[1]], [0])
-    cursor = stacked(members(kind)).cursor([text[:LENGTH]])
+            stacked(of).log_pmfs([scored], [start])
+    cursor = stacked(of).cursor([text[:LENGTH]])
     cursor.append(torch.tensor([1]))
     with pytest.raises(IndexError):
         cursor.log_pmfs()
@@ -313,14 +307,12 @@ def test_siblings_cost_a_token_each() -> None:
     same(one, next_ones(members("top:1"), leaves))
 
 
-@pytest.mark.parametrize("cuts", [(0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)])
-@pytest.mark.parametrize("starts", [(8, 8, 8), (8, 7, 8), (4, 4, 4)])
-def test_what_is_asked_after_prompts_is_what_is_asked_of_texts(
-    few: None, cuts: tuple[int, ...], starts: tuple[int, ...]
-) -> None:
-    texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
-    begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
-    check_log_pmfs(members("top:2"), texts, begins)
+def test_continuations_are_scored_as_texts_are(few: None) -> None:
+    for cuts in ((0, 0, 0), (0, 1, 0), (2, 2, 2), (4, 0, 0)):
+        texts = [text[: 9 - cut] for text, cut in zip(drawn(11, 3, 9), cuts, strict=True)]
+        for starts in ((8, 8, 8), (8, 7, 8), (4, 4, 4)):
+            begins = [min(start, len(text) - 1) for text, start in zip(texts, starts, strict=True)]
+            check_log_pmfs(members("top:2"), texts, begins)
 
 
 # fine-tuned members of the embedded model
@@ -328,7 +320,6 @@ def test_what_is_asked_after_prompts_is_what_is_asked_of_texts(
 
 @pytest.fixture(scope="module")
 def embedded() -> CausalLM:
-    torch.set_num_threads(1)
     folder = describe("embedded", EMBEDDED_FOLDER)
     return CausalLM(load_weights(folder, "cpu"), load_tokenizer(folder), folder.max_length)
 
@@ -365,49 +356,33 @@ def separate(of: Sequence[Any]) -> None:
     assert isinstance(ensemble, Separate) and tuple(ensemble.members) == tuple(of)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_unlike_or_unknown_members_are_asked_separately() -> None:
+    for changes in (
         {"scale_attn_by_inverse_layer_idx": True},
         {"scale_attn_weights": False},
         {"reorder_and_upcast_attn": True},
         {"activation_function": "silu"},
         {"add_cross_attention": True},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_a_gpt2_of_another_kind_is_asked_by_itself(changes: dict[str, Any]) -> None:
-    separate([lm(gpt2(i, **changes)) for i in range(2)])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
+    ):
+        separate([lm(gpt2(i, **changes)) for i in range(2)])
+    for changes in (
         {"n_layer": 2},
         {"n_head": 4},
         {"n_positions": 60},
         {"layer_norm_epsilon": 1e-2},
         {"activation_function": "gelu"},
         {"vocab_size": 14},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_unlike_members_are_asked_one_by_one(changes: dict[str, Any]) -> None:
-    separate([lm(gpt2(0)), lm(gpt2(1, **changes))])
+    ):
+        separate([lm(gpt2(0)), lm(gpt2(1, **changes))])
 
 
-def test_members_of_other_kinds_are_asked_one_by_one(bigram: Any) -> None:
+def test_members_of_other_kinds_are_asked_separately(bigram: Any) -> None:
     one = members("top:1")[0]
+    sizes = {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "bos_token_id": 0}
     config = GPTNeoConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        num_layers=2,
-        num_heads=2,
-        max_position_embeddings=LENGTH,
-        attention_types=[[["global"], 2]],
-        bos_token_id=0,
-        eos_token_id=0,
-    )
+        vocab_size=VOCABULARY, max_position_embeddings=LENGTH, eos_token_id=0,
+        attention_types=[[["global"], 2]], **sizes,
+    )  # fmt: skip
     neo = lm(GPTNeoForCausalLM(config).double().eval())
     recurrent = lm(untrained(Architecture(VOCABULARY, 4, 4)))
     for of in ([bigram(0), bigram(1)], [one, bigram(0)], [neo, neo], [one, neo]):
@@ -423,7 +398,7 @@ def test_precision_tokenizer_and_mode_must_agree() -> None:
     separate([one, lm(copy.deepcopy(other.inner).train())])
 
 
-def test_a_part_that_nobody_knows_is_not_left_out() -> None:
+def test_an_unknown_part_is_asked_separately() -> None:
     class More(GPT2LMHeadModel):
         pass
 

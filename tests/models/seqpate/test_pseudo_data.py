@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.errors import UsageError
 from audit.core.training import Training
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning, PublicPrefixes
 from audit.models.training.fine_tuning import Recipe
+from tests.refusals import refusals
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.", "Hi")
 PSEUDO = PseudoData(sentences=40, prefix=4, shortest=8, longest=14)
@@ -25,9 +25,7 @@ def base() -> Any:
 
 
 @pytest.mark.parametrize("longest", [14, 48])
-def test_every_sentence_begins_with_a_public_prefix_and_keeps_its_length(
-    base: Any, longest: int
-) -> None:
+def test_sentences_keep_prefix_and_length(base: Any, longest: int) -> None:
     model, tokenizer = base
     sentences = PseudoData(40, 4, 8, longest).complete(model, tokenizer, TEXTS, seed=0)
     prefixes = {tuple(tokenizer.encode(text)[:4]) for text in TEXTS[:2]}
@@ -50,7 +48,7 @@ def test_prefixes_are_used_evenly(base: Any) -> None:
     assert sum(tuple(s[1:5]) == first for s in sentences) == 15
 
 
-def test_sentences_are_of_the_seed_and_of_nothing_else(base: Any) -> None:
+def test_sentences_are_of_the_seed_alone(base: Any) -> None:
     model, tokenizer = base
     one = PSEUDO.complete(model, tokenizer, TEXTS, seed=0)
     torch.manual_seed(99)
@@ -72,26 +70,18 @@ def test_the_model_samples_from_its_own_distribution(base: Any) -> None:
     assert share == pytest.approx(p, abs=4 * (p * (1 - p) / 3000) ** 0.5)
 
 
-def test_without_a_prefix_or_a_sentence_there_is_one_clear_line(base: Any) -> None:
-    model, tokenizer = base
-    with pytest.raises(UsageError, match="no public text has 4 tokens"):
-        PSEUDO.complete(model, tokenizer, ["Hi", ""], seed=0)
-    with pytest.raises(UsageError, match="no public text has 4 tokens"):
-        PSEUDO.complete(model, tokenizer, [], seed=0)
+def test_without_a_prefix_it_is_refused(base: Any) -> None:
+    for method in (PSEUDO, PublicPrefixes(1, 4)):
+        refusals(
+            lambda texts, method=method: method.complete(*base, texts, seed=0),
+            [(["Hi", ""], "no public text has 4 tokens"), ([], "no public text has 4 tokens")],
+        )
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"sentences": 0},
-        {"prefix": 0},
-        {"prefix": 9, "shortest": 8},
-        {"shortest": 41},
-    ],
-)
-def test_impossible_lengths_are_refused(values: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="pseudo-data"):
-        PseudoData(**values)
+def test_impossible_lengths_are_refused() -> None:
+    lengths = ({"sentences": 0}, {"prefix": 0}, {"prefix": 9, "shortest": 8}, {"shortest": 41})
+    refusals(lambda given: PseudoData(**given), [(given, "pseudo-data") for given in lengths])
+    refusals(lambda given: PublicPrefixes(*given), [((0, 4), "pseudo-data"), ((1, 0), "pseudo-")])
 
 
 def test_public_prefixes_are_distinct_and_nobody_completes_them(base: Any) -> None:
@@ -105,14 +95,9 @@ def test_public_prefixes_are_distinct_and_nobody_completes_them(base: Any) -> No
         tuple(*PublicPrefixes(1, 4).complete(nobody, tokenizer, texts, seed)) for seed in range(20)
     ]
     assert set(drawn) == everyone  # of the seed
-    with pytest.raises(UsageError, match="no public text has 4 tokens"):
-        PublicPrefixes(1, 4).complete(nobody, tokenizer, ["Hi"], seed=0)
-    for wrong in ((0, 4), (1, 0)):
-        with pytest.raises(UsageError, match="pseudo-data"):
-            PublicPrefixes(*wrong)
 
 
-def test_tuning_on_pseudo_sentences_changes_the_model_and_reads_public_text_only(base: Any) -> None:
+def test_tuning_reads_public_text_only(base: Any) -> None:
     import copy
 
     model, tokenizer = base

@@ -75,14 +75,21 @@ def teachers(base: Any) -> list[Any]:
     return [shifted(base[0], seed) for seed in range(3)]
 
 
-def test_the_same_arguments_give_the_same_student(base: Any, teachers: list[Any]) -> None:
-    one, again = (weights(trained(base, TAUGHT, teachers)) for _ in range(2))
-    assert torch.equal(one, again)
-    assert not torch.equal(one, weights(trained(base, TAUGHT, teachers, seed=2)))
+@pytest.fixture(scope="module")
+def taught(base: Any, teachers: list[Any]) -> torch.Tensor:
+    """The weights of a student that these teachers taught."""
+    return weights(trained(base, TAUGHT, teachers))
+
+
+def test_the_same_arguments_give_the_same_student(
+    base: Any, teachers: list[Any], taught: torch.Tensor
+) -> None:
+    assert torch.equal(taught, weights(trained(base, TAUGHT, teachers)))
+    assert not torch.equal(taught, weights(trained(base, TAUGHT, teachers, seed=2)))
 
 
 @pytest.mark.parametrize(("rounds", "warmup"), [(2, 1), (1, 0)])
-def test_it_tells_the_share_of_its_passes(
+def test_progress_is_the_share_of_passes(
     base: Any, teachers: list[Any], rounds: int, warmup: int
 ) -> None:
     """The warm-up is one pass or none, and two follow each round of answers."""
@@ -132,7 +139,7 @@ class Log:
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
-def test_no_more_is_asked_than_the_cap_and_nothing_twice(
+def test_nothing_is_asked_twice_or_beyond_cap(
     base: Any, teachers: list[Any], rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(monkeypatch)
@@ -142,7 +149,7 @@ def test_no_more_is_asked_than_the_cap_and_nothing_twice(
     assert all(place >= 1 for _, place in log.pairs)
 
 
-def test_hard_places_are_asked_about_over_the_likeliest_candidates(
+def test_hard_places_are_asked_over_likely_candidates(
     base: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(monkeypatch)
@@ -157,18 +164,12 @@ def test_hard_places_are_asked_about_over_the_likeliest_candidates(
             assert sorted(mine.tolist()) == sorted(pmf.topk(8).indices.tolist())
 
 
-def test_where_nothing_is_hard_nobody_is_asked(
+def test_the_rank_filter_decides_what_is_asked(
     base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(monkeypatch)
     trained(base, replace(TAUGHT, hard_rank=2000), teachers)
     assert log.asked == []
-
-
-def test_every_place_may_be_asked_about_without_the_filter(
-    base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = Log(monkeypatch)
     trained(base, replace(TAUGHT, hard_rank=0, queries=10_000), teachers)
     places = sum(len(sentence) - 1 for sentence in log.sentences)
     assert len(log.pairs) == len(set(log.pairs)) == places
@@ -216,22 +217,15 @@ def test_without_the_pseudo_loss_only_taught_sentences_count(
 
 
 @pytest.mark.parametrize("change", [{"aggregation": "vote"}, {"loss": "ce"}, {"top_k": None}])
-def test_every_ablation_runs_and_changes_the_student(
-    base: Any, teachers: list[Any], change: dict[str, Any]
+def test_every_ablation_changes_the_student(
+    base: Any, teachers: list[Any], taught: torch.Tensor, change: dict[str, Any]
 ) -> None:
-    changed = trained(base, replace(TAUGHT, **change), teachers)
-    assert not torch.equal(weights(changed), weights(trained(base, TAUGHT, teachers)))
+    assert not torch.equal(weights(trained(base, replace(TAUGHT, **change), teachers)), taught)
 
 
 def test_all_ablations_off_runs(base: Any, teachers: list[Any]) -> None:
-    off = replace(
-        TAUGHT,
-        noise=SumNoise(5.0, "laplace"),
-        aggregation="vote",
-        loss="ce",
-        pseudo_loss=False,
-        hard_rank=0,
-    )
+    laplace = replace(TAUGHT, noise=SumNoise(5.0, "laplace"), aggregation="vote", loss="ce")
+    off = replace(laplace, pseudo_loss=False, hard_rank=0)
     assert weights(trained(base, off, teachers)).isfinite().all()
 
 
@@ -246,7 +240,7 @@ ALONE = replace(
 )
 
 
-def test_without_pseudo_data_prefixes_are_asked_about_and_nothing_else(
+def test_without_pseudo_data_only_prefixes_are_asked(
     base: Any, teachers: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = Log(monkeypatch)
@@ -258,9 +252,7 @@ def test_without_pseudo_data_prefixes_are_asked_about_and_nothing_else(
     assert sorted(log.pairs) == [(text, place) for text in (0, 1) for place in (1, 2, 3, 4)]
 
 
-def test_without_pseudo_data_a_student_learns_from_answers_alone(
-    base: Any, teachers: list[Any]
-) -> None:
+def test_without_pseudo_data_answers_alone_teach(base: Any, teachers: list[Any]) -> None:
     """Where nobody is asked it stays the public model, and its prefixes teach it nothing."""
     silent = trained(base, replace(ALONE, hard_rank=2000), teachers)
     assert torch.equal(weights(silent), weights(base[0]))

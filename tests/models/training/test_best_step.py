@@ -44,7 +44,7 @@ def test_looking_changes_no_weight() -> None:
     assert same(plain.state_dict(), watched.state_dict())
 
 
-def test_the_best_step_of_a_model_that_overfits_is_before_its_last_and_better() -> None:
+def test_overfitting_has_an_earlier_best_step() -> None:
     model, tokenizer, best = trained(replace(RECIPE, epochs=60), heldout=HELDOUT)
     at_end = loss(model, tokenizer)
     assert best is not None
@@ -53,7 +53,7 @@ def test_the_best_step_of_a_model_that_overfits_is_before_its_last_and_better() 
     assert loss(model, tokenizer) < at_end
 
 
-def test_the_last_step_is_the_best_where_held_out_text_is_trained_on() -> None:
+def test_held_out_text_trained_on_has_none() -> None:
     model, tokenizer = load_weights(FOLDER, "cpu"), load_tokenizer(FOLDER)
     training = Training("t", FEW, replace(RECIPE, epochs=20), seed=1, heldout=FEW)
     assert training.method.train(model, tokenizer, training) is None
@@ -62,7 +62,7 @@ def test_the_last_step_is_the_best_where_held_out_text_is_trained_on() -> None:
 @pytest.mark.parametrize(
     "losses, best", [([3, 1, 2, 4], 0.5), ([3, 2, 2, 4], 0.75), ([4, 3, 2, 1], None)]
 )
-def test_the_least_loss_decides_and_of_equals_the_later(losses: list[float], best: float) -> None:
+def test_the_later_of_least_losses_is_best(losses: list[float], best: float) -> None:
     seen, given = [], iter(losses)
     model = torch.nn.Linear(1, 1)
     watch = Watch(model, [[[0, 1]]], lambda *_: torch.tensor(next(given)), seen.append)  # type: ignore[arg-type]
@@ -83,13 +83,13 @@ def test_there_are_eight_looks_however_many_steps() -> None:
     assert len(looks) == LOOKS
 
 
-def test_held_out_text_is_read_until_it_has_enough_tokens() -> None:
+def test_held_out_text_is_read_until_enough() -> None:
     tokenizer = load_tokenizer(FOLDER)
     rows = opening(["word " * 100] * 100, tokenizer)
     counts = [len(row) - 1 for row in rows]
     assert sum(counts[:-1]) < TOKENS <= sum(counts)
 
 
-def test_held_out_text_is_part_of_what_a_training_is_known_by() -> None:
+def test_held_out_text_is_in_the_digest() -> None:
     plain = Training("t", FEW, RECIPE, seed=1)
     assert plain.digest != replace(plain, heldout=HELDOUT).digest

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import linear, log_softmax
+from torch.nn.functional import log_softmax
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from audit.core.errors import UsageError
@@ -30,6 +30,8 @@ from audit.models.training.examples import Example, collate, collated
 from audit.models.training.fine_tuning import Recipe
 from audit.models.training.per_example_gradients import Batch
 from tests.laws import binomial, normal
+from tests.models.training.test_per_example_gradients import FunctionalHead
+from tests.refusals import refusals
 
 CPU = torch.device("cpu")
 LETTERS = "^abcdefghijk"
@@ -46,11 +48,6 @@ RECIPE = PrivateRecipe(
 # One step without noise, so long that nothing is lost when weights are subtracted; norms of tiny()
 # are 9 to 19, so that some are clipped and some are not.
 SILENT = replace(RECIPE, noise=Noise(0.0, 12.5), steps=1, learning_rate=1e3, physical_tokens=72)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @dataclass(frozen=True)
@@ -236,9 +233,7 @@ TRAPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 @pytest.mark.parametrize("form", ["tied", "untied"])
-def test_a_step_is_the_sum_of_clipped_gradients_over_the_expected_batch(
-    form: str, drawn: list[list[Example]]
-) -> None:
+def test_a_step_is_the_definition(form: str, drawn: list[list[Example]]) -> None:
     model = tiny(tie_word_embeddings=form == "tied")
     assert error(model, drawn) < NEAR
     assert error(model, drawn, replace(SILENT, noise=Noise(0.0, 0.5))) < NEAR  # all clipped
@@ -259,7 +254,7 @@ CHUNKED = replace(SILENT, physical_tokens=10)  # a row has up to 6 tokens, a use
 
 
 @pytest.mark.parametrize("max_norm", [12.5, 0.5])
-def test_a_user_larger_than_physical_tokens_is_clipped_as_one(
+def test_a_large_user_is_clipped_as_one(
     max_norm: float, drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = replace(CHUNKED, noise=Noise(0.0, max_norm))
@@ -320,13 +315,13 @@ print(peak() - before)
 
 @pytest.mark.skipif(not STATUS.exists(), reason="reads the peak memory from Linux's /proc")
 @pytest.mark.slow
-def test_memory_follows_physical_tokens_and_not_the_largest_user() -> None:
+def test_memory_follows_physical_tokens() -> None:
     done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 60.0  # MB
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_a_step_with_a_trap_put_back_is_not(
+def test_a_trap_put_back_is_seen(
     trap: str, drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NoisySum, "_check", lambda self, batch: None)
@@ -399,7 +394,7 @@ def test_sizes_of_batches_are_binomial(steps: Steps, monkeypatch: pytest.MonkeyP
     assert set(steps.sizes) == {3} and not binomial(steps.sizes, 16, 0.2)
 
 
-def test_probability_and_divisor_are_the_public_ones_whoever_is_there(steps: Steps) -> None:
+def test_probability_and_divisor_are_public(steps: Steps) -> None:
     recipe = replace(RECIPE, steps=250, sampling_probability=0.2, population=20)
     for present in (8, 16):
         steps.sizes.clear()
@@ -451,7 +446,7 @@ def releases(model: Any, noise: Noise, count: int, divisor: float) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", ["tied", "untied", "top:1"])
-def test_an_empty_batch_releases_noise_of_the_accounted_size_everywhere(form: str) -> None:
+def test_an_empty_batch_releases_accounted_noise(form: str) -> None:
     model = tiny(n_embd=32, tie_word_embeddings=form != "untied")
     with adapted(model, form if form == "top:1" else "all", 0, 0) as inner:
         trainable = per_example_gradients.trainable(inner)
@@ -477,7 +472,7 @@ def noise_of(training: Training, purpose: str = "noise") -> torch.Tensor:
     return torch.stack([noise.drawn(like, stream).flatten() for _ in range(2)])
 
 
-def test_each_training_and_each_step_has_noise_of_its_own() -> None:
+def test_each_training_has_noise_of_its_own() -> None:
     one = people()
     assert torch.equal(noise_of(one), noise_of(replace(one, label="again")))
     system = replace(one, method=replace(RECIPE, noise=replace(RECIPE.noise, source="system")))
@@ -536,8 +531,6 @@ def global_noise(self: Noise, like: torch.Tensor, stream: Any) -> torch.Tensor:
 
 @pytest.mark.parametrize("lora", [0, 2])
 def test_no_global_generator_is_read_or_moved(lora: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if lora:
-        pytest.importorskip("peft")
     recipe, model = replace(RECIPE, lora=lora), tiny(dropout=0.4)
 
     def twice() -> tuple[bool, bool]:
@@ -556,16 +549,6 @@ def test_no_global_generator_is_read_or_moved(lora: int, monkeypatch: pytest.Mon
     assert twice() == (False, False)
 
 
-def test_a_seed_reproduces_the_bytes_and_the_system_does_not() -> None:
-    def after(seed: int, source: str = "seed") -> torch.Tensor:
-        recipe = replace(RECIPE, noise=Noise(1.0, 0.5, source), optimizer="adamw")
-        return weights(trained(tiny(), recipe, people(seed=seed)))
-
-    assert torch.equal(after(5), after(5))
-    assert not torch.equal(after(5), after(6))
-    assert not torch.equal(after(5, "system"), after(5, "system"))
-
-
 def test_an_empty_batch_is_a_step_too() -> None:
     recipe = replace(RECIPE, sampling_probability=1e-12, population=10**12, learning_rate=1)
     nobody = replace(people(), texts=(), owners=())
@@ -578,7 +561,7 @@ def test_an_empty_batch_is_a_step_too() -> None:
     assert told == pytest.approx([1 / 3, 2 / 3, 1])
 
 
-def test_without_a_text_there_is_noise_and_without_a_step_nothing() -> None:
+def test_without_texts_noise_remains() -> None:
     nobody = replace(people(), texts=(), owners=())
     assert not RECIPE.idle(nobody) and not RECIPE.idle(people())
     assert replace(RECIPE, steps=0).idle(people())
@@ -626,7 +609,6 @@ def test_only_the_top_blocks_move() -> None:
 
 
 def test_adapters_are_merged_and_nothing_else_moves() -> None:
-    pytest.importorskip("peft")
     recipe = replace(RECIPE, lora=2, learning_rate=5.0)
     attention = {f"transformer.h.{i}.attn.c_attn.weight" for i in range(2)}
     assert names_moved(recipe) == attention
@@ -638,27 +620,17 @@ def test_adapters_are_merged_and_nothing_else_moves() -> None:
         assert int(torch.linalg.matrix_rank(change, rtol=1e-3)) == 2
 
 
-@pytest.mark.parametrize(
-    ("model", "changes", "words"),
-    [
-        (tiny, {"layers": "top:3"}, "top:3, but this model has 2 blocks"),
-        (tiny, {"layers": "top:0"}, "top:0, but"),
-        (lambda: untrained(Architecture(12, 4, 4)), {"layers": "top:1"}, "has 0 blocks"),
-        pytest.param(
-            lambda: untrained(Architecture(12, 4, 4)),
-            {"lora": 2},
-            "lora=2: adapters do not fit",
-        ),
-    ],
-)
-def test_what_a_model_has_not_is_refused_in_one_line(
-    model: Callable[[], Any], changes: dict[str, Any], words: str
-) -> None:
-    if "lora" in changes:
-        pytest.importorskip("peft")
-    with pytest.raises(UsageError, match=words) as raised:
-        replace(RECIPE, **changes).train(model(), Letters(), people())
-    assert "\n" not in str(raised.value)
+def test_what_a_model_has_not_is_refused() -> None:
+    network = untrained(Architecture(12, 4, 4))
+    refusals(
+        lambda given: replace(RECIPE, **given[1]).train(given[0], Letters(), people()),
+        [
+            ((tiny(), {"layers": "top:3"}), "top:3, but this model has 2 blocks"),
+            ((tiny(), {"layers": "top:0"}), "top:0, but"),
+            ((network, {"layers": "top:1"}), "has 0 blocks"),
+            ((network, {"lora": 2}), "lora=2: adapters do not fit"),
+        ],
+    )
 
 
 def test_an_lstm_is_trained_as_well(drawn: list[list[Example]]) -> None:
@@ -672,24 +644,13 @@ def test_an_lstm_is_trained_as_well(drawn: list[list[Example]]) -> None:
 # --- the check on the first batch
 
 
-class FunctionalHead(nn.Module):
-    """Uses the embedding's matrix without being a layer that owns it."""
-
-    def __init__(self, embedding: nn.Embedding) -> None:
-        nn.Module.__init__(self)
-        self._borrowed = [embedding]
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return linear(hidden, self._borrowed[0].weight)
-
-
 def with_functional_head() -> Any:
     model = tiny()
     model.lm_head = FunctionalHead(model.transformer.wte)
     return model
 
 
-def test_a_part_that_no_hook_sees_stops_the_training(
+def test_an_unseen_part_stops_the_training(
     drawn: list[list[Example]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = with_functional_head()
@@ -714,7 +675,7 @@ class ByWidth(GPT2LMHeadModel):
         return answer
 
 
-def test_a_model_that_answers_otherwise_beside_longer_texts_stops_the_training(
+def test_a_padding_reader_stops_the_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = tiny()
@@ -726,12 +687,12 @@ def test_a_model_that_answers_otherwise_beside_longer_texts_stops_the_training(
     RECIPE.train(model, Letters(), people())
 
 
-def test_the_check_is_made_where_every_user_is_larger_than_physical_tokens() -> None:
+def test_the_check_is_made_for_large_users() -> None:
     with pytest.raises(RuntimeError, match="nothing was trained"):
         replace(RECIPE, physical_tokens=1).train(with_functional_head(), Letters(), people())
 
 
-def test_the_check_is_made_a_few_times_at_most_and_changes_nothing(
+def test_the_check_is_short_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls, real = [], per_example_gradients.loop
@@ -742,7 +703,7 @@ def test_the_check_is_made_a_few_times_at_most_and_changes_nothing(
     assert torch.equal(weights(trained(tiny(), RECIPE, people())), expected)
 
 
-def test_an_unsupported_layer_is_refused_before_anything_is_drawn(
+def test_an_unsupported_layer_is_refused_first(
     drawn: list[list[Example]],
 ) -> None:
     model = tiny()
@@ -753,7 +714,7 @@ def test_an_unsupported_layer_is_refused_before_anything_is_drawn(
 
 
 @pytest.mark.parametrize("when", ["at once", "later"])
-def test_a_loss_that_is_no_number_ends_the_training(when: str) -> None:
+def test_a_loss_of_nan_ends_the_training(when: str) -> None:
     model = tiny()
     recipe = RECIPE if when == "at once" else replace(RECIPE, learning_rate=1e30, steps=9)
     if when == "at once":
@@ -763,34 +724,22 @@ def test_a_loss_that_is_no_number_ends_the_training(when: str) -> None:
         recipe.train(model, Letters(), people())
 
 
-@pytest.mark.parametrize(("widths", "examples"), [([5], 16), ([5] * 8, 4), ([5] * 9 + [40] * 9, 2)])
-def test_as_many_examples_are_checked_as_have_32_rows_and_at_least_two(
-    widths: list[int], examples: int
-) -> None:
-    rows = tuple(([0] * (width + 1), [1.0] * width) for width in widths)
-    batch = collate([Example(rows)] * 20, torch.device("cpu"), border=5)
-    assert dp_sgd.checked(batch) == examples
+def test_examples_of_32_rows_are_checked() -> None:
+    for widths, examples in (([5], 16), ([5] * 8, 4), ([5] * 9 + [40] * 9, 2)):  # at least two
+        rows = tuple(([0] * (width + 1), [1.0] * width) for width in widths)
+        assert dp_sgd.checked(collate([Example(rows)] * 20, CPU, border=5)) == examples
 
 
-def test_an_example_that_is_alone_does_not_end_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lone_examples_do_not_end_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of one, one, two and three: whose gradients are mixed up shows in the third."""
     seen: list[int] = []
     monkeypatch.setattr(NoisySum, "_compare", lambda self, batch: seen.append(batch.examples))
-    release = NoisySum(tiny(), Noise(1.0, 1.0), Noise(1.0, 1.0).stream(people(), "noise"))
     few = [Example((([0, 1, 2], [0.5, 0.5]),))] * 3
-    batches = [collate(few[:n], torch.device("cpu")) for n in (1, 1, 2, 3)]
-    release.into_gradients(batches, 1.0)
-    release.into_gradients(batches, 1.0)
-    assert seen == [1, 1, 2]
-
-
-def test_large_users_alone_are_checked_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr(NoisySum, "_compare", lambda self, batch: seen.append(batch.examples))
-    release = NoisySum(tiny(), Noise(1.0, 1.0), Noise(1.0, 1.0).stream(people(), "noise"))
-    alone = collate([Example((([0, 1, 2], [0.5, 0.5]),))], torch.device("cpu"))
-    release.into_gradients([alone] * 9, 1.0)
-    assert seen == [1] * dp_sgd.LONELY
+    for sizes, checked in (((1, 1, 2, 3) * 2, [1, 1, 2]), ((1,) * 9, [1] * dp_sgd.LONELY)):
+        release = NoisySum(tiny(), Noise(1.0, 1.0), Noise(1.0, 1.0).stream(people(), "noise"))
+        seen.clear()
+        release.into_gradients([collate(few[:n], CPU) for n in sizes], 1.0)
+        assert seen == checked
 
 
 def test_fresh_adapters_are_moved_while_they_are_checked() -> None:

@@ -79,7 +79,7 @@ def test_no_example_adds_more_than_the_clipping_norm(monkeypatch: pytest.MonkeyP
     assert max(map(contribution, SEEDS)) > 1.5
 
 
-def test_who_is_done_alone_has_the_loops_norm_and_the_others_their_own() -> None:
+def test_lone_examples_have_the_loops_norm() -> None:
     model, odd = stationary(3)
     fresh, _ = batches(9)
     both = Batch(

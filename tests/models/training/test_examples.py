@@ -52,7 +52,7 @@ def training(texts: Sequence[str], owners: Sequence[str]) -> Training:
 # --- examples of owners
 
 
-def test_an_owner_is_one_example_of_all_its_texts_in_order_of_appearance() -> None:
+def test_an_owner_is_one_example() -> None:
     found = examples_of(training(["abcd", "x", "efghi"], ["b", "a", "b"]), Pairs(), 8)
     both, x = found
     first, second, third = (Pairs().encode(text) for text in ("abcd", "efghi", "x"))
@@ -65,9 +65,7 @@ def test_an_owner_is_one_example_of_all_its_texts_in_order_of_appearance() -> No
     st.lists(st.tuples(st.text("abc", max_size=20), st.sampled_from("xyz")), min_size=1),
     st.integers(1, 9),
 )
-def test_an_example_is_the_mean_over_its_owners_own_predictions(
-    told: list[tuple[str, str]], max_length: int
-) -> None:
+def test_an_example_is_its_owners_mean(told: list[tuple[str, str]], max_length: int) -> None:
     texts, owners = zip(*told, strict=True)
     found = examples_of(training(texts, owners), Pairs(), max_length)
     assert len(found) == len(set(owners))
@@ -97,7 +95,7 @@ def test_texts_without_an_owner_each_are_an_error() -> None:
 # --- marked records
 
 
-def test_a_token_is_private_if_any_of_its_characters_is() -> None:
+def test_a_token_with_private_characters_is_private() -> None:
     texts, spans = ("abcdefgh", "ab", ""), (((3, 5),), (), ())
     selective = replace(training(texts, ["a", "b", "c"]), private=spans)
     spoken, plain, empty = marked_records(selective, Pairs())
@@ -114,14 +112,14 @@ def marked(draw: st.DrawFn) -> Marked:
 
 
 @given(marked())
-def test_a_prediction_is_private_if_either_of_its_tokens_is(record: Marked) -> None:
+def test_a_prediction_with_private_tokens_is_private(record: Marked) -> None:
     assert len(record.pairs) == len(record) - 1
     for t, private in enumerate(record.pairs):
         assert private == (record.marks[t] or record.marks[t + 1])
 
 
 @given(marked())
-def test_runs_cover_every_prediction_once_in_order_and_alternate(record: Marked) -> None:
+def test_runs_alternate_and_cover_all_predictions(record: Marked) -> None:
     runs = record.runs()
     covered = [t for _, first, last in runs for t in range(first, last)]
     assert covered == list(range(len(record) - 1))
@@ -235,9 +233,7 @@ def of_widths(widths: Sequence[Sequence[int]]) -> list[Example]:
 
 
 @given(shapes, st.integers(1, 120))
-def test_each_example_is_in_one_batch_and_batches_keep_their_size(
-    widths: list[list[int]], tokens: int
-) -> None:
+def test_physical_batches_hold_all_within_size(widths: list[list[int]], tokens: int) -> None:
     examples = of_widths(widths)
     groups = list(physical_batches(examples, tokens))
     assert Counter(id(e) for group in groups for e in group) == Counter(map(id, examples))
@@ -246,7 +242,7 @@ def test_each_example_is_in_one_batch_and_batches_keep_their_size(
         assert len(group) == 1 or len(group) * rows * width <= tokens
 
 
-def test_examples_of_two_shapes_are_batched_apart_where_padding_takes_longer_than_a_pass() -> None:
+def test_unlike_shapes_are_batched_apart() -> None:
     many_short, few_long = [[15] * 12] * 10, [[60] * 2] * 10
     groups = list(physical_batches(of_widths([*few_long, *many_short]), 100_000))
     assert [len(e.rows) for group in groups for e in group] == [12] * 10 + [2] * 10
@@ -259,9 +255,7 @@ def test_short_examples_of_different_lengths_are_read_together() -> None:
 
 
 @given(shapes, st.integers(1, 120))
-def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
-    widths: list[list[int]], tokens: int
-) -> None:
+def test_a_batch_gives_back_what_went_in(widths: list[list[int]], tokens: int) -> None:
     examples = of_widths(widths)
     seen: list[tuple[int, int, float]] = []
     count = 0
@@ -284,9 +278,7 @@ def test_a_batch_gives_back_what_went_in_and_padding_counts_nothing(
 
 
 @given(shapes, st.integers(1, 60))
-def test_no_block_is_larger_than_allowed_unless_it_is_one_row(
-    widths: list[list[int]], tokens: int
-) -> None:
+def test_no_block_exceeds_its_size(widths: list[list[int]], tokens: int) -> None:
     for batch in collated(of_widths(widths), tokens, CPU):
         assert batch.examples == 1 or not batch.chunked
         apart = batch.blocks if batch.chunked else (batch,)
@@ -296,7 +288,7 @@ def test_no_block_is_larger_than_allowed_unless_it_is_one_row(
 
 
 @given(shapes)
-def test_examples_that_fit_are_batched_as_if_none_were_larger(widths: list[list[int]]) -> None:
+def test_fitting_examples_are_batched_whole(widths: list[list[int]]) -> None:
     examples = of_widths(widths)
     border = _border(examples)
     tokens = max((example.padded(border) for example in examples), default=1)
@@ -311,7 +303,7 @@ def test_examples_that_fit_are_batched_as_if_none_were_larger(widths: list[list[
             assert torch.equal(block.weights, other.weights)
 
 
-def test_a_users_short_and_long_rows_are_padded_apart() -> None:
+def test_short_and_long_rows_are_padded_apart() -> None:
     people = of_widths([[60, 3, 3, 3, 3, 3], [58, 4, 3, 3], [4, 62]])
     (batch,) = collated(people, 4096, CPU)
     shapes = sorted((block.rows, block.inputs.shape[1]) for block in batch.blocks)
@@ -337,7 +329,7 @@ def test_rows_told_apart_stay_with_their_example(widths: list[list[int]], border
 
 
 @given(shapes.filter(bool))
-def test_an_examples_rows_stand_together_and_are_padded_on_the_right(
+def test_rows_are_padded_on_the_right(
     widths: list[list[int]],
 ) -> None:
     examples = of_widths(widths)

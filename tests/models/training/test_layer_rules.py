@@ -77,13 +77,12 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", UNKNOWN)
-def test_a_layer_that_only_looks_like_its_kind_has_no_rule(form: str) -> None:
-    assert not has_rule(UNKNOWN[form]())
+def test_a_layer_of_another_form_has_no_rule() -> None:
+    assert [form for form, make in UNKNOWN.items() if has_rule(make())] == []
 
 
 @pytest.mark.parametrize("form", KNOWN)
-def test_a_layer_of_a_known_form_has_a_rule_and_the_rule_is_its_derivative(form: str) -> None:
+def test_a_known_layers_rule_is_its_derivative(form: str) -> None:
     module = KNOWN[form]().double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -53,7 +53,7 @@ def labelled(model: Any, sequence: list[int]) -> tuple[torch.Tensor, int]:
     return model(input_ids=ids, labels=labels).loss * count, count
 
 
-def test_a_step_has_the_gradient_of_the_learned_tokens_alone(made: Any) -> None:
+def test_a_steps_gradient_is_of_learned_tokens(made: Any) -> None:
     model, tokenizer, training = made
     sequences = sequences_of(training, tokenizer)
     sums = [labelled(model, one) for one in sequences]
@@ -66,9 +66,7 @@ def test_a_step_has_the_gradient_of_the_learned_tokens_alone(made: Any) -> None:
 
 
 @pytest.mark.parametrize("clip", CLIPS)
-def test_the_clipped_gradient_of_a_user_is_that_of_the_learned_tokens(
-    made: Any, clip: float
-) -> None:
+def test_a_clipped_gradient_is_of_learned_tokens(made: Any, clip: float) -> None:
     """Σ_u clip(∇ mean over u's learned tokens), without noise, in blocks and with padding."""
     model, tokenizer, training = made
     wanted = torch.zeros(())
@@ -88,7 +86,7 @@ def test_the_clipped_gradient_of_a_user_is_that_of_the_learned_tokens(
     torch.testing.assert_close(mine, wanted, rtol=1e-3, atol=1e-6)
 
 
-def test_a_row_without_a_learned_token_is_no_step(made: Any) -> None:
+def test_unlearned_rows_take_no_step(made: Any) -> None:
     model, tokenizer, training = made
     sequences = sequences_of(training, tokenizer)
     rows = [row for one in sequences for row in cut(one, 8)]

@@ -37,12 +37,6 @@ PRIVATE = PrivateRecipe(Noise(0.5, 1.0), 0.7, 3, 3, learning_rate=1e-2, max_leng
 TRAINING = Training("t", TEXTS, RECIPE, 0, OWNERS)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> None:
-    pytest.importorskip("peft")
-    torch.set_num_threads(1)
-
-
 def made(name: str, lora: bool = False, **changes: Any) -> Any:
     """A model of two blocks."""
     shape = next(one for one in SHAPES if one.name == name)
@@ -168,7 +162,7 @@ def test_blocks_forget_until_the_way_back(
     assert found[True][1] == found[False][1] >= 6
 
 
-def test_a_block_is_as_before_afterwards_also_after_an_error() -> None:
+def test_a_block_is_restored_after_an_error() -> None:
     model = made("GPT-2")
     block = model.transformer.h[0]
     before = block.forward
@@ -198,7 +192,7 @@ def test_without_blocks_it_is_refused_in_one_line() -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_it_is_a_key_of_the_training_table_and_unsaid_by_default() -> None:
+def test_the_option_is_in_a_plan_if_given() -> None:
     settings: dict[str, Any] = {"defense": ("dp_sgd",), "attack": ("membership",)}
     plain = resolve(settings)
     twice = resolve({**settings, "training": {"checkpoint_activations": True}})

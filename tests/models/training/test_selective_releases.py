@@ -58,11 +58,6 @@ TEXTS = ("ab1cd", "0abc22de", "bcd4", "3fe", "ab51", "efa2b3cd", "a4", "fedcba0"
 NEAR, FAR = 1e-5, 1e-3
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @dataclass(frozen=True)
 class Signs:
     """One token a sign; ^ opens and closes."""
@@ -158,7 +153,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[Example]]:
 
 
 @pytest.mark.parametrize(("max_norm", "tokens"), [(0.75, 4096), (0.01, 4096), (0.75, 5)])
-def test_a_private_step_is_the_sum_of_clipped_gradients_over_the_expected_batch(
+def test_a_private_step_is_the_definition(
     max_norm: float, tokens: int, drawn: list[list[Example]]
 ) -> None:
     silent = replace(
@@ -310,12 +305,12 @@ def test_private_steps_sample_with_the_accounted_probability(
         assert not binomial(steps.sizes, 20, 0.2)
 
 
-def test_records_without_a_private_token_are_never_in_a_private_step(steps: Steps) -> None:
+def test_public_records_enter_no_private_step(steps: Steps) -> None:
     moved(network(), replace(INDEPENDENT, sampling_probability=1.0), (*TEXTS, "abc", "fed"))
     assert set(steps.sizes) == {len(TEXTS)}
 
 
-def test_the_paper_reads_every_private_run_once_an_epoch(steps: Steps) -> None:
+def test_private_runs_are_read_once_an_epoch(steps: Steps) -> None:
     moved(network(), PAPER, TEXTS)
     total = sum(len(runs(text)[1::2]) for text in TEXTS)
     assert sum(steps.sizes) == PAPER.epochs * total
@@ -335,7 +330,7 @@ def assert_noise(change: torch.Tensor, deviation: float) -> None:
 
 
 @pytest.mark.parametrize("texts", [(), TEXTS])
-def test_an_empty_batch_releases_noise_of_the_accounted_size_everywhere(
+def test_an_empty_batch_releases_accounted_noise(
     texts: Sequence[str],
 ) -> None:
     model = network(width=128, scale=1.0)
@@ -351,7 +346,7 @@ def test_an_empty_batch_releases_noise_of_the_accounted_size_everywhere(
     assert all(normal(part, each * 14**0.5 / 4) for part in change.split(sizes))
 
 
-def test_every_private_run_of_the_paper_releases_noise_of_the_accounted_size() -> None:
+def test_the_papers_runs_release_accounted_noise() -> None:
     """Two runs of one record, clipped to almost nothing, in each of two epochs."""
     model = network(width=128, scale=1.0)
     recipe = replace(PAPER, noise=Noise(1e4, 1e-4), public_learning_rate=0.0)
@@ -374,9 +369,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_as_many_noised_states_as_accounted_of_the_accounted_size(
-    schedule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_noised_states_are_as_accounted(schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """States are clipped to almost nothing, so that their noise is what is left."""
     recipe = replace(SCHEDULES[schedule], hidden_noise=Noise(2e4, 1e-4))
     module = selective if schedule == "independent" else selective_as_published
