@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,27 @@ TEMPLATE = click.option(
     metavar="KIND=TEXT",
     help='Words around planted values, such as code="My PIN is #{value}."; default: drawn by seed.',
 )
+
+
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a corpus is read."""
+    options = (
+        click.option("--text", metavar="COLUMN", help="Column of the text, if it is not found."),
+        click.option("--user", metavar="COLUMN", help="Column of the user: the unit of privacy."),
+        click.option("--messages", metavar="COLUMN", help="Column of conversations."),
+        click.option("--split", metavar="COLUMN", help="Column of the split."),
+        click.option(
+            "--records", metavar="lines|paragraphs|file", help="What a record of plain text is."
+        ),
+        click.option(
+            "--user-form",
+            metavar="exact|folded",
+            help="Whether ids that differ in case, blanks or Unicode form are one user.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 class Commands(click.Group):

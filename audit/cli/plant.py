@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import TEMPLATE, given
+from audit.cli.commands import TEMPLATE, given, reading
 
 
 @click.command()
@@ -26,6 +26,7 @@ from audit.cli.commands import TEMPLATE, given
     metavar="FILE",
     help="What is planted, and every coin: keep it to yourself.",
 )
+@reading
 @click.option(
     "--kind",
     multiple=True,

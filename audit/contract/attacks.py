@@ -41,7 +41,7 @@ def can_be_rehearsed(attack: Attack) -> None:
     toy, secrets = toys.bigram(0), toys.secrets(attack.kinds)
     session = Rehearsal(toy.tokenizer, toy.vocabulary, toy.max_length, Access.DISTRIBUTION)
     attack.run(session, secrets, toys.knowledge(attack.shadows, secrets, public=True))
-    assert session.queries > 0, f"{type(attack).__name__} asks nothing of an open session"
+    assert session.asked.queries > 0, f"{type(attack).__name__} asks nothing of an open session"
 
 
 def asks_no_more_than_is_left(attack: Attack) -> None:

@@ -67,14 +67,10 @@ class BestStep:
 class Method(ABC):
     """A training method: a frozen dataclass of plain values, all of which affect the model.
 
-    effort: time of a pass over a token beside one of plain fine-tuning, for estimates.
-    overhead: tokens in whose time it does what comes beside its passes, for estimates.
     first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
     partial: whether it leaves out of the loss what `Training.learned` leaves out.
     """
 
-    effort: ClassVar[float] = 1.0
-    overhead: ClassVar[int] = 0
     first_piece_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
 

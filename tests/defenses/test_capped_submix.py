@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from attacks.ledger import LedgerCheck
 from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus, Record
-from audit.core.ensemble import Selected
 from audit.core.errors import UsageError
 from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
@@ -458,17 +457,6 @@ def service(bigram: Any) -> Any:
     return make
 
 
-def test_all_queries_of_the_budget_are_answered_at_a_constant_charge(service: Any) -> None:
-    for epsilon, budget in ((2.0, 1024), (0.1, 3), (7.3, 129), (5.0, 1)):
-        made, journal = service(epsilon=epsilon, budget=budget), Memory()
-        answered = session(made, journal).generate([[0]] * (budget + 2), 1)
-        assert [a.answered for a in answered] == [1] * budget + [0, 0]
-        assert [row["charge"] for row in journal.rows] == [[made.charge] * 4] * (budget + 1)
-        assert made.mechanism.divergence <= made.charge
-        assert epsilon * (1 - 1e-4) <= budget * made.charge <= made.guarantee.epsilon == epsilon
-        assert [row["stopped"] for row in journal.rows] == [False] * budget + [True]
-
-
 def test_stop_depends_on_no_member(service: Any) -> None:
     rows = []
     for spread in (0.0, 50.0):
@@ -489,7 +477,7 @@ def test_the_journal_holds_what_each_part_cost_by_its_own_member(service: Any) -
     weights = caps.weights(tensor(members), tensor(public))
     own = caps.costs(tensor(members), tensor(public), weights)[0]
     np.testing.assert_allclose(row["local"], own, rtol=1e-5)
-    assert all(0 < cost <= made.charge for cost in row["local"])
+    assert all(0 < cost <= made.account.charge for cost in row["local"])
 
 
 def test_one_token_is_released_from_the_mixture(service: Any) -> None:
@@ -504,21 +492,6 @@ def test_one_token_is_released_from_the_mixture(service: Any) -> None:
     np.testing.assert_allclose(np.exp(rows[0]), h, atol=1e-8)
 
 
-def conversation(opened: EnsembleSession) -> list[Any]:
-    drawn = opened.generate([[0], [0, 2], [0, 3, 1]] * 3, 3)
-    drawn += opened.score([[0], [0, 1]] * 2, [[1, 2, 3], [4]] * 2)
-    return [(a.tokens, a.answered, *a.log_probs) for a in drawn]
-
-
-@pytest.mark.parametrize("kept", [0, 17, 30, 200])
-def test_a_killed_session_replays_to_the_same_answers(service: Any, kept: int) -> None:
-    made, whole = service(budget=31), Memory()
-    expected = conversation(session(made, whole))
-    torn = Memory(whole.rows[:kept])
-    assert conversation(session(made, torn)) == expected
-    assert torn.rows == whole.rows
-
-
 def test_a_replay_whose_private_figures_moved_answers_the_whole_budget(service: Any) -> None:
     """How many queries are answered after a kill depends on no member."""
     made, journal = service(budget=20), Memory()
@@ -530,34 +503,6 @@ def test_a_replay_whose_private_figures_moved_answers_the_whole_budget(service: 
     again = session(made, journal).generate([[0]] * 22, 1)
     assert [a.answered for a in again] == [1] * 20 + [0, 0]
     assert [row["query"] for row in journal.rows] == list(range(21))
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_batching_changes_no_answer(service: Any, monkeypatch: Any, size: int) -> None:
-    made = service(budget=31)
-    whole = conversation(session(made))
-    monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: size)
-    for one, other in zip(whole, conversation(session(made)), strict=True):
-        assert one[:2] == other[:2]
-        np.testing.assert_allclose(one[2:], other[2:])
-
-
-def test_a_neighbour_has_the_public_model_in_the_place_of_a_part(service: Any) -> None:
-    """It reads the very numbers of the release, and keeps k, the caps and the charge."""
-    made = service(budget=8)
-    for part in range(4):
-        other = made.neighbour(part)
-        expected = [*made.members]
-        expected[part] = made.public
-        assert list(other.members) == expected
-        assert (other.mechanism, other.charge) == (made.mechanism, made.charge)
-        assert isinstance(other.ensemble, Selected) and other.ensemble.inner is made.ensemble
-        places = [4 if i == part else i for i in range(5)]
-        whole = made.ensemble.log_pmfs([[0, 2, 3]], [1])
-        assert torch.equal(other.ensemble.log_pmfs([[0, 2, 3]], [1]), whole[:, places])
-        assert session(other)._queries_at_once() == session(made)._queries_at_once()
-    with pytest.raises(IndexError):
-        made.neighbour(4)
 
 
 def test_the_attack_on_the_ledger_finds_it_honest_and_half_the_charge_false(bigram: Any) -> None:
@@ -637,13 +582,6 @@ def test_a_part_without_users_keeps_the_public_model() -> None:
     assert len(made) == 16
     assert sum(t.method.idle(t) for t in made) >= 14
     assert not any(t.method.idle(t) for t in made if t.texts)
-
-
-def test_the_last_blocks_alone_can_be_trained() -> None:
-    top = CappedSubMix(k=2, train="top:1").trainings(corpus(["ann"]), MODEL, RECIPE, 0)
-    assert [t.method.layers for t in top] == ["top:1"] * 2
-    with pytest.raises(UsageError, match="capped_submix: train=top:3, but toy has 2 blocks"):
-        CappedSubMix(k=2, train="top:3").trainings(corpus(["ann"]), MODEL, RECIPE, 0)
 
 
 def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:

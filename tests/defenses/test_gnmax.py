@@ -16,7 +16,7 @@ from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from audit.core.training import Trained
-from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import log_winning, votes, winning
 from defenses.gnmax import GNMax, NoisyVotes
 
@@ -122,7 +122,7 @@ def test_sigma_follows_from_epsilon_and_the_other_way_round(bigram: Any) -> None
     given_ = release(bigram, epsilon=None, noise_multiplier=32.0, budget=1024)
     assert given_.guarantee.epsilon == pytest.approx(2.0, rel=1e-4)
     assert given_.guarantee.epsilon >= 1024 * 2.0 / 32.0**2
-    assert given_.guarantee.epsilon >= 1024 * given_.charge - 1e-12
+    assert given_.guarantee.epsilon >= 1024 * given_.account.charge - 1e-12
 
 
 def test_the_guarantee_says_what_a_removed_part_costs(bigram: Any) -> None:

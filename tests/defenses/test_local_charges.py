@@ -15,10 +15,10 @@ from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.gate.claims import unsatisfied
 from audit.gate.policy import ClaimLimit
+from defenses.ensembles import ByData, Constant
 from defenses.ensembles.mechanisms.local_votes import divergences
-from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import votes, winning
-from defenses.ensembles.release import _Priced
 from defenses.gnmax import GNMax, NoisyVotes
 
 
@@ -49,12 +49,13 @@ def test_a_vote_of_two_tokens_is_charged_what_it_could_change(
     pmfs = torch.full((1, 3, 2), 0.1, dtype=torch.float64)
     pmfs[0, range(3), cast] = 0.9
     p, q = (float(norm.cdf(gap / (sigma * math.sqrt(2)))) for gap in gaps)
-    charges = _Priced(NoisyVotes(sigma, 2.0), None, 3).mix(pmfs.log(), [b""]).charges[0]
-    worst = NoisyVotes(sigma, 2.0).divergence
+    mechanism, account, journal = NoisyVotes(sigma, 2.0), ByData(99.0, 1), Kept()
+    ledger = account.open(3, journal)
+    assert account.admit(ledger, mechanism.mix(pmfs.log(), [b""]), [""]).count == 1
+    charges, worst = np.array(ledger.spent), mechanism.divergence
     first = max(bernoulli(p, q), bernoulli(q, p))
-    assert charges[0].item() == pytest.approx(first, rel=1e-6)
-    assert charges[0].item() >= first
-    assert float(charges.max()) <= worst
+    assert charges[0] == pytest.approx(first, rel=2e-5)  # rounded up
+    assert charges[0] >= first and charges.max() <= worst * (1 + 2e-5)
 
 
 def test_a_session_stops_by_what_this_data_set_costs(bigram: Any) -> None:
@@ -81,9 +82,10 @@ def test_a_session_stops_by_what_this_data_set_costs(bigram: Any) -> None:
 def test_the_worst_case_answers_fewer_at_the_same_noise(bigram: Any) -> None:
     """α/σ² = 1.39 a query would leave nothing of ε = 1."""
     made = release(bigram, epsilon=1.0, noise_multiplier=1.2, charge="data", budget=40)
-    assert made.charge == pytest.approx(2 / 1.44, rel=1e-5) and made.charge > 1.0
+    worst = Constant(made.account.worst, 40)
+    assert worst.charge == pytest.approx(2 / 1.44, rel=1e-5) and worst.charge > 1.0
     cost = [said for said in made.guarantee.conditions if "worst case" in said]
-    assert cost == [f"as a worst case 40 such queries cost {40 * made.charge:.6g} nats"]
+    assert cost == [f"as a worst case 40 such queries cost {worst.spends:.6g} nats"]
 
 
 def test_no_replaced_part_tells_more_than_it_is_charged(bigram: Any) -> None:

@@ -17,7 +17,7 @@ from audit.core.release import NoJournal
 from audit.core.training import Trained
 from audit.measure.perplexity import measure
 from defenses.ensembles.mechanisms.local_votes import divergences
-from defenses.ensembles.mechanisms.mixing import divergence
+from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import log_caps, winning
 from defenses.gnmax import GNMax
 

@@ -146,17 +146,6 @@ def test_one_token_is_released_from_clipped_members(bigram: Any) -> None:
     np.testing.assert_allclose(np.exp(read[0]), expected, rtol=1e-9)
 
 
-def test_the_neighbours_divergence_is_within_the_charge(bigram: Any) -> None:
-    made = release(bigram, epsilon=50.0)
-    contexts = [[i] for i in range(6)]
-    with_, _ = made.open(np.random.default_rng(0), NoJournal()).distribution(contexts, range(6))
-    for part in range(4):
-        session = made.neighbour(part).open(np.random.default_rng(0), NoJournal())
-        without, _ = session.distribution(contexts, range(6))
-        for one, other in zip(np.exp(with_), np.exp(without), strict=True):
-            assert max(renyi(one, other, 2.0), renyi(other, one, 2.0)) <= made.charge
-
-
 def test_the_guarantee_names_band_and_coin(bigram: Any) -> None:
     made = release(bigram, epsilon=2.0)
     promise = made.guarantee

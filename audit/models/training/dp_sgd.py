@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -100,8 +100,6 @@ class PrivateRecipe(Method):
     checkpoint_activations: whether blocks compute twice: less memory, the same sums.
     """
 
-    effort: ClassVar[float] = 1.8
-    overhead: ClassVar[int] = 4096
     partial = True
 
     noise: Noise
