@@ -1,4 +1,4 @@
-"""Combines the models of an ensemble, so that shared weights are computed once."""
+"""Combine the models of an ensemble, so that shared weights are computed once."""
 
 from __future__ import annotations
 
