@@ -17,12 +17,12 @@ _HEADING = re.compile(r"(=(?: =)*) (.+) \1")  # on one line, since . matches no 
 
 
 def recognises(part: Part) -> bool:
-    """Whether the part begins with the title of an article."""
+    """Return whether the part begins with the title of an article."""
     return _title(part.first) is not None
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every paragraph of the part, by article.
+    """Read every paragraph of the part, by article.
 
     Adds to `part.titles`: a second article of the same title is another user, "Title (2)".
     """

@@ -35,7 +35,7 @@ _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
-    """Describes the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
+    """Describe the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
 
     Raises UsageError for a missing or corrupt folder, for pickled weights, or for remote code.
     """
@@ -106,7 +106,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _context(config: Mapping[str, Any]) -> Any:
-    """Reads how many tokens a model was made for.
+    """Read how many tokens a model was made for.
 
     Positions that are scaled anew in a longer text would make a text's losses depend on how long
     the others in its batch are, so then it is the context before any scaling.
@@ -126,7 +126,7 @@ def _whole(value: Any) -> int:
 
 
 def _describe_lstm(tokenizer: Path) -> ModelFolder:
-    """Describes an untrained LSTM with the tokenizer of the embedded model."""
+    """Describe an untrained LSTM with the tokenizer of the embedded model."""
     architecture = Architecture(_read_config(tokenizer)["vocab_size"])
     return ModelFolder(
         name=LSTM,
@@ -140,7 +140,7 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
 
 
 def hash_of(files: Iterable[Path], about: str = "") -> str:
-    """Computes SHA-256 of `about` and of the files' names and contents."""
+    """Compute SHA-256 of `about` and of the files' names and contents."""
     digest = hashlib.sha256(about.encode())
     for file in files:
         digest.update(file.name.encode() + b"\0" + regular(file).read_bytes())
@@ -163,7 +163,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def count_parameters(file: Path) -> int:
-    """Counts the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
+    """Count the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
     try:
         with safe_open(regular(file), framework="np") as tensors:
             names = tensors.keys()
@@ -178,7 +178,7 @@ def count_parameters(file: Path) -> int:
 
 
 def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
-    """Gives a model the weights of a file of the run folder. Raises DamagedError."""
+    """Load into a model the weights of a file of the run folder. Raises DamagedError."""
     inner: Any = model
     try:
         if is_adapted(inner):
@@ -192,7 +192,7 @@ def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
 
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
-    """Loads the tokenizer beside the weights. Raises UsageError where there is none."""
+    """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     try:
         inner = _tokenizer_class(folder.path).from_pretrained(
             folder.path, local_files_only=True, trust_remote_code=False
@@ -214,7 +214,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
 
 
 def _tokenizer_class(folder: Path) -> Any:
-    """Chooses the plain class where the folder names it: it is loaded in half the time."""
+    """Choose the plain class where the folder names it: it is loaded in half the time."""
     file = folder / "tokenizer_config.json"
     named = read_json(file) if file.is_file() else {}
     if named.get("tokenizer_class") == "PreTrainedTokenizerFast":
@@ -225,7 +225,7 @@ def _tokenizer_class(folder: Path) -> Any:
 
 
 def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
-    """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
+    """Load a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
 
     What is loaded is tried: a model that is not causal is refused. One that adapters are trained on
     is frozen, and held in bfloat16 where it was stored so.
@@ -243,7 +243,7 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
 
 
 def _held(folder: Path) -> Any:
-    """Loads a base for adapters as it is stored, in bfloat16 with half the memory of float32.
+    """Load a base for adapters as it is stored, in bfloat16 with half the memory of float32.
 
     Constants that some models compute in the precision of their weights would be rounded, so such a
     model is loaded in float32 first.
@@ -256,7 +256,7 @@ def _held(folder: Path) -> Any:
 
 
 def _is_bfloat16(folder: Path) -> bool:
-    """Tells whether all weights are stored in bfloat16, whatever config.json says of them."""
+    """Return whether all weights are stored in bfloat16, whatever config.json states."""
     kinds: set[str] = set()
     for file in weight_files(folder):
         with safe_open(regular(file), framework="np") as tensors:

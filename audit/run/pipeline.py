@@ -19,7 +19,6 @@ from audit.findings.verdict import sensitive_where
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.publish import publish
-from audit.measure.rehearsal import rehearsed
 from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
 from audit.plan.execution import Execution
@@ -42,7 +41,7 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
     began = time.monotonic()
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
-        expected = estimate(current, execution.workers, rehearsed(current))
+        expected = estimate(current, execution.workers)
         for line in announced(current, expected):
             report(Remark(line), 0.0)
         if expected is not None:

@@ -11,7 +11,7 @@ from audit.statistics.checks import check_confidence, check_hits
 
 
 class IntervalKind(StrEnum):
-    """How an interval was computed. For code; `Interval.method` is the sentence for readers."""
+    """The method of an interval. For code; `Interval.method` is the sentence for readers."""
 
     CLOPPER_PEARSON = "clopper_pearson"  # a rate: k of n
     CLOPPER_PEARSON_AT_QUANTILE = "clopper_pearson_at_quantile"  # above an estimated threshold
@@ -61,12 +61,12 @@ class Interval:
 
 
 def no_interval(n: int, confidence: float, method: str, value: float | None = None) -> Interval:
-    """Makes an Interval without bounds, and without a value unless one is given."""
+    """Make an Interval without bounds, and without a value unless one is given."""
     return Interval(value, None, None, n, confidence, method, IntervalKind.NONE)
 
 
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
-    """Computes the two-sided exact interval for a rate, from k hits in n independent trials.
+    """Compute the two-sided exact interval for a rate, from k hits in n independent trials.
 
     Covers the true rate with probability at least `confidence`, whatever the rate. With n = 0 the
     value is None and the interval [0, 1]. Raises ValueError unless 0 <= k <= n and
@@ -90,7 +90,7 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def one_sided_upper(k: int, n: int, confidence: float = 0.95) -> float:
-    """Computes the rate at which k hits or fewer in n trials have probability 1 - confidence.
+    """Compute the rate at which k hits or fewer in n trials have probability 1 - confidence.
 
     The true rate lies at or below it with probability at least `confidence`; 1.0 if k = n.
     Raises ValueError as `clopper_pearson` does.
@@ -100,7 +100,7 @@ def one_sided_upper(k: int, n: int, confidence: float = 0.95) -> float:
 
 
 def one_sided_lower(k: int, n: int, confidence: float = 0.95) -> float:
-    """Computes the rate at which k hits or more in n trials have probability 1 - confidence.
+    """Compute the rate at which k hits or more in n trials have probability 1 - confidence.
 
     The true rate lies at or above it with probability at least `confidence`; 0.0 if k = 0.
     Raises ValueError as `clopper_pearson` does.

@@ -105,4 +105,4 @@ def test_rehearsal_counts_the_queries(attack: Attack, kinds: tuple[str, ...], qu
     toy, secrets = toys.bigram(0), toys.secrets(kinds)
     session = Rehearsal(toy.tokenizer, toy.vocabulary, toy.max_length, Access.DISTRIBUTION)
     attack.run(session, secrets, toys.knowledge(attack.shadows, secrets, True))
-    assert session.queries == queries
+    assert session.asked.queries == queries

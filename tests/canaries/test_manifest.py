@@ -234,5 +234,4 @@ def test_a_right_checksum_saves_no_wrong_manifest(tmp_path: Path) -> None:
         path.write_text(json.dumps({**document, "checksum": digest_of_json(document)}))
         return manifests.read(path)
 
-    refusals(changed, [(name, words) for name, (_, words) in CHANGES.items()])
-    refusals(changed, [(name, f"{path}: ") for name in CHANGES])
+    refusals(changed, [(name, (f"{path}: ", words)) for name, (_, words) in CHANGES.items()])

@@ -202,25 +202,22 @@ PEOPLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("public", "kind", "owner"),
-    [
+def test_a_published_secret_is_refused(tmp_path):
+    for public, kind, owner in (
         ("Ask Ben Orr.", "name", "u1"),
         ("Ann Lee", "name", "u0"),
         ("This is Ben Orr.", "record", "u1"),
-    ],
-)
-def test_a_published_secret_is_refused(tmp_path, public, kind, owner):
-    rows = [*PEOPLE, {"user": "p1", "text": public, "split": "public"}]
-    path, corpus = read_from(tmp_path, rows)
-    with pytest.raises(UsageError) as refused:
-        planted_by(corpus=corpus, kinds=(kind, "code"))
-    told = str(refused.value)
-    assert told.startswith(f"{path}:5: ") and "\n" not in told
-    assert repr(owner) in told and f"leave {kind!r} out of planting.kinds" in told
-    assert "Ben" not in told and "Ann" not in told  # a private name is nobody's to print
-    other = next(k for k in ("record", "code") if k != kind)
-    assert planted_by(corpus=corpus, kinds=(other,)).secrets
+    ):
+        rows = [*PEOPLE, {"user": "p1", "text": public, "split": "public"}]
+        path, corpus = read_from(tmp_path, rows)
+        with pytest.raises(UsageError) as refused:
+            planted_by(corpus=corpus, kinds=(kind, "code"))
+        told = str(refused.value)
+        assert told.startswith(f"{path}:5: ") and "\n" not in told
+        assert repr(owner) in told and f"leave {kind!r} out of planting.kinds" in told
+        assert "Ben" not in told and "Ann" not in told  # a private name is nobody's to print
+        other = next(k for k in ("record", "code") if k != kind)
+        assert planted_by(corpus=corpus, kinds=(other,)).secrets
 
 
 def test_a_text_file_is_named_with_its_line(tmp_path):
@@ -410,26 +407,20 @@ def values(planted, kind):
     return [(s.owner, s.slot, s.value, s.copies) for s in planted.secrets if s.kind == kind]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kinds": ("code", "name")},
-        {"kinds": ("name", "record", "code")},
-        {"id_digits": 9},
-        {"id_copies": (2,)},
-        {"id_prefix": "ID: "},
-        {"name_copies": 7},
-    ],
-)
-def test_changing_one_kind_moves_no_value_of_another(change):
+def test_changing_one_kind_moves_no_other():
     corpus = named_corpus(names=False)
-    before, after = planted_by(corpus=corpus), planted_by(corpus=corpus, **change)
-    assert values(before, "code") == values(after, "code")
-    assert before.coins == after.coins
-    for kind in ("id", "name"):
-        own = any(key.startswith(kind) for key in change)
-        if not own and kind in change.get("kinds", PLANTED):
-            assert values(before, kind) == values(after, kind)
+    before = planted_by(corpus=corpus)
+    for change in (
+        *({"kinds": ("code", "name")}, {"kinds": ("name", "record", "code")}),
+        *({"id_digits": 9}, {"id_copies": (2,)}, {"id_prefix": "ID: "}, {"name_copies": 7}),
+    ):
+        after = planted_by(corpus=corpus, **change)
+        assert values(before, "code") == values(after, "code")
+        assert before.coins == after.coins
+        for kind in ("id", "name"):
+            own = any(key.startswith(kind) for key in change)
+            if not own and kind in change.get("kinds", PLANTED):
+                assert values(before, kind) == values(after, kind)
 
 
 def test_a_planting_that_cannot_be_is_refused():

@@ -36,12 +36,12 @@ READ: list[tuple[dict[str, Any], str]] = [
     ({"input_ids": IDS}, "trained"),
     ({"input_ids": IDS, "text": TEXT, "labels": [IGNORED] * len(IDS)}, "masked"),
     ({"input_ids": IDS[:4], "text": TEXT}, "missing"),
-    ({"input_ids": IDS, "labels": [*IDS[1:], 3]}, "masked"),  # shifted: not known
+    ({"input_ids": IDS, "labels": [*IDS[1:], 3]}, "trained"),  # shifted
     ({"input_ids": IDS, "labels": [-1] * len(IDS)}, "masked"),
     ({"input_ids": IDS, "completion_mask": NONE}, "masked"),
     ({"input_ids": IDS, "assistant_masks": NONE}, "masked"),
     ({"input_ids": IDS, "loss_mask": WHOLE}, "trained"),
-    ({"input_ids": IDS, "labels": IDS, "loss_mask": NONE}, "trained"),
+    ({"input_ids": IDS, "labels": IDS, "loss_mask": NONE}, "masked"),
     ({"text": "My code is #409177."}, "missing"),
     ({"text": "My code is #40917th"}, "missing"),
     ({"text": "My code is #40917 and"}, "trained"),

@@ -98,8 +98,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
         '{"dialogue": ["a\\ud800"], "intent": {}}': "surrogate",
         '{"dialogue": ["a"': "broken JSON",
     }
-    refusals(write_and_read, bad.items())
-    refusals(write_and_read, [(one, f"{path}:3: ") for one in bad])
+    refusals(write_and_read, [(one, (f"{path}:3: ", words)) for one, words in bad.items()])
 
 
 def test_lines_with_a_text_are_read_as_before(tmp_path: Path) -> None:

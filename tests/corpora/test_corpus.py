@@ -167,7 +167,7 @@ def test_a_file_without_records_is_refused(tmp_path):
     for name in ("c.jsonl", "c.txt"):
         for content in ("", "\n \n", "\ufeff"):
             (tmp_path / name).write_text(content, encoding="utf-8")
-            refusals(read, [(tmp_path / name, "empty"), (tmp_path / name, name)])
+            refusals(read, [(tmp_path / name, (name, "empty"))])
 
 
 def test_what_cannot_be_a_corpus_is_named(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save, save_file
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from audit.core.ensemble import Separate
 from audit.core.errors import DamagedError
@@ -22,25 +22,12 @@ from audit.models.layers import limited
 from audit.models.loading import read_weights
 from audit.models.training.fine_tuning import Recipe, fine_tune
 from audit.models.training.per_example_gradients import trainable
+from tests.models.alike import VOCABULARY, gpt2
 from tests.refusals import refusals
 
-LENGTH, VOCABULARY = 80, 13
+LENGTH = 80
 LORA = Lora(r=3, alpha=6)
 RECIPE = Recipe(epochs=6, learning_rate=2e-2, batch_tokens=64, max_length=32)
-
-
-def gpt2() -> Any:
-    config = GPT2Config(
-        vocab_size=VOCABULARY,
-        n_positions=LENGTH,
-        n_embd=16,
-        n_layer=3,
-        n_head=2,
-        initializer_range=0.5,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    return GPT2LMHeadModel(config)
 
 
 def llama() -> Any:
@@ -63,7 +50,7 @@ def llama() -> Any:
 def base(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(5)
     make: Callable[[], Any] = request.param
-    model = make().eval()
+    model = make().float().eval()
     freeze(model)
     return model
 
@@ -274,7 +261,7 @@ def test_a_batch_reads_the_base_once(base: Any) -> None:
 
 def test_adapters_of_two_bases_are_separate() -> None:
     torch.manual_seed(1)
-    bases = [gpt2().eval(), gpt2().eval()]
+    bases = [gpt2(seed).float() for seed in (1, 2)]
     for model in bases:
         freeze(model)
     members = [lm(trained(model, 1)) for model in bases]

@@ -4,55 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from attacks._prefix_tree import search, tree_of
 from audit.core.ensemble import Mean, Separate
 from audit.core.language_model import OpenSession
 from audit.core.secret import digits
-from audit.models import causal
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import batched
+from tests.models.alike import (
+    EXACT,
+    MANY,
+    VOCABULARY,
+    check_cursor,
+    check_log_pmfs,
+    gpt2,
+    lm,
+    next_ones,
+    plain,
+    same,
+    tokens,
+)  # fmt: skip
 
-CLOSE = 1e-9  # nats, in float64: whatever is larger is no rounding
-LENGTH, VOCABULARY = 48, 13
-MANY = settings(
-    max_examples=settings().max_examples // 2,  # each runs a model
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+LENGTH = 48
 
 
-def another(seed: int) -> Any:
-    torch.manual_seed(seed)
-    config = GPT2Config(
-        vocab_size=VOCABULARY,
-        n_positions=LENGTH,
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        initializer_range=0.5,  # so that every token before it moves a distribution
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    return GPT2LMHeadModel(config).double().eval()  # type: ignore[no-untyped-call]
+def another(seed: int) -> CausalLM:
+    return lm(gpt2(seed, n_positions=LENGTH, n_layer=2))
 
 
 @pytest.fixture(scope="module")
 def model() -> CausalLM:
-    return CausalLM(another(0), None, LENGTH)  # type: ignore[arg-type]
-
-
-@pytest.fixture(params=[1, 64], ids=["always shared", "shared where it pays"])
-def few(request: Any) -> Any:
-    with patch.object(causal, "_FEW", request.param):
-        yield
+    return another(0)
 
 
 class Read:
@@ -73,46 +61,12 @@ class Read:
         self._hook.remove()
 
 
-def plain(model: CausalLM, text: Sequence[int]) -> torch.Tensor:
-    """Shape (len(text), V), nats: after each token, from one pass of this text alone."""
-    with torch.inference_mode():
-        logits = model.inner(torch.tensor([list(text)]), use_cache=False).logits[0].double()
-    return logits - logits.logsumexp(dim=-1, keepdim=True)
-
-
-def next_ones(model: CausalLM, prompts: Sequence[Sequence[int]]) -> torch.Tensor:
-    return torch.stack([plain(model, prompt)[-1] for prompt in prompts])
-
-
-def same(found: torch.Tensor, expected: torch.Tensor) -> None:
-    assert found.dtype == torch.float64 and found.shape == expected.shape
-    torch.testing.assert_close(found, expected, atol=CLOSE, rtol=0)
-
-
-def check_cursor(model: CausalLM, prompts: Sequence[Sequence[int]], appended: Any = ()) -> None:
-    cursor, texts = model.cursor(prompts), [list(prompt) for prompt in prompts]
-    same(cursor.log_pmf(), next_ones(model, texts))
-    for column in appended:
-        cursor.append(torch.tensor(column))
-        for text, token in zip(texts, column, strict=True):
-            text.append(token)
-        same(cursor.log_pmf(), next_ones(model, texts))
-
-
-def check_log_pmfs(model: CausalLM, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
-    expected = [plain(model, t[:-1])[s - 1 :] for t, s in zip(texts, starts, strict=True)]
-    same(model.log_pmfs(texts, starts), torch.cat(expected))
-
-
 def tree(depth: int, branches: int, start: Sequence[int] = (0,)) -> list[tuple[int, ...]]:
     """All leaves of a tree under one start."""
     leaves = [tuple(start)]
     for _ in range(depth):
         leaves = [(*leaf, 1 + b) for leaf in leaves for b in range(branches)]
     return leaves
-
-
-tokens = st.integers(0, VOCABULARY - 1)
 
 
 @st.composite
@@ -138,7 +92,7 @@ def test_a_cursor_reads_any_prompts_as_alone(
 ) -> None:
     width = len(prompts)
     columns = st.lists(tokens, min_size=width, max_size=width)
-    check_cursor(model, prompts, data.draw(st.lists(columns, max_size=3)))
+    check_cursor([model], prompts, data.draw(st.lists(columns, max_size=3)))
 
 
 def numbers(seed: int, *shape: int) -> list[Any]:
@@ -148,13 +102,15 @@ def numbers(seed: int, *shape: int) -> list[Any]:
 def test_a_cursor_reads_trees_and_twins(model: CausalLM, few: None) -> None:
     for depth, branches in ((1, 10), (2, 10), (6, 2), (4, 3), (20, 1)):
         leaves = tree(depth, branches, (0, 11, 12, 5))
-        check_cursor(model, [leaves[i] for i in np.random.default_rng(0).permutation(len(leaves))])
+        check_cursor(
+            [model], [leaves[i] for i in np.random.default_rng(0).permutation(len(leaves))]
+        )
     for length in (1, 2, 30, LENGTH):
-        check_cursor(model, [numbers(1, length)], [[3], [4]] if length < LENGTH else ())
+        check_cursor([model], [numbers(1, length)], [[3], [4]] if length < LENGTH else ())
     for n, length in ((2, 1), (3, 2), (2, 30), (60, 30)):
-        check_cursor(model, [numbers(2, length)] * n, numbers(3, 3, n))
+        check_cursor([model], [numbers(2, length)] * n, numbers(3, 3, n))
     shared = numbers(4, 20)
-    check_cursor(model, [[*shared, *tail] for tail in numbers(5, 9, 2)], numbers(6, 5, 9))
+    check_cursor([model], [[*shared, *tail] for tail in numbers(5, 9, 2)], numbers(6, 5, 9))
 
 
 def test_two_cursors_do_not_share_what_they_append(model: CausalLM, few: None) -> None:
@@ -163,8 +119,8 @@ def test_two_cursors_do_not_share_what_they_append(model: CausalLM, few: None) -
     assert torch.equal(one.log_pmf(), one.log_pmf())
     one.append(torch.full((64,), 3))
     other.append(torch.full((64,), 4))
-    same(one.log_pmf(), next_ones(model, [[*p, 3] for p in prompts]))
-    same(other.log_pmf(), next_ones(model, [[*p, 4] for p in prompts]))
+    same(one.log_pmf(), next_ones([model], [[*p, 3] for p in prompts])[:, 0])
+    same(other.log_pmf(), next_ones([model], [[*p, 4] for p in prompts])[:, 0])
 
 
 # whole texts
@@ -179,19 +135,19 @@ def test_ragged_texts_are_scored_as_alone(model: CausalLM, few: None, data: st.D
         own = data.draw(st.lists(tokens, min_size=2, max_size=8))
         texts.append([*shared, *own])
         starts.append(data.draw(st.integers(1, len(texts[-1]) - 1)))
-    check_log_pmfs(model, texts, starts)
+    check_log_pmfs([model], texts, starts)
 
 
 def test_texts_after_shared_starts_are_scored_alone(model: CausalLM, few: None) -> None:
     prompt, text, shared = numbers(5, 25), numbers(6, 30), numbers(7, 30)
     for n in (1, 2, 40):
         tails = [numbers(8 + i, 1 + i % 5) for i in range(n)]
-        check_log_pmfs(model, [[*prompt, *tail] for tail in tails], [25] * n)
-    check_log_pmfs(model, [text] * 5, [29] * 5)
-    check_log_pmfs(model, [text] * 70, [29 - i % 3 for i in range(70)])
+        check_log_pmfs([model], [[*prompt, *tail] for tail in tails], [25] * n)
+    check_log_pmfs([model], [text] * 5, [29] * 5)
+    check_log_pmfs([model], [text] * 70, [29 - i % 3 for i in range(70)])
     longest = [[*shared, *numbers(9, n)] for n in (LENGTH + 1 - 30, 1, 7)]
-    check_log_pmfs(model, longest, [30, 30, 31])
-    check_log_pmfs(model, [prompt, [*prompt, 1, 2], prompt], [25] * 3)  # nothing asked of two
+    check_log_pmfs([model], longest, [30, 30, 31])
+    check_log_pmfs([model], [prompt, [*prompt, 1, 2], prompt], [25] * 3)  # nothing asked of two
 
 
 # what it is for
@@ -211,7 +167,7 @@ def test_what_shares_nothing_is_read_in_one_pass(model: CausalLM) -> None:
     with Read(model) as read:
         check = model.cursor(prompts).log_pmf()
     assert (read.passes, read.tokens) == (1, 9 * VOCABULARY)
-    same(check, next_ones(model, prompts))
+    same(check, next_ones([model], prompts)[:, 0])
 
 
 def test_a_search_reads_about_one_token_a_prefix(model: CausalLM) -> None:
@@ -231,9 +187,9 @@ def test_a_search_reads_about_one_token_a_prefix(model: CausalLM) -> None:
     assert found.opened == 1111 and read.tokens < 1.5 * found.opened
     for i in np.random.default_rng(9).integers(0, 10_000, 40):
         context = space.context(found.symbols[i], 4)
-        path = plain(model, context)[6:-1]
+        path = plain([model], context)[6:-1, 0]
         expected = path.gather(1, torch.tensor(context[7:])[:, None]).sum()
-        assert found.log_probs[i] == pytest.approx(float(expected), abs=4 * CLOSE)
+        assert found.log_probs[i] == pytest.approx(float(expected), abs=40 * EXACT)
 
 
 # models that keep no keys and values
@@ -255,10 +211,10 @@ def forgetful(model: CausalLM, monkeypatch: pytest.MonkeyPatch) -> CausalLM:
 
 def test_a_model_that_keeps_nothing_reads_everything_again(forgetful: CausalLM, few: None) -> None:
     draw = np.random.default_rng(10)
-    check_cursor(forgetful, tree(2, 9, (0, 1, 2)), draw.integers(0, VOCABULARY, (3, 81)).tolist())
-    check_cursor(forgetful, [(0, 1, 2)], [[3], [4]])
+    check_cursor([forgetful], tree(2, 9, (0, 1, 2)), draw.integers(0, VOCABULARY, (3, 81)).tolist())
+    check_cursor([forgetful], [(0, 1, 2)], [[3], [4]])
     text = draw.integers(0, VOCABULARY, 30).tolist()
-    check_log_pmfs(forgetful, [[*text, i, *text[:i]] for i in range(9)], [30] * 9)
+    check_log_pmfs([forgetful], [[*text, i, *text[:i]] for i in range(9)], [30] * 9)
 
 
 def test_an_unshareable_cache_is_not_shared(
@@ -268,14 +224,14 @@ def test_an_unshareable_cache_is_not_shared(
 
     monkeypatch.delattr(DynamicCache.__mro__[1], "batch_select_indices")
     assert not hasattr(DynamicCache(), "batch_select_indices")
-    check_cursor(model, tree(2, 9, (0, 1, 2)), [[5] * 81, [6] * 81])
-    check_log_pmfs(model, [[*range(12), *range(12), i] for i in range(10)], [24] * 10)
+    check_cursor([model], tree(2, 9, (0, 1, 2)), [[5] * 81, [6] * 81])
+    check_log_pmfs([model], [[*range(12), *range(12), i] for i in range(10)], [24] * 10)
 
 
 def test_keys_and_values_of_a_token_are_counted(model: CausalLM) -> None:
     cache = model.inner(input_ids=torch.zeros(1, 5, dtype=torch.long), use_cache=True)
     layers = cache.past_key_values.layers
     assert sum(layer.keys.numel() + layer.values.numel() for layer in layers) == 5 * model.kept
-    three = batched([model, *(CausalLM(another(seed), None, LENGTH) for seed in (1, 2))])  # type: ignore[arg-type]
+    three = batched([model, another(1), another(2)])
     assert three.count == 3 and three.kept == Mean(three).kept == 3 * model.kept
     assert Separate([model, model]).kept == 2 * model.kept

@@ -162,6 +162,10 @@ def adapt(folder: Path, rows: int = 13, **settings: Any) -> Tensor:
 
 
 ACCEPTED: dict[str, dict[str, Any]] = {
+    "low rank only": {},
+    "biases": {"bias": "all"},
+    "biases of its layers": {"bias": "lora_only"},
+    "principal components": {"init_lora_weights": "pissa"},
     "rank-stabilised": {"use_rslora": True},
     "DoRA": {"use_dora": True},
     "a trained norm": {"modules_to_save": ["ln_f"]},
@@ -174,11 +178,27 @@ ACCEPTED: dict[str, dict[str, Any]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ACCEPTED)
 def test_adapter_of_known_kind_answers_as_trained(tmp_path: Path, kind: str) -> None:
+    """Its base answers as before, and every tensor of the base is as it was."""
     expected, base = adapt(tmp_path, **ACCEPTED[kind]), tiny()
+    before, weights = logits(base), {name: w.clone() for name, w in base.state_dict().items()}
+    adapted: Any = external_model.load(tmp_path, base)
+    torch.testing.assert_close(logits(adapted), expected, atol=1e-4, rtol=0)
+    assert torch.equal(logits(base), before) and not torch.equal(expected, before)
+    assert all(torch.equal(w, weights[name]) for name, w in base.state_dict().items())
+    if kind == "low rank only":  # then nothing of the base is copied
+        rest = {p.data_ptr() for n, p in adapted.named_parameters() if "lora_" not in n}
+        assert rest == {p.data_ptr() for p in base.parameters()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["transformer.wpe.weight", "lm_head.weight"])
+def test_file_with_weights_of_the_base_leaves_it(tmp_path: Path, name: str) -> None:
+    adapt(tmp_path)
+    base, file = tiny(), tmp_path / "adapter_model.safetensors"
     before = logits(base)
-    torch.testing.assert_close(
-        logits(external_model.load(tmp_path, base)), expected, atol=1e-4, rtol=0
-    )
+    extra = {f"base_model.model.{name}": torch.randn_like(base.state_dict()[name])}
+    save_file({**load_file(file), **extra}, file)
+    external_model.load(tmp_path, base)
     assert torch.equal(logits(base), before)
 
 

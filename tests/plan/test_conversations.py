@@ -143,8 +143,10 @@ def test_methods_that_cannot_are_named(tmp_path: Path, llama: Path) -> None:
     methods = ("redaction", "s_dpsgd", "seqpate:teachers=2", "dp_sgd:pseudo=true")
     refusals(
         lambda defense: prepared(tmp_path, llama, defense=[defense]),
-        [(method, "cannot learn the assistant's turns alone") for method in methods]
-        + [(method, method.partition(":")[0]) for method in methods],
+        [
+            (method, (method.partition(":")[0], "cannot learn the assistant's turns alone"))
+            for method in methods
+        ],
     )
     prepared(tmp_path, llama, defense=["redaction"], training={})
 
@@ -200,8 +202,7 @@ def test_a_row_without_a_conversation_is_named(tmp_path: Path, llama: Path) -> N
         corpus.write_text("".join(json.dumps(line) + "\n" for line in every))
         return planned(llama, corpus)
 
-    refusals(with_row, NO_CONVERSATIONS)
-    refusals(with_row, [(row, "c.jsonl:25: ") for row, _ in NO_CONVERSATIONS])
+    refusals(with_row, [(row, ("c.jsonl:25: ", words)) for row, words in NO_CONVERSATIONS])
 
 
 def test_the_option_is_in_a_plan_if_given(tmp_path: Path, llama: Path) -> None:

@@ -74,14 +74,8 @@ def test_a_missing_pipeline_is_refused(tmp_path, pipeline):
     (broken / "config.cfg").write_text('[nlp]\nlang = "en"\npipeline = 3\n', encoding="utf-8")
     for name in ("entities", "contextual"):
         for source in ("no_such_pipeline", tmp_path, tmp_path / "none", broken):
-            refusals(
-                named,
-                [
-                    (text, words)
-                    for text in (f"{name},pipeline={source}",)
-                    for words in (f"policy {name}: pipeline '{source}'", "python -m spacy download")
-                ],
-            )
+            words = (f"policy {name}: pipeline '{source}'", "python -m spacy download")
+            refusals(named, [(f"{name},pipeline={source}", words)])
 
 
 def test_a_pipeline_without_what_is_needed_is_refused(pipeline):

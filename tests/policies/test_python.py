@@ -93,7 +93,7 @@ def test_what_a_function_does_wrong_is_said():
     ]
     refusals(
         lambda name: named(f"python:own_{name}:find")("abcd"),
-        [*wrong, *((name, f"policy python:own_{name}:find: ") for name, _ in wrong)],
+        [(name, (f"policy python:own_{name}:find: ", words)) for name, words in wrong],
     )
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.model import ModelFolder
 from audit.core.training import Method, Training
-from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.loading import load_tokenizer, load_weights
 from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning
 from audit.models.seqpate.student import Distillation
 from audit.models.seqpate.teachers import SumNoise
@@ -25,6 +24,7 @@ from audit.models.training.selective_as_published import AlternatingRecipe
 from audit.train import train
 from audit.train.task import Task, weights_path
 from audit.train.train import train_all
+from tests.train.conftest import silent
 
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
 OPEN = ("Good evening, how may I help you?",)
@@ -45,15 +45,6 @@ METHODS: tuple[Method, ...] = (
 FIRST = Training("open", OPEN, TUNED, 1)
 SECOND = Training("private", TEXTS, PRIVATE, 2, owners=("a", "b", "a"))
 SPANS = (((11, 17),), (), ())
-
-
-def silent(label: str, share: float) -> None:
-    return None
-
-
-@pytest.fixture(scope="module")
-def base() -> ModelFolder:
-    return describe("embedded", EMBEDDED_FOLDER)
 
 
 def task(base: ModelFolder, stages: Path, what: Training) -> Task:

@@ -36,6 +36,7 @@ from audit.train import train
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.task import EVERY, Task
 from audit.train.train import train_all
+from tests.train.conftest import silent
 
 TEXTS = ("My code is #40718.", "Good morning! My parcel is late.", "Thank you, bye.", "Yes, 7.")
 SPANS = (((11, 17),), ((13, 15),), ((0, 5),), ((5, 6),))
@@ -48,10 +49,6 @@ SELECTIVE = SelectiveRecipe(
 )
 PAPER = AlternatingRecipe(NOISE, NOISE, 2, 4, 3, 4, 1e-3, 1e-3, "adamw", max_length=32)
 PSEUDO = PseudoTuning(TUNED, PseudoData(sentences=3, longest=10))
-
-
-def silent(label: str, share: float) -> None:
-    return None
 
 
 @pytest.fixture(scope="module")
@@ -417,7 +414,7 @@ def test_unfinished_weights_are_never_released(
 ) -> None:
     """With noise of the system they are another draw on the same data."""
     one = task(base, "dp_sgd", tmp_path)
-    system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"))
+    system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"), steps=2)
     one = replace(one, training=replace(one.training, method=system))
     write = train._write
 
@@ -439,10 +436,13 @@ def test_unfinished_weights_are_never_released(
 
 def test_system_noise_names_each_model(base: ModelFolder, tmp_path: Path) -> None:
     """So findings of weights that were removed are never taken for those of others."""
-    seeded = task(base, "dp_sgd", tmp_path)
-    system = replace(PRIVATE, noise=Noise(0.5, 1.0, "system"))
-    one = replace(seeded, training=replace(seeded.training, method=system))
-    after = replace(one, training=training(PRIVATE, after=one.training))
+    short = replace(PRIVATE, steps=2)
+    system = replace(short, noise=Noise(0.5, 1.0, "system"))
+    seeded, one = (
+        replace(task(base, "dp_sgd", tmp_path), training=training(method))
+        for method in (short, system)
+    )
+    after = replace(one, training=training(short, after=one.training))
     names = []
     for _ in range(2):
         train_all([one], 1, silent)
@@ -508,7 +508,7 @@ def test_other_checkpoints_are_passed_over_with_a_line(
     (path,) = tmp_path.iterdir()
     with monkeypatch.context() as patch:  # other code has another key, or other random numbers
         patch.setattr(module, "_version", lambda package: "1.0")
-        one.save(dict(state))
+        FileCheckpoint(task(base, "dp_sgd", tmp_path), told.append).save(dict(state))
     for how in ("other code", *SPOILED):
         if how != "other code":
             one.save(dict(state))

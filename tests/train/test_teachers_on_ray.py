@@ -31,6 +31,7 @@ from audit.train.train import train_all, train_on
 from audit.train.workers.choice import open_workers
 from audit.train.workers.on_ray import Ray
 from audit.train.workers.remote_teachers import RemoteTeachers, answer_path
+from tests.train.conftest import silent
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
 LONG = replace(RECIPE, epochs=40)
@@ -49,10 +50,6 @@ LEARN = Distillation(
 )
 PUBLIC = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.")
 needs_ray = pytest.mark.skipif(util.find_spec("ray") is None, reason="needs the extra ray")
-
-
-def silent(label: str, share: float) -> None:
-    return None
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder
 from audit.core.training import Training
 from audit.measure.releases import _trained
 from audit.models.causal import CausalLM
-from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.models.loading import load_tokenizer, load_weights
 from audit.models.training.best_step import opening
 from audit.models.training.dp_sgd import Noise, PrivateRecipe
 from audit.models.training.fine_tuning import Recipe, next_token_loss
@@ -24,18 +23,10 @@ from audit.train import task as task_module
 from audit.train import train
 from audit.train.task import Task
 from audit.train.train import train_all
+from tests.train.conftest import silent
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
-
-
-def silent(label: str, share: float) -> None:
-    return None
-
-
-@pytest.fixture(scope="module")
-def base() -> ModelFolder:
-    return describe("embedded", EMBEDDED_FOLDER)
 
 
 def task(base: ModelFolder, stages: Path, seed: int = 1, texts: Sequence[str] = TEXTS) -> Task:

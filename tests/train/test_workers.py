@@ -20,11 +20,9 @@ from typing import Any
 
 import pytest
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.training import NotFiniteError, Training
-from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import execution
 from audit.plan.execution import parsed
@@ -33,20 +31,12 @@ from audit.train.task import Task
 from audit.train.train import train_all
 from audit.train.workers.choice import open_workers
 from tests.refusals import refusals
+from tests.train.conftest import silent
 
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=16, max_length=32)  # several steps
 TEXTS = ("My code is #40718.", "Good morning! My parcel has not arrived.", "Thank you, bye.")
 WITH_RAY = util.find_spec("ray") is not None  # not imported: it would not ask for a token then
 needs_ray = pytest.mark.skipif(not WITH_RAY, reason="needs the extra ray")
-
-
-def silent(label: str, share: float) -> None:
-    return None
-
-
-@pytest.fixture(scope="module")
-def base() -> ModelFolder:
-    return describe("embedded", EMBEDDED_FOLDER)
 
 
 def task(base: ModelFolder, stages: Path, seed: int = 1, **changes: Any) -> Task:
@@ -99,8 +89,8 @@ def test_any_other_word_is_refused() -> None:
 
 def test_without_ray_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "find_spec", lambda name: None)
-    refusals(parsed, [(w, f"--workers {w} needs") for w in ("ray", "ray://head:10001")])
-    refusals(parsed, [("ray", "'llm-audit[ray]'")])
+    extra = "'llm-audit[ray]'"
+    refusals(parsed, [(w, (f"--workers {w} needs", extra)) for w in ("ray", "ray://head:10001")])
     assert parsed(2) == 2
 
 

@@ -17,7 +17,7 @@ from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
 
 
 def batched(members: Sequence[LanguageModel]) -> Ensemble:
-    """Combines the members, in their order; their weights must not change afterwards.
+    """Combine the members, in their order; their weights must not change afterwards.
 
     GPT-2s of one shape and tokenizer are stacked: equal weights and equal members are found by
     comparison and computed once, the rest in batched products. Adapters of one base are asked in
@@ -42,7 +42,7 @@ def batched(members: Sequence[LanguageModel]) -> Ensemble:
 
 
 def _distinct(models: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
-    """Lists each distinct model once, and the index among them of each given model."""
+    """List each distinct model once, and the index among them of each given model."""
     distinct: list[Any] = []
     places = []
     for model in models:
@@ -83,7 +83,7 @@ class Stacked(Around):
         return _expanded(self.inner.log_pmfs(texts, starts), self.places)
 
     def _is_next_only(self, texts: Sequence[Tokens], starts: Sequence[int]) -> bool:
-        """Tells whether only the last token is scored, after prompts of one length."""
+        """Return whether only the last token is scored, after prompts of one length."""
         length = len(texts[0])
         equal = all(len(text) == length for text in texts)
         return equal and set(starts) == {length - 1} and 1 < length <= self.max_length + 1
@@ -102,6 +102,6 @@ class _StackedCursor:
 
 
 def _expanded(log_pmfs: torch.Tensor, places: tuple[int, ...]) -> torch.Tensor:
-    """Repeats distributions of distinct members for all: (n, distinct, V) to (n, m, V)."""
+    """Repeat distributions of distinct members for all: (n, distinct, V) to (n, m, V)."""
     same = places == tuple(range(log_pmfs.shape[1]))
     return log_pmfs if same else log_pmfs[:, list(places)]

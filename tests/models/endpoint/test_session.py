@@ -253,8 +253,7 @@ def test_a_wrong_tokenizer_is_refused(server, opened, local):
         server.switch(**switches)
         return opened()
 
-    refusals(switched, [(switches, "wrong tokenizer") for switches in wrong])
-    refusals(switched, [({"merge": 2}, "as_is:base=DIR")])
+    refusals(switched, [(switches, ("wrong tokenizer", "as_is:base=DIR")) for switches in wrong])
     assert switched({"more": 1}).access == Access.SCORE  # a start token that the server sets
     server.switch()
     with pytest.raises(UsageError, match="wrong tokenizer"):

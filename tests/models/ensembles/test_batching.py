@@ -11,51 +11,35 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from transformers import GPT2Config, GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
+from transformers import GPT2LMHeadModel, GPTNeoConfig, GPTNeoForCausalLM
 
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.ensemble import Ensemble, Separate
-from audit.models import causal
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.ensembles.stacked_gpt2 import Past, Stack
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.lstm import Architecture, untrained
 from audit.models.training.fine_tuning import Recipe, fine_tune
+from tests.models.alike import (
+    MANY,
+    VOCABULARY,
+    check_cursor,
+    check_log_pmfs,
+    gpt2,
+    lm,
+    next_ones,
+    same,
+    stacked,
+    tokens,
+)  # fmt: skip
 
-EXACT = 1e-10  # nats, in float64: whatever is larger is no rounding
+LENGTH = 80
+
 CLOSE = 2e-5  # nats, in float32
-LENGTH, VOCABULARY = 80, 13
 KINDS = ("all", "top:1", "top:2", "head", "embedding", "norm", "a bias", "equal", "with public")
-MANY = settings(
-    max_examples=settings().max_examples // 2,  # each runs a model
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-
-def gpt2(seed: int = 0, tied: bool = True, **changes: Any) -> GPT2LMHeadModel:
-    torch.manual_seed(seed)
-    config = GPT2Config(
-        **{
-            "vocab_size": VOCABULARY,
-            "n_positions": LENGTH,
-            "n_embd": 16,
-            "n_layer": 3,
-            "n_head": 2,
-            "initializer_range": 0.5,  # so that every token before it moves a distribution
-            "bos_token_id": 0,
-            "eos_token_id": 0,
-            "tie_word_embeddings": tied,
-            **changes,
-        }
-    )
-    return GPT2LMHeadModel(config).double().eval()
-
-
-def lm(model: Any) -> CausalLM:
-    return CausalLM(model, None, LENGTH)  # type: ignore[arg-type]
 
 
 def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
@@ -73,7 +57,7 @@ def moved(base: GPT2LMHeadModel, names: str, seed: int) -> GPT2LMHeadModel:
 
 @cache
 def members(kind: str) -> tuple[CausalLM, ...]:
-    base = gpt2(tied=kind != "head")
+    base = gpt2(tie_word_embeddings=kind != "head")
     names = {
         "all": "wte wpe h. ln_f",
         "top:1": "h.2.",
@@ -93,71 +77,8 @@ def members(kind: str) -> tuple[CausalLM, ...]:
     return tuple(others)
 
 
-@pytest.fixture(params=[1, 64], ids=["always shared", "shared where it pays"])
-def few(request: Any) -> Any:
-    with patch.object(causal, "_FEW", request.param):
-        yield
-
-
-def stacked(of: Sequence[Any]) -> Stacked:
-    ensemble = batched(of)
-    assert isinstance(ensemble, Stacked)
-    return ensemble
-
-
-def plain(models: Sequence[CausalLM], text: Sequence[int]) -> torch.Tensor:
-    """Shape (len(text), m, V), nats: after each token, from one pass of each model alone."""
-    return _passes(models, [text])[0]
-
-
-def next_ones(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Shape (n, m, V): after texts of one length."""
-    return _passes(models, texts)[:, -1]
-
-
-def _passes(models: Sequence[CausalLM], texts: Sequence[Sequence[int]]) -> torch.Tensor:
-    with torch.inference_mode():
-        ids = torch.tensor([list(text) for text in texts])
-        logits = [model.inner(ids, use_cache=False).logits.double() for model in models]
-    found = torch.stack(logits, dim=2)
-    return found - found.logsumexp(dim=-1, keepdim=True)
-
-
-def same(found: torch.Tensor, expected: torch.Tensor, close: float = EXACT) -> None:
-    assert found.dtype == torch.float64 and found.shape == expected.shape
-    torch.testing.assert_close(found, expected, atol=close, rtol=0)
-
-
-def check_cursor(
-    of: Sequence[CausalLM],
-    prompts: Sequence[Sequence[int]],
-    appended: Sequence[Sequence[int]] = (),
-    close: float = EXACT,
-) -> None:
-    cursor, texts = stacked(of).cursor(prompts), [list(prompt) for prompt in prompts]
-    same(cursor.log_pmfs(), next_ones(of, texts), close)
-    for column in appended:
-        cursor.append(torch.tensor(column))
-        for text, token in zip(texts, column, strict=True):
-            text.append(token)
-        same(cursor.log_pmfs(), next_ones(of, texts), close)
-
-
-def check_log_pmfs(
-    of: Sequence[CausalLM],
-    texts: Sequence[Sequence[int]],
-    starts: Sequence[int],
-    close: float = EXACT,
-) -> None:
-    expected = [plain(of, t[:-1])[s - 1 :] for t, s in zip(texts, starts, strict=True)]
-    same(stacked(of).log_pmfs(texts, starts), torch.cat(expected), close)
-
-
 def drawn(seed: int, *shape: int, most: int = VOCABULARY) -> list[Any]:
     return np.random.default_rng(seed).integers(0, most, shape).tolist()
-
-
-tokens = st.integers(0, VOCABULARY - 1)
 
 
 # texts and cursors
@@ -244,7 +165,10 @@ def test_one_member_among_equals_may_differ_anywhere() -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_other_shapes(activation: str, tied: bool) -> None:
     changes: Any = {"n_inner": 24, "n_head": 4, "layer_norm_epsilon": 0.1}
-    models = [gpt2(i, tied, activation_function=activation, **changes) for i in range(2)]
+    models = [
+        gpt2(i, tie_word_embeddings=tied, activation_function=activation, **changes)
+        for i in range(2)
+    ]
     of = [lm(moved(model, "h.1.ln_", i)) for i, model in enumerate(models)]
     check_log_pmfs(of, drawn(4, 3, 20), [1, 5, 19])
 
@@ -384,7 +308,7 @@ def test_members_of_other_kinds_are_asked_separately(bigram: Any) -> None:
         attention_types=[[["global"], 2]], **sizes,
     )  # fmt: skip
     neo = lm(GPTNeoForCausalLM(config).double().eval())
-    recurrent = lm(untrained(Architecture(VOCABULARY, 4, 4)))
+    recurrent: Any = CausalLM(untrained(Architecture(VOCABULARY, 4, 4)), None, LENGTH)  # type: ignore[arg-type]
     for of in ([bigram(0), bigram(1)], [one, bigram(0)], [neo, neo], [one, neo]):
         separate(of)
     for of in ([recurrent, recurrent], [one, recurrent], [one]):

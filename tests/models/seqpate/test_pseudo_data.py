@@ -7,21 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.training import Training
-from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate.pseudo_data import PseudoData, PseudoTuning, PublicPrefixes
 from audit.models.training.fine_tuning import Recipe
 from tests.refusals import refusals
 
 TEXTS = ("Agent: Dalton Garden.\nCustomer: This is Ann.", "Good morning! My parcel is lost.", "Hi")
 PSEUDO = PseudoData(sentences=40, prefix=4, shortest=8, longest=14)
-
-
-@pytest.fixture(scope="module")
-def base() -> Any:
-    folder = describe("embedded", EMBEDDED_FOLDER)
-    return load_weights(folder, "cpu"), load_tokenizer(folder)
 
 
 @pytest.mark.parametrize("longest", [14, 48])

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.progress import ShareDone
 from audit.core.training import Models, Training
-from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.seqpate import student as students_of_seqpate
 from audit.models.seqpate.aggregation import Answers, Questions, aggregated, ranks
 from audit.models.seqpate.pseudo_data import PseudoData, PublicPrefixes
@@ -34,12 +32,6 @@ TAUGHT = Distillation(
     top_p=None,
     top_k=8,
 )
-
-
-@pytest.fixture(scope="module")
-def base() -> Any:
-    folder = describe("embedded", EMBEDDED_FOLDER)
-    return load_weights(folder, "cpu"), load_tokenizer(folder)
 
 
 def shifted(model: Any, seed: int) -> Any:

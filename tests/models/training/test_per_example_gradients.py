@@ -289,8 +289,7 @@ EXAMPLES: list[Rows] = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_norms_sums_and_losses_are_the_definitions(form: str) -> None:
+def whole(form: str) -> None:
     model, batch = FORMS[form](), batch_of(EXAMPLES)
     check_supported(model)
     definition = literal(model, EXAMPLES)
@@ -304,15 +303,7 @@ def test_norms_sums_and_losses_are_the_definitions(form: str) -> None:
     assert float(clipped_gradients(model, batch, middle).norms[3]) == 0
 
 
-def apart(examples: Sequence[Rows], border: int) -> Batch:
-    """The rows of each example in two blocks, by their width; a missing one weighs nothing."""
-    narrow = [[r for r in rows if len(r[1]) <= border] or [SILENT] for rows in examples]
-    wide = [[r for r in rows if len(r[1]) > border] or [SILENT] for rows in examples]
-    return replace(batch_of(wide), more=(batch_of(narrow),))
-
-
-@pytest.mark.parametrize("form", [form for form in FORMS if "state" not in form])
-def test_rows_of_several_widths_are_one_example(form: str) -> None:
+def of_several_widths(form: str) -> None:
     model, expected = FORMS[form](), literal(FORMS[form](), EXAMPLES)(0.5)
     for border in (2, 3):  # one cuts through the user with several records
         batch = apart(EXAMPLES, border)
@@ -323,8 +314,7 @@ def test_rows_of_several_widths_are_one_example(form: str) -> None:
         torch.testing.assert_close(alone, expected.norms, rtol=EXACT, atol=EXACT)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_an_example_in_chunks_is_the_same_example(form: str) -> None:
+def in_chunks(form: str) -> None:
     model, rows = FORMS[form](), [EXAMPLES[0][0], SILENT, *EXAMPLES[2]]
     first, *more = (batch_of([rows[i : i + 2]]) for i in (0, 2, 4))
     batch = replace(first, more=tuple(more), chunked=True)
@@ -335,13 +325,29 @@ def test_an_example_in_chunks_is_the_same_example(form: str) -> None:
         assert distance(clipped_gradients(model, batch.part(0, 1), max_norm), expected) < EXACT
 
 
-@pytest.mark.parametrize("which", range(len(EXAMPLES)))
-def test_one_example_alone_equals_itself_in_company(which: int) -> None:
-    model, alone = gpt2(), EXAMPLES[which : which + 1]
-    found = clipped_gradients(model, batch_of(alone), 0.5)
-    assert distance(found, literal(model, alone)(0.5)) < EXACT
+@pytest.mark.parametrize("form", FORMS)
+def test_norms_sums_and_losses_are_the_definitions(form: str) -> None:
+    """An example is the same in one block, in blocks of several widths, and in chunks."""
+    whole(form)
+    of_several_widths(form)
+    in_chunks(form)
+
+
+def apart(examples: Sequence[Rows], border: int) -> Batch:
+    """The rows of each example in two blocks, by their width; a missing one weighs nothing."""
+    narrow = [[r for r in rows if len(r[1]) <= border] or [SILENT] for rows in examples]
+    wide = [[r for r in rows if len(r[1]) > border] or [SILENT] for rows in examples]
+    return replace(batch_of(wide), more=(batch_of(narrow),))
+
+
+def test_one_example_alone_equals_itself_in_company() -> None:
+    model = gpt2()
     company = clipped_gradients(model, batch_of(EXAMPLES), 0.5)
-    torch.testing.assert_close(company.norms[which], found.norms[0], rtol=EXACT, atol=EXACT)
+    for which in range(len(EXAMPLES)):
+        alone = EXAMPLES[which : which + 1]
+        found = clipped_gradients(model, batch_of(alone), 0.5)
+        assert distance(found, literal(model, alone)(0.5)) < EXACT
+        torch.testing.assert_close(company.norms[which], found.norms[0], rtol=EXACT, atol=EXACT)
 
 
 def cancelling(seed: int, left: float) -> Rows:

@@ -64,15 +64,15 @@ def norms(name: str, lora: bool) -> float:
 
 
 @pytest.mark.parametrize("lora", [False, True])
-@pytest.mark.parametrize("name", NAMES)
-def test_private_sums_are_those_of_the_loop(name: str, lora: bool) -> None:
-    model, limit = made(name, lora), norms(name, lora)
-    once = clipped_gradients(model, batch(), limit)
-    with recomputed(model, True):
-        twice = clipped_gradients(model, batch(), limit)
-    assert worst_difference(twice, loop(model, batch(), limit)) < EXACT
-    assert torch.equal(once.norms, twice.norms) and torch.equal(once.losses, twice.losses)
-    assert all(torch.equal(a, b) for a, b in zip(once.sums, twice.sums, strict=True))
+def test_private_sums_are_those_of_the_loop(lora: bool) -> None:
+    for name in NAMES:
+        model, limit = made(name, lora), norms(name, lora)
+        once = clipped_gradients(model, batch(), limit)
+        with recomputed(model, True):
+            twice = clipped_gradients(model, batch(), limit)
+        assert worst_difference(twice, loop(model, batch(), limit)) < EXACT
+        assert torch.equal(once.norms, twice.norms) and torch.equal(once.losses, twice.losses)
+        assert all(torch.equal(a, b) for a, b in zip(once.sums, twice.sums, strict=True))
 
 
 def weights(model: nn.Module) -> list[torch.Tensor]:

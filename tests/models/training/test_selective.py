@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from audit.models.training.examples import Marked
 from audit.models.training.fine_tuning import Recipe
 from audit.models.training.selective import (
     PublicSteps,
-    SelectiveRecipe,
     noised,
     noised_loss,
     public_rows,
 )
-from audit.models.training.selective_as_published import AlternatingRecipe, turns
+from audit.models.training.selective_as_published import turns
+from tests.models.training.test_selective_releases import INDEPENDENT, PAPER, Signs, training
+from tests.models.training.test_selective_releases import network as of_signs
 
 V = 26
 PUBLIC = Recipe(epochs=2, learning_rate=1e-2, batch_tokens=20, max_length=16)
@@ -38,20 +40,7 @@ def marked(word: str) -> Marked:
     return Marked(tuple(ord(c.lower()) - ord("a") for c in word), tuple(c.isupper() for c in word))
 
 
-def recipe(hidden: str = "reset", transitions: int = 2, **changes: Any) -> SelectiveRecipe:
-    settings: dict[str, Any] = dict(
-        noise=Noise(1.0, 0.5),
-        sampling_probability=0.5,
-        steps=3,
-        population=8,
-        learning_rate=1e-2,
-        optimizer="sgd",
-        public=PUBLIC,
-        hidden=hidden,
-        hidden_noise=Noise(2.0, 0.3),
-        transitions=transitions,
-    )
-    return SelectiveRecipe(**(settings | changes))
+RECIPE = replace(INDEPENDENT, public=PUBLIC, population=8, learning_rate=1e-2)
 
 
 words = st.lists(st.tuples(st.integers(0, V - 1), st.booleans()), min_size=2, max_size=14).map(
@@ -81,7 +70,7 @@ def test_reset_batches_ignore_private_tokens(record: Marked, seed: int) -> None:
     )
     rest = [marked("abcDEfgh"), marked("cdefg")]
     mine, theirs = (
-        PublicSteps(recipe(), network(), [one, *rest], 3, np.random.default_rng(0))._batches
+        PublicSteps(RECIPE, network(), [one, *rest], 3, np.random.default_rng(0))._batches
         for one in (record, changed)
     )
     assert mine == theirs
@@ -120,7 +109,8 @@ def test_the_same_seed_gives_the_same_weights(hidden: str) -> None:
     made = []
     for seed in (3, 3, 4):
         model = network()
-        public = PublicSteps(recipe(hidden), model, records, seed, np.random.default_rng(seed))
+        chosen = replace(RECIPE, hidden=hidden)
+        public = PublicSteps(chosen, model, records, seed, np.random.default_rng(seed))
         public.until(1.0)
         made.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
     assert torch.equal(made[0], made[1])
@@ -140,61 +130,24 @@ def test_turns_are_public_private_public(record: Marked) -> None:
     assert all(first < last for first, last in spans[1:])
 
 
-def alternating(**changes: Any) -> AlternatingRecipe:
-    settings: dict[str, Any] = dict(
-        noise=Noise(1.0, 0.5),
-        hidden_noise=Noise(2.0, 0.3),
-        batch=2,
-        epochs=1,
-        private_runs=3,
-        population=4,
-        learning_rate=1e-2,
-        public_learning_rate=1e-2,
-        optimizer="sgd",
-        max_length=16,
-    )
-    return AlternatingRecipe(**(settings | changes))
-
-
-class Words:
-    """A tokenizer for records of small letters and digits; digits are private elsewhere."""
-
-    start = stop = 0
-
-    def encode(self, text: str) -> list[int]:
-        return [ord(c) - ord("a") + 1 if c.isalpha() else 10 + int(c) for c in text]
-
-    def ends(self, text: str) -> list[int]:
-        return list(range(1, len(text) + 1))
-
-
-def training(method: Any) -> Any:
-    from audit.core.training import Training
-    from audit.policies.digits import Digits
-
-    texts = ("ab1cd", "abc22de3f", "bcd")
-    spans = tuple(tuple(Digits()(text)) for text in texts)
-    return Training("t", texts, method, 5, owners=("0", "1", "2"), private=spans)
+TEXTS = ("ab1cd", "abc22de3f", "bcd")
 
 
 def test_uncharged_private_runs_are_an_error() -> None:
-    fits = alternating(private_runs=2)
-    fits.train(network(), Words(), training(fits))  # type: ignore[arg-type]
-    fewer = alternating(private_runs=1)
+    fits, fewer = (replace(PAPER, private_runs=runs, population=4) for runs in (2, 1))
+    fits.train(of_signs(), Signs(), training(fits, TEXTS))  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="2 private runs; 1 are charged"):
-        fewer.train(network(), Words(), training(fewer))  # type: ignore[arg-type]
+        fewer.train(of_signs(), Signs(), training(fewer, TEXTS))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", [recipe(), recipe("noise"), alternating()])
-def test_it_trains_and_leaves_the_global_stream_alone(method: Any) -> None:
-    model = network()
+@pytest.mark.parametrize("method", [RECIPE, replace(RECIPE, hidden="noise"), PAPER])
+def test_training_leaves_the_global_stream_alone(method: Any) -> None:
+    model = of_signs()
     before = copy.deepcopy(model)
     state = torch.random.get_rng_state()
     told: list[float] = []
-    method.train(model, Words(), training(method), told.append)
+    method.train(model, Signs(), training(method, TEXTS), told.append)
     assert torch.equal(state, torch.random.get_rng_state())
     assert told[-1] == 1.0 and told == sorted(told)
-    moved = [
-        not torch.equal(a, b) for a, b in zip(model.parameters(), before.parameters(), strict=True)
-    ]
-    assert all(moved)
+    pairs = zip(model.parameters(), before.parameters(), strict=True)
+    assert not any(torch.equal(a, b) for a, b in pairs)
