@@ -25,10 +25,10 @@ class EnsembleCursor(Protocol):
     """State of m models that read n texts together, one token at a time."""
 
     def log_pmfs(self) -> torch.Tensor:
-        """Gives each model's next-token distribution after each text: (n, m, V), float64, nats."""
+        """Return each model's next-token distribution after each text: (n, m, V), float64, nats."""
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Appends one token to each text; shape (n,)."""
+        """Append one token to each text; shape (n,)."""
 
 
 class Ensemble(Reader, Protocol):
@@ -43,10 +43,10 @@ class Ensemble(Reader, Protocol):
         """The number of keys and values that all of them keep of a token."""
 
     def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
-        """Reads prompts of *equal length*, to which tokens can then be appended."""
+        """Read prompts of *equal length*, to which tokens can then be appended."""
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        """Gives the models' distributions of every text[start:], one text after the other: shape
+        """Return the models' distributions of every text[start:], one text after the other: shape
         (Σ len(text) − start, m, V), float64, nats. Each start is at least 1."""
 
 
@@ -138,7 +138,7 @@ class _MeanCursor:
 
 
 def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Computes log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
+    """Compute log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
     return torch.logsumexp(log_pmfs, dim=1) - math.log(log_pmfs.shape[1])
 
 

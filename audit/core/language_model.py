@@ -29,7 +29,7 @@ class Cursor(Protocol):
 
 
 class Reader(Protocol):
-    """Reads texts: one language model, or several that are queried together.
+    """One language model that reads texts, or several that are queried together.
 
     vocabulary: number V of tokens. max_length: most tokens of context.
     """

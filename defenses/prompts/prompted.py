@@ -15,8 +15,8 @@ from audit.core.predictor import Tokenizer, Tokens
 
 
 def reference_of(tokenizer: Tokenizer, texts: Sequence[str], longest: int) -> tuple[int, ...]:
-    """Gives a user's reference: every text once, as a record, cut to `longest` tokens; () where all
-    are empty.
+    """Return a user's reference: every text once, as a record, cut to `longest` tokens; () where
+    all are empty.
 
     Copies would fill the prompt and cut off what follows. A record ends where the next one opens,
     if one token does both.
@@ -48,7 +48,7 @@ class Prompted(Around):
         return _PromptedCursor(self, prompts)
 
     def opened(self, texts: Sequence[Tokens]) -> Cursor:
-        """Opens a cursor of the inner model after the reference, where it fits beside the texts."""
+        """Open a cursor of the inner model after the reference, where it fits beside the texts."""
         before = self.reference if len(texts[0]) <= self.room else ()
         return self.inner.cursor([[*before, *text] for text in texts])
 
@@ -61,7 +61,7 @@ class Prompted(Around):
         return torch.cat([piece for text, start in pairs for piece in self._pieces(text, start)])
 
     def _pieces(self, text: Tokens, start: int) -> Iterator[torch.Tensor]:
-        """Reads one text: after the reference as far as both fit, then alone."""
+        """Read one text: after the reference as far as both fit, then alone."""
         fits, shift = min(len(text), self.room + 1), len(self.reference)
         if start < fits:
             yield self.inner.log_pmfs([[*self.reference, *text[:fits]]], [start + shift])
