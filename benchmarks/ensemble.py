@@ -28,10 +28,12 @@ from audit.core.ensemble import Ensemble, Separate
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Predictor, Tokens
 from audit.core.release import NoJournal
+from audit.core.training import Trained
 from audit.models.causal import CausalLM
 from audit.models.layers import limited
 from audit.models.loading import describe, load_tokenizer, load_weights
-from defenses.submix import SubMix, SubMixRelease
+from defenses.ensembles import EnsembleRelease
+from defenses.submix import SubMix
 
 K, PROMPT, GENERATED = 8, 16, 16
 SCORED, TEXT = 1024, 128
@@ -94,12 +96,13 @@ def larger() -> CausalLM:
     return CausalLM(inner.eval(), embedded().tokenizer, 256)
 
 
-def released(public: CausalLM, layers: str, stacked: bool) -> SubMixRelease:
-    members = [moved(public, layers, seed) for seed in range(2 * K)]
-    pairs = tuple(zip(members[::2], members[1::2], strict=True))
-    release = SubMixRelease(SubMix(k=K, epsilon=1e6, budget=10**6, beta=2 / 1024), public, pairs)
+def released(public: CausalLM, layers: str, stacked: bool) -> EnsembleRelease:
+    trained: Any = [Trained(None, moved(public, layers, seed)) for seed in range(2 * K)]  # type: ignore[arg-type]
+    service = SubMix(k=K, epsilon=1e6, budget=10**6, beta=2 / 1024)
+    release = service.release(public, trained)
+    assert isinstance(release, EnsembleRelease)
     if not stacked:
-        with patch("defenses.submix.batched", Separate):
+        with patch("defenses.ensembles.accounts.batched", Separate):
             assert isinstance(release.ensemble, Separate)  # cached before the patch ends
     return release
 
@@ -127,11 +130,11 @@ def works(vocabulary: int) -> list[Work]:
 
 
 def timed(
-    work: Work, model: CausalLM, releases: Sequence[SubMixRelease], repeats: int
+    work: Work, model: CausalLM, releases: Sequence[EnsembleRelease], repeats: int
 ) -> tuple[float, list[tuple[float, float]]]:
     """Measures seconds of one model, and of each release: (reading, whole query)."""
 
-    def whole(release: SubMixRelease) -> float:
+    def whole(release: EnsembleRelease) -> float:
         return seconds(lambda: work.ask(release.open(np.random.default_rng(1), NoJournal())))
 
     turns = []

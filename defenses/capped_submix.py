@@ -36,10 +36,18 @@ from audit.core.rules import (
 )
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import release
+from defenses.ensembles import (
+    ONE_TOKEN,
+    ORDER,
+    Constant,
+    Filter,
+    Mixed,
+    ensemble_release,
+    even_share,
+    hashed_parts,
+)
 from defenses.ensembles.mechanisms.caps import Caps
-from defenses.ensembles.mechanisms.mixing import Aside
-from defenses.ensembles.release import ORDER
+from defenses.ensembles.promise import EMPTIED, FIXED_USERS, PER_USER, READ_ALIKE, READ_ALONE
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _USERS = 10_000  # most users N for which that δ is at most 1/(10·N)
@@ -84,35 +92,43 @@ class CappedSubMix(Defense):
             raise broken("capped_submix", "multiple", self.multiple, words)
 
     @property
-    def mechanism(self) -> CappedMixture | FilteredMixture:
-        """Gives the mixture in which a query costs a part m equal shares of ε, or at most so much
-        and by an account of its own."""
-        charge = self.multiple * release.share(self.epsilon, self.budget)
-        caps = Caps(self.weight, self.k, self.alpha, charge)
-        return CappedMixture(caps) if self.multiple == 1 else FilteredMixture(caps)
+    def mechanism(self) -> CappedMixture:
+        """Gives the mixture in which a query costs a part at most m equal shares of ε."""
+        charge = self.multiple * even_share(self.epsilon, self.budget)
+        return CappedMixture(Caps(self.weight, self.k, self.alpha, charge))
+
+    @property
+    def account(self) -> Constant | Filter:
+        """Gives the account that charges equal shares, or each part what a query costs it."""
+        most = self.mechanism.divergence
+        if self.multiple == 1:
+            return Constant(most, self.budget)
+        return Filter(self.epsilon, self.budget, most)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return release.hashed_trainings("capped_submix", self, corpus, model, recipe, seed)
+        return hashed_parts("capped_submix", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        caps = self.mechanism.caps
-        return release.EnsembleRelease(
+        mechanism, account = self.mechanism, self.account
+        alone = self.multiple > 1
+        return ensemble_release(
             self,
-            self.mechanism,
+            mechanism,
+            account,
             public,
-            tuple(each.model for each in trained),
+            trained,
             relation=Relation.EMPTIED,
             theorem=self._theorem,
             conditions=(
-                release.EMPTIED,
+                EMPTIED,
                 *self._per_user,
                 f"a part's model has at most the weight w = {self.weight:g}, so f = "
-                f"{caps.floor:.6g}; its weight depends on its own model and the public one alone"
-                + ("" if self.multiple == 1 else ", and on what is left on its own account"),
-                release.READ_ALIKE if self.multiple == 1 else release.READ_ALONE,
-                release.ONE_TOKEN,
+                f"{mechanism.caps.floor:.6g}; its weight depends on its own model and the public "
+                "one alone" + (", and on what is left on its own account" if alone else ""),
+                READ_ALONE if alone else READ_ALIKE,
+                ONE_TOKEN,
             ),
         )
 
@@ -154,12 +170,12 @@ class CappedSubMix(Defense):
             return ("no claim per user: that one needs alpha=2 and weight below 1",)
         approximate = loss + math.log(0.5) - math.log(_DELTA) - math.log(2)
         return (
-            f"{release.PER_USER}: D_2 of a session is at most "
+            f"{PER_USER}: D_2 of a session is at most "
             f"{round_up(loss):.6g} nats, or ({round_up(approximate):.6g}, {_DELTA:g})-DP "
             f"at a δ that suits up to {_USERS:,} users (arXiv 2004.00010, Proposition 12); derived "
             "for a part replaced by any other; it rests on parts by a keyed hash of the user, "
             "members trained apart, alpha=2 and weight below 1",
-            release.FIXED_USERS,
+            FIXED_USERS,
         )
 
 
@@ -176,41 +192,14 @@ class CappedMixture:
         """Bounds D_α of one query, nats, per part under emptied."""
         return self.caps.charge
 
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V); the last member is public."""
-        pmfs = log_pmfs.softmax(dim=-1)
-        return _log_mixture(pmfs, self.caps.weights(pmfs[:, :-1], pmfs[:, -1]))
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Computes what each query costs each part by its own member: at most the charge."""
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V), the largest λ_i within the caps,
+        and what each part costs by its own member, (n, k), nats; the last model is public."""
         pmfs = log_pmfs.softmax(dim=-1)
         members, public = pmfs[:, :-1], pmfs[:, -1]
         weights = self.caps.weights(members, public)
-        return Aside(local=self.caps.costs(members, public, weights))
-
-
-@dataclass(frozen=True)
-class FilteredMixture:
-    """Mixes members in the same way, where each part has an account of its own."""
-
-    caps: Caps
-    access = Access.GENERATE
-    reads_public = True
-
-    @property
-    def divergence(self) -> float:
-        """Bounds D_α of one query, nats, per part under emptied: m even shares of ε."""
-        return self.caps.charge
-
-    def weighed(self, pmfs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Finds the largest weights within the caps, and what each costs its part, nats."""
-        members, public = pmfs[:, :-1], pmfs[:, -1]
-        weights = self.caps.weights(members, public)
-        return weights, self.caps.costs(members, public, weights)
-
-    def mixed(self, pmfs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V)."""
-        return _log_mixture(pmfs, weights)
+        costs = self.caps.costs(members, public, weights)
+        return Mixed(_log_mixture(pmfs, weights), weights, costs)
 
 
 def _log_mixture(pmfs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -24,10 +24,16 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import release
+from defenses.ensembles import (
+    ORDER,
+    ByData,
+    Constant,
+    Mixed,
+    ensemble_release,
+    even_parts,
+    even_share,
+)
 from defenses.ensembles.mechanisms import local_votes, votes
-from defenses.ensembles.mechanisms.mixing import Aside
-from defenses.ensembles.release import ORDER
 from defenses.training import checks
 
 
@@ -77,24 +83,38 @@ class GNMax(Defense):
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         assert self.epsilon is not None
-        return math.sqrt(self.alpha / release.share(self.epsilon, self.budget))
+        return math.sqrt(self.alpha / even_share(self.epsilon, self.budget))
+
+    @property
+    def mechanism(self) -> NoisyVotes:
+        """Gives the votes with noise σ."""
+        return NoisyVotes(self.sigma, self.alpha)
+
+    @property
+    def account(self) -> Constant | ByData:
+        """Gives the account that charges the worst case, or what votes cost on this data set."""
+        worst = self.mechanism.divergence
+        if self.charge == "worst":
+            return Constant(worst, self.budget)
+        assert self.epsilon is not None
+        return ByData(self.epsilon, self.budget, worst)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return release.trainings("gnmax", self, corpus, model, recipe, seed)
+        return even_parts("gnmax", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        mechanism, by_data = NoisyVotes(self.sigma, self.alpha), self.charge == "data"
-        return release.EnsembleRelease(
+        by_data = self.charge == "data"
+        return ensemble_release(
             self,
-            mechanism,
+            self.mechanism,
+            self.account,
             public,
-            tuple(each.model for each in trained),
+            trained,
             relation=Relation.REPLACE,
             also=() if by_data else (Relation.REMOVED,),
             theorem=_BY_DATA if by_data else _WORST,
-            by_data=by_data,
             conditions=(
                 *(() if by_data else (_REMOVED,)),
                 f"noise N(0, σ²) with σ = {self.sigma:.6g} votes is added to every token's count; "
@@ -127,13 +147,12 @@ class NoisyVotes:
         """Gives α/σ², nats, per part under replace: replacing a part moves one vote, √2 in L2."""
         return self.alpha / self.sigma**2
 
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes log of the winner's pmf, (n, V), nats, by integrating over the noise."""
-        return votes.winning(votes.votes(log_pmfs), self.sigma)
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Computes the cost of a vote on this data set, and the paper's bounds on `answer`."""
-        return Aside(
-            local=local_votes.divergences(log_pmfs, self.sigma, self.alpha),
-            log_caps=votes.log_caps(votes.votes(log_pmfs), self.sigma),
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Computes log of the winner's pmf, (n, V), nats, by integrating over the noise; also the
+        cost of a vote on this data set, and the paper's bounds on the pmf."""
+        counts = votes.votes(log_pmfs)
+        return Mixed(
+            votes.winning(counts, self.sigma),
+            costs=local_votes.divergences(log_pmfs, self.sigma, self.alpha),
+            log_caps=votes.log_caps(counts, self.sigma),
         )

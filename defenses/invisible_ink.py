@@ -24,9 +24,16 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import release
+from defenses.ensembles import (
+    ONE_TOKEN,
+    ORDER,
+    Constant,
+    ensemble_release,
+    even_share,
+    hashed_parts,
+)
 from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
-from defenses.ensembles.release import ORDER
+from defenses.ensembles.promise import EMPTIED, FIXED_USERS, PER_USER, READ_ALIKE
 
 _DELTA = 1e-5  # δ at which the claim per user is written as (ε, δ), too
 _REACH = 1e4  # largest order of that conversion, less 1
@@ -60,34 +67,36 @@ class InvisibleInk(Defense):
     @property
     def mechanism(self) -> ClippedLogits:
         """Finds the widest clip C with which B queries cost at most ε."""
-        charge = release.share(self.epsilon, self.budget)
+        charge = even_share(self.epsilon, self.budget)
         return ClippedLogits(self.k * math.sqrt(2 * charge / self.alpha), self.alpha, self.k)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return release.hashed_trainings("invisible_ink", self, corpus, model, recipe, seed)
+        return hashed_parts("invisible_ink", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         mechanism = self.mechanism
-        return release.EnsembleRelease(
+        account = Constant(mechanism.divergence, self.budget)
+        return ensemble_release(
             self,
             mechanism,
+            account,
             public,
-            tuple(each.model for each in trained),
+            trained,
             relation=Relation.EMPTIED,
             theorem="InvisibleInk (arXiv 2507.02974, Theorem 2), references are the parts' models: "
             "emptying a part moves every logit by at most C/k, so a sampled token is "
             "(C/k)²/2-zCDP: D_α ≤ α·C²/(2k²) for every α; B queries composed",
             conditions=(
-                release.EMPTIED,
+                EMPTIED,
                 self._per_user,
-                release.FIXED_USERS,
+                FIXED_USERS,
                 f"each logit is moved by the mean of the parts' changes, each change clipped to "
                 f"[−C, C] with C = {mechanism.bound:.6g}; C and the settings it follows from are "
                 "fixed before private data is seen",
-                release.READ_ALIKE,
-                release.ONE_TOKEN,
+                READ_ALIKE,
+                ONE_TOKEN,
             ),
         )
 
@@ -105,7 +114,7 @@ class InvisibleInk(Defense):
         rho = self.user_epsilon / self.alpha
         approximate = least_epsilon(lambda order: order * rho, _REACH, math.log(_DELTA))
         return (
-            f"{release.PER_USER}: D_α of a session is at most "
+            f"{PER_USER}: D_α of a session is at most "
             f"{round_up(self.user_epsilon):.6g} nats, or "
             f"({round_up(approximate):.6g}, {_DELTA:g})-DP (arXiv 2004.00010, Proposition 12); "
             "derived for a part replaced by any other; it rests on parts by a keyed hash of the "

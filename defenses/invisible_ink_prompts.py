@@ -23,7 +23,7 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, PROBABILITY, at_least, check_fields, one_of
 from audit.core.terms import Unit
 from audit.core.training import FineTuning, Trained, Training, owners
-from defenses.ensembles import release
+from defenses.ensembles import even_share
 from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
 from defenses.prompts import copying
 from defenses.prompts.references import InPrompts
@@ -71,7 +71,7 @@ class InvisibleInkPrompts(Defense):
         return Fees(round_up(self._loss(delta).once), round_up(each), self.tokens)
 
     def _loss(self, delta: float) -> Conversion:
-        return largest_rho(release.share(self.epsilon, 1), delta)
+        return largest_rho(even_share(self.epsilon, 1), delta)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int

@@ -22,10 +22,17 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, SHARE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import release
+from defenses.ensembles import (
+    ONE_TOKEN,
+    ORDER,
+    Constant,
+    Mixed,
+    ensemble_release,
+    even_parts,
+    even_share,
+)
 from defenses.ensembles.mechanisms import coins
-from defenses.ensembles.mechanisms.mixing import Aside, clip
-from defenses.ensembles.release import ORDER
+from defenses.ensembles.mechanisms.mixing import clip
 
 
 @dataclass(frozen=True)
@@ -59,23 +66,25 @@ class PMixed(Defense):
     def mechanism(self) -> ClippedMean:
         """Finds the widest band in which B queries cost at most ε."""
         coin = 1 / self.k if self.q is None else self.q
-        share = release.share(self.epsilon, self.budget)
+        share = even_share(self.epsilon, self.budget)
         bound = coins.bound_for(share, coin, self.k, self.alpha)
         return ClippedMean(bound, coin, self.alpha, self.k)
 
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return release.trainings("pmixed", self, corpus, model, recipe, seed)
+        return even_parts("pmixed", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
         mechanism = self.mechanism
         replaced = coins.replaced(mechanism.bound, mechanism.coin, self.k, self.alpha)
-        return release.EnsembleRelease(
+        account = Constant(mechanism.divergence, self.budget)
+        return ensemble_release(
             self,
             mechanism,
+            account,
             public,
-            tuple(each.model for each in trained),
+            trained,
             relation=Relation.REMOVED,
             theorem="PMixed (after arXiv 2403.15638), derived: the largest D_α that members within "
             "the band can have, over the coins, B queries composed",
@@ -85,7 +94,7 @@ class PMixed(Defense):
                 f"members are clipped to [e^−c, e^c] × public with c = {mechanism.bound:.6g}, and "
                 f"each joins a query with probability {mechanism.coin:.6g}; if none joins, the "
                 "public model answers",
-                release.ONE_TOKEN,
+                ONE_TOKEN,
             ),
         )
 
@@ -109,12 +118,8 @@ class ClippedMean:
         """Bounds D_α of one query, nats, per part under removed."""
         return coins.removed(self.bound, self.coin, self.parts, self.alpha)
 
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes log of the token's pmf over the coins, (n, V); the last member is public."""
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Computes log of the token's pmf over the coins, (n, V); the last model is public."""
         members, public = log_pmfs[:, :-1], log_pmfs[:, -1]
         near = clip(members[:, :, None], public, self.bound)[:, :, 0]
-        return coins.joined(near, public, self.coin)
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Reports nothing."""
-        return Aside()
+        return Mixed(coins.joined(near, public, self.coin))

@@ -7,30 +7,26 @@ its own ledger, a query is charged before it is answered, and STOP is final.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
-from audit.core.ensemble import Ensemble, Mean, Selected
-from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.guarantee import Guarantee
 from audit.core.language_model import LanguageModel, Tempered
 from audit.core.layers import ALL, LAYERS
-from audit.core.ledger import Ledger
 from audit.core.model import ModelFolder
-from audit.core.predictor import Access
 from audit.core.randomness import derived_seed, stream
-from audit.core.release import Journal, ModelRelease, Release
+from audit.core.release import Release
 from audit.core.rules import POSITIVE, Rule, at_least, check_fields, one_of
 from audit.core.terms import Relation, Unit
 from audit.core.training import FineTuning, Trained, Training
-from audit.models.ensembles.batching import batched
+from defenses.ensembles import ONE_TOKEN, ORDER, ByData, EnsembleRelease
 from defenses.ensembles.mechanisms.mixing import Mixing
-from defenses.ensembles.release import ONE_TOKEN, ORDER, randomness, secret, texts_by_user
-from defenses.ensembles.session import EnsembleSession, Service
+from defenses.ensembles.parts import texts_by_user
+from defenses.ensembles.promise import each_session, randomness
 from defenses.training.checks import check_layers
 
 _NAMED = {"paper": 1.0, "small": 16.0}  # β is ε/B divided by this
@@ -102,64 +98,37 @@ class SubMix(Defense):
         )
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        models = [each.model for each in trained]
-        pairs = tuple((models[i], models[i + 1]) for i in range(0, len(models), 2))
-        return SubMixRelease(self, public, pairs)
-
-
-def halves(users: Sequence[str], k: int, generator: np.random.Generator) -> list[list[str]]:
-    """Splits users into 2k lists of nearly equal size: the halves of part 1, of part 2, …"""
-    shuffled = [users[int(i)] for i in generator.permutation(len(users))]
-    parts = [shuffled[i::k] for i in range(k)]
-    return [half for part in parts for half in (part[0::2], part[1::2])]
-
-
-@dataclass(frozen=True)
-class SubMixRelease(Release):
-    """Serves predictions of k pairs of members and the public model.
-
-    shared: of a neighbour, its place in the ensemble of the whole release.
-    """
-
-    defense: SubMix
-    public: LanguageModel
-    pairs: tuple[tuple[LanguageModel, LanguageModel], ...]
-    shared: Selected | None = field(default=None, compare=False, repr=False)
+        return EnsembleRelease(
+            Mixing(self.alpha, self.leakage, self.clip, self.temperature),
+            ByData(self.epsilon, self.budget, share=0.0, room=0.0),  # its charges are exact
+            public,
+            tuple(each.model for each in trained),
+            self._promise,
+            self.source,
+            each=2,
+            after_stop=Tempered(public, self.temperature),
+        )
 
     @property
-    def _members(self) -> tuple[LanguageModel, ...]:
-        return tuple(member for pair in self.pairs for member in pair)
-
-    @cached_property
-    def ensemble(self) -> Ensemble:
-        """All members, pair by pair, then the public model."""
-        return self.shared or batched((*self._members, self.public))
-
-    @property
-    def _models(self) -> int:
-        return self.shared.of if self.shared else 2 * len(self.pairs)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        d = self.defense
+    def _promise(self) -> Guarantee:
         conditions = [
             "holds for this data set, this partition of the users and the STOP of this run",
             "when the run without a part would have stopped is not charged; the published "
             "Proposition C.3 (+ log CB) and Theorem C.1 (user level) are unproved and not claimed",
             ONE_TOKEN,
             "a secret in several parts is protected less, a secret in all parts not at all",
-            f"β = {d.leakage:.6g} nats a query, fixed before the first query",
-            randomness(d.source),
-            f"each session spends a budget of its own: the ε of several sessions add up "
-            f"({d.budget} queries each)",
+            f"β = {self.leakage:.6g} nats a query, fixed before the first query",
+            randomness(self.source),
+            each_session(self.budget),
         ]
-        if d.clip is not None:
-            conditions.append(f"members are clipped to [e^−{d.clip:g}, e^{d.clip:g}] × public")
-        if d.temperature != 1.0:
-            conditions.append(f"tokens are sampled and charged at temperature {d.temperature:g}")
+        if self.clip is not None:
+            c = f"{self.clip:g}"
+            conditions.append(f"members are clipped to [e^−{c}, e^{c}] × public")
+        if self.temperature != 1.0:
+            conditions.append(f"tokens are sampled and charged at temperature {self.temperature:g}")
         return Guarantee(
-            epsilon=d.epsilon,
-            alpha=d.alpha,
+            epsilon=self.epsilon,
+            alpha=self.alpha,
             unit=Unit.PART,
             relation=Relation.REMOVED,
             release="predictions",
@@ -169,30 +138,9 @@ class SubMixRelease(Release):
             conditions=tuple(conditions),
         )
 
-    def open(self, stream: np.random.Generator, journal: Journal) -> EnsembleSession:
-        d = self.defense
-        service = Service(
-            mechanism=Mixing(d.alpha, d.leakage, d.clip, d.temperature),
-            ensemble=self.ensemble,
-            models=self._models,
-            public=Tempered(self.public, d.temperature),
-        )
-        ledger = Ledger(d.epsilon, len(self.pairs), d.budget, journal)
-        return EnsembleSession(service, ledger, stream, secret(d.source, journal))
 
-    def unprotected(self) -> Release:
-        """Gives the plain mean of all members, which shows what leaks without the protocol.
-
-        It is read and never searched, for the service that it stands beside cannot be searched.
-        """
-        promise = no_guarantee("the plain mean of SubMix's members has no guarantee")
-        return ModelRelease(Mean(batched(self._members)), promise, Access.SCORE, Access.SCORE)
-
-    def neighbour(self, unit: int) -> Release | None:
-        """Gives the release without part `unit` (0 … k−1). Raises IndexError out of that range."""
-        if not 0 <= unit < len(self.pairs):
-            raise IndexError(f"part {unit} of {len(self.pairs)}")
-        rest = self.pairs[:unit] + self.pairs[unit + 1 :]
-        places = (i for i in range(2 * len(self.pairs) + 1) if i // 2 != unit)
-        shared = Selected(self.ensemble, tuple(places), self._models)
-        return SubMixRelease(self.defense, self.public, rest, shared)
+def halves(users: Sequence[str], k: int, generator: np.random.Generator) -> list[list[str]]:
+    """Splits users into 2k lists of nearly equal size: the halves of part 1, of part 2, …"""
+    shuffled = [users[int(i)] for i in generator.permutation(len(users))]
+    parts = [shuffled[i::k] for i in range(k)]
+    return [half for part in parts for half in (part[0::2], part[1::2])]

@@ -24,10 +24,15 @@ from audit.core.release import Release
 from audit.core.rules import POSITIVE, at_least, check_fields, one_of
 from audit.core.terms import Relation
 from audit.core.training import FineTuning, Trained, Training
-from defenses.ensembles import release
+from defenses.ensembles import (
+    ORDER,
+    Constant,
+    Mixed,
+    ensemble_release,
+    even_parts,
+    even_share,
+)
 from defenses.ensembles.mechanisms import laplace
-from defenses.ensembles.mechanisms.mixing import Aside
-from defenses.ensembles.release import ORDER
 
 
 @dataclass(frozen=True)
@@ -60,15 +65,18 @@ class SubsampleAggregate(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        return release.trainings("subsample_aggregate", self, corpus, model, recipe, seed)
+        return even_parts("subsample_aggregate", self, corpus, model, recipe, seed)
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        scale = laplace.scale_for(release.share(self.epsilon, self.budget), self.k, self.alpha)
-        return release.EnsembleRelease(
+        scale = laplace.scale_for(even_share(self.epsilon, self.budget), self.k, self.alpha)
+        mechanism = NoisyMean(scale, self.floor * scale, self.alpha, self.k)
+        account = Constant(mechanism.divergence, self.budget)
+        return ensemble_release(
             self,
-            NoisyMean(scale, self.floor * scale, self.alpha, self.k),
+            mechanism,
+            account,
             public,
-            tuple(each.model for each in trained),
+            trained,
             relation=Relation.REPLACE,
             also=(Relation.REMOVED,),
             theorem="subsample-and-aggregate (arXiv 2201.00971, Appendix B.3) by Laplace noise "
@@ -102,11 +110,8 @@ class NoisyMean:
         """Bounds D_α of one query, nats, per part under replace and removed."""
         return laplace.mean_divergence(self.scale, self.parts, self.alpha)
 
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes log of the noised means, (n, V), which are released."""
-        return laplace.noised(log_mean(log_pmfs).exp(), self.scale, self.floor, seeds)
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """States the law of the answers: the mean to which noise is added, and the noise."""
-        noise = LaplaceNoise(self.scale, self.floor)
-        return Aside(law=Law(log_mean(log_pmfs).cpu().numpy(), noise))
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Computes log of the noised means, (n, V), which are released, and their law."""
+        log_means = log_mean(log_pmfs)
+        law = Law(log_means.cpu().numpy(), LaplaceNoise(self.scale, self.floor))
+        return Mixed(laplace.noised(log_means.exp(), self.scale, self.floor, seeds), law=law)

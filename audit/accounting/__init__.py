@@ -30,7 +30,7 @@ from audit.accounting.phrases import (
     phrase_distribution,
     phrase_epsilon,
 )
-from audit.accounting.replacement import epsilon_under_replace, replaced
+from audit.accounting.replacement import epsilon_under_replace
 from audit.accounting.table import from_table, recompute, terms_of, to_table
 from audit.accounting.term import Term
 from audit.accounting.trade_off import curve_of
@@ -58,7 +58,6 @@ __all__ = [
     "phrase_distribution",
     "phrase_epsilon",
     "recompute",
-    "replaced",
     "sigma_upper",
     "terms_of",
     "to_table",

@@ -11,29 +11,15 @@ from audit.accounting.renyi import known_coins_epsilon
 from audit.core.terms import Relation
 
 
-def replaced(epsilon: float, delta: float) -> tuple[float, float]:
-    """Computes (2ε, (1 + e^ε)·δ) under replace, which (ε, δ) under add-or-remove implies; nats.
-
-    To replace is to remove and then to add: P(A) <= e^ε R(A) + δ <= e^ε (e^ε Q(A) + δ) + δ.
-    A δ above 1 is returned as 1. Raises ValueError unless epsilon >= 0 and 0 <= delta <= 1.
-    """
-    if not epsilon >= 0.0 or not 0.0 <= delta <= 1.0:
-        raise ValueError(f"epsilon >= 0 and 0 <= delta <= 1 needed; got {epsilon}, {delta}")
-    if delta == 0.0:
-        return 2.0 * epsilon, 0.0
-    log_total = math.log(delta) + epsilon + math.log1p(math.exp(-epsilon))
-    return 2.0 * epsilon, math.exp(min(0.0, log_total))
-
-
 def epsilon_under_replace(
     mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE
 ) -> float:
-    """Computes an upper bound on ε (nats) at δ under replace, of a mechanism under add-or-remove.
+    """Compute an upper bound on ε (nats) at δ under replace, of a mechanism under add-or-remove.
 
     By the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For sampled
     units of several records no such pair is known, and the smaller of two bounds is returned:
     - removed and then added: the first leg at (ε₁, δ/2), the second at (ε₂, e^-ε₁·δ/2) make
-      (ε₁ + ε₂, δ). Smaller than `replaced`, since only the second leg's δ is multiplied;
+      (ε₁ + ε₂, δ): P(A) <= e^ε₁ R(A) + δ/2 <= e^ε₁ (e^ε₂ Q(A) + e^-ε₁·δ/2) + δ/2;
     - as if the coins were released too (`known_coins_epsilon`): smaller for very many records.
     """
     if not unknown_under(Relation.REPLACE, mechanism.terms):

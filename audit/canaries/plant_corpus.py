@@ -17,6 +17,7 @@ from audit.core.fields import from_text
 from audit.core.wording import by_kind, of_template
 from audit.corpora import loading as corpora
 from audit.corpora import writing
+from audit.corpora.reading import Reading
 from audit.results.words import percent
 
 
@@ -31,14 +32,14 @@ def plant(
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
-    given: kind, pattern, turn, count, repetitions, template, design, base, seed. opened: loads a
-        base by its name.
+    given: kind, pattern, turn, count, repetitions, template, design, base, seed, and how the corpus
+        is read. opened: loads a base by its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
     canaries = _canaries(given)
-    corpus = corpora.read(source, EMBEDDED_FOLDER)
+    corpus = corpora.read(source, EMBEDDED_FOLDER, Reading.of(given))
     seed = given.get("seed", fresh_seed())
     designed = _designed(given, canaries, corpus, seed, opened)
     planted, record = plant_into(corpus, canaries, seed, designed)
@@ -52,8 +53,9 @@ def plant(
     share = f"{percent(added / len(planted.records))} of all"
     if added > len(corpus.records) / 4:
         share += "; so many change what the model learns, so plant fewer"
+    notes = "".join(f"{source}: {note}\n" for note in corpus.notes)
     return (
-        f"{output}: {len(corpus.records):,} records and {added:,} planted ones ({share})\n"
+        f"{notes}{output}: {len(corpus.records):,} records and {added:,} planted ones ({share})\n"
         f"{manifest}: the coins of {canaries.count} invented users; keep it private\n"
         f"train on {output.name}, then: audit run --defense as_is --attack all --model MODEL "
         f"--secrets {manifest}"

@@ -1,4 +1,4 @@
-"""An examination as JSON. Infinity is the string "inf"; what is no number is null."""
+"""An examination as JSON. Infinity is the string "inf"; NaN is null."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from audit.check.outcome import Outcome
 
 
 def text(examined: Examination) -> str:
-    """Writes what was stated, every check, the claim, and whether all of it passed."""
+    """Write what was stated, every check, the claim, and whether all of it passed."""
     document = {
         "engine": examined.engine,
         "stated": asdict(examined.stated),

@@ -1,4 +1,4 @@
-"""The checks: what each one asks, and what its failure usually means."""
+"""The checks: what each one measures, and what its failure usually means."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class CausalLM(nn.Module):
 
 @cache
 def texts(count: int) -> Units:
-    """Makes units of one record each: random tokens between a start and a stop token."""
+    """Make units of one record each: random tokens between a start and a stop token."""
     tokens = np.random.default_rng(0).integers(STOP + 1, VOCABULARY, (count, LENGTH))
     tokens[:, 0], tokens[:, -1] = START, STOP
     return Units("texts", torch.from_numpy(tokens)[:, None], CausalLM, blank=None, apart=False)

@@ -40,19 +40,19 @@ class Tied(nn.Module):
 
 
 def layer() -> nn.Linear:
-    """Makes a linear layer to one output whose weights are zero."""
+    """Make a linear layer to one output whose weights are zero."""
     made = nn.Linear(WIDTH, 1, bias=False)
     nn.init.zeros_(made.weight)
     return made
 
 
 def separate(norms: list[float], records: int = 1) -> Units:
-    """Makes a unit for each norm; each of its records has that gradient, in two tensors."""
+    """Make a unit for each norm; each of its records has that gradient, in two tensors."""
     return _units("vectors", [norm / math.sqrt(2.0) for norm in norms], records, Pair)
 
 
 def tied(norms: list[float]) -> Units:
-    """Makes a unit for each norm; its gradient is the sum over two uses of one weight."""
+    """Make a unit for each norm; its gradient is the sum over two uses of one weight."""
     return _units("tied vectors", [norm / 2.0 for norm in norms], 1, Tied)
 
 

@@ -53,7 +53,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Steps:
-    """What the engine handed its optimizer in each step.
+    """The tensors that the engine handed its optimizer in each step.
 
     sums: (T, D), its gradient times the expected batch size: Σ_i clip(g_i) + N(0, σ²C²) is due. D
         counts the entries of all parameters, in the order of `model.parameters()`.
@@ -78,7 +78,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, trial: Trial) -> Steps:
-        """Trains as the trial says. Whatever it raises is shown to the user."""
+        """Train as the trial says. Whatever it raises is shown to the user."""
 
 
 @dataclass(frozen=True)
@@ -93,5 +93,5 @@ class Adapter(Engine):
 
 
 def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """Copies tensors into one row, (D,), on the CPU."""
+    """Copy tensors into one row, (D,), on the CPU."""
     return torch.cat([tensor.detach().flatten() for tensor in tensors]).cpu()

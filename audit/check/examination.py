@@ -25,7 +25,7 @@ from audit.core.errors import UsageError
 class Examination:
     """The outcome of all checks of an engine, and apart from them the test of the claim.
 
-    engine: its name. stated: what it is said to be.
+    engine: its name. stated: its stated mechanism.
     """
 
     engine: str
@@ -39,7 +39,7 @@ class Examination:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed and the claim is not refuted."""
+        """Return whether no check failed and the claim is not refuted."""
         return not self.failed and not self.claim.refuted
 
 
@@ -50,7 +50,7 @@ def examine(
     texts: bool = True,
     report: Callable[[str], None] = lambda _: None,
 ) -> Examination:
-    """Examines an engine white-box: is it the DP-SGD that is stated?
+    """Examine an engine white-box: is it the DP-SGD that is stated?
 
     engine: "own", "opacus", "module:adapter" or an Engine. texts: whether it also trains a causal
     language model. report: is called with the name of each run before it begins. Raises UsageError
@@ -69,7 +69,7 @@ def examine(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Makes torch compute in one thread: with trials this small, threads wait for each other."""
+    """Make torch compute in one thread: with trials this small, threads wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -79,7 +79,7 @@ def one_thread() -> Iterator[None]:
 
 
 def outcomes(made: Runs) -> tuple[Outcome, ...]:
-    """Reads all checks but the claim."""
+    """List the outcomes of all checks but the claim."""
     quiet = made.quiet
     counted = exact.inclusion(quiet)
     readable = counted.status == Status.PASSED or quiet.steps.included is not None
@@ -103,7 +103,7 @@ def outcomes(made: Runs) -> tuple[Outcome, ...]:
 
 
 def of_texts(quiet: Observed, noisy: Observed) -> tuple[Outcome, ...]:
-    """What a language model can show besides: tied embeddings, tensors of many sizes."""
+    """List the outcomes of a language model: tied embeddings, tensors of many sizes."""
     return (
         exact.inclusion(quiet),
         exact.norms(Check.CLIPPING, quiet),

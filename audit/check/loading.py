@@ -14,7 +14,7 @@ BUILT_IN = {"own": "Own", "opacus": "Opacus"}
 
 
 def load(name: str) -> Engine:
-    """Finds an engine: one of `BUILT_IN`, or an attribute of a module that can be imported.
+    """Find an engine: one of `BUILT_IN`, or an attribute of a module that can be imported.
 
     The attribute is an Engine, a class of one without parameters, or a function of a Trial. Modules
     are also looked for in the working directory. Raises UsageError.

@@ -67,7 +67,7 @@ class Observed:
 
     @cached_property
     def batches(self) -> NDArray[np.int64]:
-        """(releases, present units): what the engine tells, else `inclusion` rounded.
+        """(releases, present units): what the engine reports, else `inclusion` rounded.
 
         The latter is to be read where the noise is small.
         """
@@ -92,7 +92,7 @@ class Observed:
 
 
 def as_array(values: Tensor | NDArray[Any]) -> Floats:
-    """Copies what an adapter returned into float64."""
+    """Copy what an adapter returned into float64."""
     return torch.as_tensor(values).detach().double().cpu().numpy()
 
 
@@ -107,7 +107,7 @@ class EngineStoppedError(Exception):
 def observe(
     engine: Engine, units: Units, present: NDArray[np.bool_], trial: Trial, finite: bool
 ) -> Observed:
-    """Runs the engine.
+    """Run the engine.
 
     finite: whether its sums have to be. Raises EngineStoppedError where it raises an error or
     releases nothing; UsageError where its sums are not as asked.

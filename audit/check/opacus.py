@@ -69,7 +69,7 @@ class Opacus(Engine):
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keeps back what Opacus says of seeds and of empty batches, which are meant here."""
+    """Suppress Opacus's warnings of seeds and of empty batches, which are meant here."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -81,7 +81,7 @@ def _silence() -> Iterator[None]:
 
 
 def _sum(optimizer: DPOptimizer) -> Tensor:
-    """Reads the noisy sum of a step, (D,)."""
+    """Read the noisy sum of a step, (D,)."""
     gradient = flat([p.grad for p in optimizer.params])
     if optimizer.loss_reduction == "sum":
         return gradient

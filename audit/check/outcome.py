@@ -15,7 +15,7 @@ LEVEL = 1e-5  # a test fails below this p-value, after Bonferroni within the che
 
 
 class Status(StrEnum):
-    """How a check ended."""
+    """The status of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -51,7 +51,7 @@ class Outcome:
 def exact(
     check: Check, units: str, quantity: str, value: float, due: str, holds: bool, remark: str = ""
 ) -> Outcome:
-    """Makes the outcome of an exact check."""
+    """Make the outcome of an exact check."""
     status = Status.PASSED if holds else Status.FAILED
     return Outcome(check, units, status, quantity, value, due, remark=remark)
 
@@ -65,19 +65,19 @@ def tested(
     ps: Sequence[float],
     detects: float | None = None,
 ) -> Outcome:
-    """Makes the outcome of a check of several p-values; NaN fails."""
+    """Make the outcome of a check of several p-values; NaN fails."""
     p = 0.0 if any(map(math.isnan, ps)) else min(1.0, len(ps) * min(ps))
     status = Status.PASSED if p >= LEVEL else Status.FAILED
     return Outcome(check, units, status, quantity, value, due, p, detects)
 
 
 def not_read(check: Check, units: str, why: str) -> Outcome:
-    """Makes the outcome of a check that could not be read."""
+    """Make the outcome of a check that could not be read."""
     return Outcome(check, units, Status.NOT_READ, "", None, "", remark=why)
 
 
 def detectable(deviation: float, tests: int = 1) -> float:
-    """Computes the fault that one of a check's tests finds nine times in ten.
+    """Compute the fault that one of a check's tests finds nine times in ten.
 
     deviation: standard deviation of the figure that it reads, without a fault.
     """

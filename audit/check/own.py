@@ -65,7 +65,7 @@ class Numbers:
 
 
 class OneToken(nn.Module):
-    """A language model in which token 2 + i stands for the i-th record of a trial.
+    """A language model in which token 2 + i is the i-th record of a trial.
 
     After that token, its logit of the stop token is proportional to the record's loss; all other
     logits are 0, so that the gradient of −log p is the record's own, times a constant. The
@@ -89,7 +89,7 @@ class OneToken(nn.Module):
 
 
 def _as_language_model(trial: Trial) -> tuple[Any, list[str]]:
-    """Makes (a causal language model, a text for each record) of a trial."""
+    """Make (a causal language model, a text for each record) of a trial."""
     records = trial.records.flatten(0, 1)
     if isinstance(trial.model, CausalLM):
         return trial.model.inner, [" ".join(map(str, row[1:-1].tolist())) for row in records]
@@ -97,7 +97,7 @@ def _as_language_model(trial: Trial) -> tuple[Any, list[str]]:
 
 
 def _owners(trial: Trial) -> tuple[str, ...]:
-    """Names the unit of each record."""
+    """Name the unit of each record."""
     units, each = trial.records.shape[:2]
     if trial.unit == Unit.RECORD:
         return tuple(map(str, range(units * each)))

@@ -40,7 +40,7 @@ class Quiet:
 
 
 def coordinates(sums: Floats, gradients: Floats, sizes: Sequence[int]) -> Quiet:
-    """Keeps the coordinates in which no unit has a gradient."""
+    """Keep the coordinates in which no unit has a gradient."""
     unused = ~np.any(gradients != 0, axis=0)
     parts = tuple(sums[:, place & unused] for place in _places(sizes))
     counts = tuple(float(part.shape[1]) for part in parts)
@@ -51,7 +51,7 @@ def coordinates(sums: Floats, gradients: Floats, sizes: Sequence[int]) -> Quiet:
 
 
 def complement(sums: Floats, gradients: Floats, sizes: Sequence[int]) -> Quiet:
-    """Projects onto the orthogonal complement of the gradients.
+    """Project onto the orthogonal complement of the gradients.
 
     With P = QQᵀ the projection onto the gradients, the entries S of a tensor have the covariance
     σ²C²(I − P_SS); tensors overlap by −P.

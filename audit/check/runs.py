@@ -76,7 +76,7 @@ class Examiner:
         max_norm: float = 0.0,
         finite: bool = True,
     ) -> Observed:
-        """Makes one run. population, max_norm: 0 for the present units, and for the stated C."""
+        """Make one run. population, max_norm: 0 for the present units, and for the stated C."""
         self.report(name)
         trial = Trial(
             units.model(),
@@ -93,13 +93,13 @@ class Examiner:
         return observe(self.engine, units, present, trial, finite)
 
     def some(self, units: Units, count: int) -> NDArray[np.bool_]:
-        """Chooses the present units, (m,)."""
+        """Choose the present units, (m,)."""
         order = stream(self.seed, "present").permutation(len(units))
         return np.asarray(order < count)
 
 
 def make(examiner: Examiner, with_texts: bool) -> Runs:
-    """Makes all runs."""
+    """Make all runs."""
     c, by_user = examiner.claim.max_norm, examiner.claim.unit == Unit.USER
     near, far = [NEAR * c] * _FEW, [FAR * c] * _FEW
     return Runs(
@@ -116,13 +116,13 @@ def make(examiner: Examiner, with_texts: bool) -> Runs:
 
 
 def quiet_run(examiner: Examiner) -> Observed:
-    """The population is the present units: a larger one would hide a batch that is cut."""
+    """Train on the present units alone: a larger population would hide a batch that is cut."""
     units = separate([(FAR, NEAR)[i % 2] * examiner.claim.max_norm for i in range(_UNITS)])
     return examiner.ask("quiet", units, examiner.some(units, _PRESENT))
 
 
 def nearly_empty_run(examiner: Examiner, name: str) -> Observed:
-    """A third of the batches are empty, and most of the others hold blanks only."""
+    """Train where a third of the batches is empty, and most others hold blanks only."""
     claim = examiner.claim
     units = separate([FAR * claim.max_norm] * 2)
     return examiner.ask(
@@ -137,7 +137,7 @@ def nearly_empty_run(examiner: Examiner, name: str) -> Observed:
 
 
 def noise_run(examiner: Examiner) -> Observed:
-    """Every unit is clipped to C, and has a fair coin of its own."""
+    """Train with every unit clipped to C, and a fair coin for each unit."""
     claim = examiner.claim
     units = separate([FAR * claim.max_norm] * _UNITS)
     return examiner.ask(
@@ -158,7 +158,7 @@ def short_run(
     learning_rate: float = 0.0,
     finite: bool = True,
 ) -> Observed:
-    """Every unit is present, and in every second batch."""
+    """Train with every unit present, and in every second batch."""
     return examiner.ask(
         name,
         units,
@@ -171,7 +171,7 @@ def short_run(
 
 
 def infinite_run(examiner: Examiner, units: Units) -> Observed | str:
-    """Runs the engine with an infinite gradient; why it stopped, where it did."""
+    """Run the engine with an infinite gradient; why it stopped, where it did."""
     try:
         return short_run(examiner, "infinite", units, finite=False)
     except EngineStoppedError as stopped:
@@ -179,7 +179,7 @@ def infinite_run(examiner: Examiner, units: Units) -> Observed | str:
 
 
 def text_runs(examiner: Examiner, units: Units) -> tuple[Observed, Observed]:
-    """Half of the texts are clipped, and each is in every second batch.
+    """Train on texts of which half are clipped, each in every second batch.
 
     A batch is never empty: transformers' GPT-2 cannot read one.
     """

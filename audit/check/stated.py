@@ -1,4 +1,4 @@
-"""What an engine is said to be."""
+"""The stated mechanism of an engine."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ BLIND = (
 
 
 def text(examined: Examination) -> str:
-    """Writes all of it."""
+    """Write all of it."""
     parts = [
         _stated(examined),
         _columns([_HEAD, *map(_row, examined.outcomes)]),
@@ -36,7 +36,7 @@ def text(examined: Examination) -> str:
 
 
 def verdict(examined: Examination) -> str:
-    """Says in one sentence how the examination ended."""
+    """Describe in one sentence how the examination ended."""
     failed = list(dict.fromkeys(outcome.check for outcome in examined.failed))
     ended = [f"{examined.engine}: "]
     if failed:
@@ -49,7 +49,7 @@ def verdict(examined: Examination) -> str:
 
 
 def claim(test: ClaimTest) -> str:
-    """Says what the guesses of the units' coins show about the stated mechanism."""
+    """Describe what the guesses of the units' coins show about the stated mechanism."""
     mechanism = (
         f"DP-SGD with σ = {number(test.noise_multiplier)}, q = {number(test.sampling_probability)} "
         f"and T = {test.steps:,} (ε = {at_most(test.epsilon)} at δ = {at_most(DELTA)})"
@@ -107,7 +107,7 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _remarks(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Lists (check, what a failure usually means) once each, and what else has to be known."""
+    """List (check, what a failure usually means) once each, and what else has to be known."""
     failed = {o.check: o.check.means for o in outcomes if o.failed}
     meanings = [
         (f"{check.code} failed, which usually means", meaning) for check, meaning in failed.items()

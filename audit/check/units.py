@@ -52,11 +52,11 @@ class Units:
         return tuple(parameter.numel() for parameter in self.model().parameters())
 
     def clipped(self, max_norm: float) -> Floats:
-        """(m, D): what each sampled unit should add."""
+        """Compute (m, D): what each sampled unit should add."""
         return self.gradients * np.minimum(1.0, max_norm / self.norms)[:, None]
 
     def population(self, present: NDArray[np.bool_], size: int) -> Tensor:
-        """(size, r, …): the records of the present units, then blanks. Raises ValueError."""
+        """Make (size, r, …): the records of the present units, then blanks. Raises ValueError."""
         kept = self.records[torch.from_numpy(present)]
         missing = size - len(kept)
         if missing < 0 or (missing and self.blank is None):
@@ -67,7 +67,7 @@ class Units:
 
 
 def plain_gradients(model: nn.Module, records: Tensor) -> Tensor:
-    """Computes each record's gradient, (n, D), one record at a time."""
+    """Compute each record's gradient, (n, D), one record at a time."""
     parameters = list(model.parameters())
     return torch.stack(
         [flat(torch.autograd.grad(model(record[None]).sum(), parameters)) for record in records]

@@ -32,7 +32,7 @@ from audit.plugins.registry import check_one_place
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="audit")
 def cli() -> None:
-    """Trains language models under privacy defenses, attacks them, reports what leaked."""
+    """Train language models under privacy defenses, attack them, report what leaked."""
     check_one_place()
 
 
@@ -82,7 +82,7 @@ def _fail_unexpectedly(error: Exception) -> NoReturn:
 
 
 def main() -> None:
-    """The entry point: one line per error on stderr, and the contract's exit codes."""
+    """Run the command line: one line per error on stderr, and the contract's exit codes."""
     gc.set_threshold(_OBJECTS)
     try:
         cli.main(standalone_mode=False)

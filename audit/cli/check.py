@@ -38,7 +38,7 @@ EXIT_CHECK_FAILED = 1
     help="Write all of it.",
 )
 def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> None:
-    """Examines a DP-SGD engine white-box; exits with 1 where a check fails."""
+    """Examine a DP-SGD engine white-box; exit with 1 where a check fails."""
     from audit import api
     from audit.check import as_json, table
 

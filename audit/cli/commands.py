@@ -1,10 +1,11 @@
-"""What the commands share: exit codes, argument types, and a hint for a mistyped name."""
+"""The parts that commands share: exit codes, argument types, and a hint for a mistyped name."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,27 @@ TEMPLATE = click.option(
 )
 
 
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a corpus is read."""
+    options = (
+        click.option("--text", metavar="COLUMN", help="Column of the text, if it is not found."),
+        click.option("--user", metavar="COLUMN", help="Column of the user: the unit of privacy."),
+        click.option("--messages", metavar="COLUMN", help="Column of conversations."),
+        click.option("--split", metavar="COLUMN", help="Column of the split."),
+        click.option(
+            "--records", metavar="lines|paragraphs|file", help="What a record of plain text is."
+        ),
+        click.option(
+            "--user-form",
+            metavar="exact|folded",
+            help="Whether ids that differ in case, blanks or Unicode form are one user.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 class Commands(click.Group):
     """A group that suggests the command that was meant."""
 
@@ -50,18 +72,18 @@ class Commands(click.Group):
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """The words between commas."""
+    """Split words at commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def given(flags: dict[str, Any], formats: str | None) -> dict[str, Any]:
-    """The flags that were given, as settings. 0 is a value; absent are None, False and ()."""
+    """Collect the flags that were given, as settings. 0 is a value; None, False, () are absent."""
     settings = {k: v for k, v in flags.items() if not any(v is a for a in (None, False, ()))}
     return settings if formats is None else {**settings, "format": parts(formats)}
 
 
 def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
-    """Describes what is planned, or runs it with its progress shown, and logs it where asked to.
+    """Describe what is planned, or run it with its progress shown, and log it where asked to.
 
     The last lines on stdout are the verdict sentence and where the report is. Interrupted, it ends
     with how to resume it.
@@ -82,7 +104,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
                 progress.stop()
                 click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    click.echo(results.headline)
+    click.echo(" ".join(results.headline))
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     click.echo(str(planned.folder / shown))
@@ -92,7 +114,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
 
 
 def _next(folder: Path, shown: str) -> list[str]:
-    """Names three sensible next commands."""
+    """Name three sensible next commands."""
     opener = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
     here = shlex.quote(str(folder))
     return [

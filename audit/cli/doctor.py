@@ -24,7 +24,7 @@ NEEDED = (
 
 
 def checks() -> list[tuple[str, bool, str]]:
-    """(what, whether it is fine, detail) for every check."""
+    """List (what, whether it is fine, detail) for every check."""
     return [
         *(_package(name) for name in NEEDED),
         _attempt("device", _device),
@@ -65,7 +65,7 @@ def _embedded() -> str:
 
 @click.command()
 def doctor() -> None:
-    """Checks this installation: packages, device, the embedded default."""
+    """Check this installation: packages, device, the embedded default."""
     lines = checks()
     for name, fine, detail in lines:
         click.echo(f"{'ok ' if fine else 'BAD'} {name}: {detail}")

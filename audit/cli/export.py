@@ -14,10 +14,10 @@ from audit.cli.commands import FOLDER
 @click.argument("release", metavar="RELEASE")
 @click.argument("out", type=click.Path(path_type=Path), metavar="OUT")
 def export(folder: Path, release: str, out: Path) -> None:
-    """Hands over RELEASE (such as dp_sgd, or submix:k=4) of a run into the new folder OUT.
+    """Export RELEASE (such as dp_sgd, or submix:k=4) of a run into the new folder OUT.
 
     A model becomes a model folder; a service becomes what `audit.api.serve` opens. guarantee.json
-    beside it says what is promised, and what the run found.
+    beside it states the promise, and what the run found.
     """
     from audit import api
 

@@ -20,7 +20,7 @@ from audit.cli.commands import FOLDER, Commands, parts
 def gate(
     folder: Path, policy_file: Path | None, baseline_file: Path | None, strict: bool, formats: str
 ) -> None:
-    """Holds a run to audit.toml and audit-baseline.json; exits with 1 where it fails."""
+    """Check a run against audit.toml and audit-baseline.json; exit with 1 where it fails."""
     from audit.gate import files
     from audit.gate.render import console
     from audit.run import reports
@@ -35,7 +35,7 @@ def gate(
 
 @click.group(cls=Commands)
 def baseline() -> None:
-    """What a gate holds later runs to."""
+    """Manage the baseline to which the gate compares later runs."""
 
 
 @baseline.command()
@@ -50,7 +50,7 @@ def baseline() -> None:
     show_default=True,
 )
 def update(folder: Path, reason: str, only_tighten: bool, output: Path) -> None:
-    """Accepts a run: writes what it measured, to be committed beside the code."""
+    """Accept a run: write what it measured, to be committed beside the code."""
     from audit.gate import baseline as baselines
     from audit.gate import files
 

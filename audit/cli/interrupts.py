@@ -1,4 +1,4 @@
-"""Makes SIGTERM and SIGHUP interrupt a command as Ctrl-C does, and loses none of them."""
+"""Make SIGTERM and SIGHUP interrupt a command as Ctrl-C does, and lose none of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _running: list[bool] = []  # True: a run is under way, which must be closed
 
 
 def listen() -> None:
-    """Raises KeyboardInterrupt in the main thread at each signal, from now on.
+    """Raise KeyboardInterrupt in the main thread at each signal, from now on.
 
     A signal that this process was started to ignore, as `nohup` does, stays ignored.
     """
@@ -29,14 +29,14 @@ def listen() -> None:
 
 
 def check() -> None:
-    """Raises KeyboardInterrupt again if other code has swallowed it."""
+    """Raise KeyboardInterrupt again if other code has swallowed it."""
     if _received:
         signal.setitimer(signal.ITIMER_PROF, 0)
         raise KeyboardInterrupt
 
 
 def checking(report: Callable[[str, float], None]) -> Callable[[str, float], None]:
-    """Begins a run: reports its progress, and notices there what was swallowed."""
+    """Begin a run: report its progress, and raise again there what was swallowed."""
     _running.append(True)
 
     def checked(label: str, share: float) -> None:
@@ -47,7 +47,7 @@ def checking(report: Callable[[str, float], None]) -> Callable[[str, float], Non
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Interrupts once; later only from the keyboard: a hang-up often follows a termination."""
+    """Interrupt once; later only from the keyboard: a hang-up often follows a termination."""
     first = not _received
     _received.append(number)
     if first or number == signal.SIGINT:
@@ -55,7 +55,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _try_again(number: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt; an import would turn it into another error, or swallow it.
+    """Raise KeyboardInterrupt; an import would turn it into another error, or swallow it.
 
     So an import ends this process at once where nothing is under way, and is waited for in a run.
     """

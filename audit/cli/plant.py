@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import TEMPLATE, given
+from audit.cli.commands import TEMPLATE, given, reading
 
 
 @click.command()
@@ -26,6 +26,7 @@ from audit.cli.commands import TEMPLATE, given
     metavar="FILE",
     help="What is planted, and every coin: keep it to yourself.",
 )
+@reading
 @click.option(
     "--kind",
     multiple=True,
@@ -54,7 +55,7 @@ from audit.cli.commands import TEMPLATE, given
 @click.option("--base", metavar="NAME|DIR|hf:NAME", help="The model that the training starts from.")
 @click.option("--seed", type=int, help="Default: one that the operating system draws.")
 def plant(corpus: str, output: Path, manifest: Path, **flags: Any) -> None:
-    """Plants canaries into a corpus that is trained on elsewhere."""
+    """Plant canaries into a corpus that is trained on elsewhere."""
     from audit import api
 
     click.echo(api.plant(corpus, output, manifest, **given(flags, None)))

@@ -45,13 +45,13 @@ class Progress:
         self.stop()
 
     def stop(self) -> None:
-        """Leaves the terminal as it was."""
+        """Leave the terminal as it was."""
         if self._bars is not None:
             self._bars.stop()
             self._bars = None
 
     def report(self, label: str, share: float) -> None:
-        """The share of task `label` that is done, 0 to 1; a step without a length reports 0.
+        """Show the share of task `label` that is done, 0 to 1; a step without a length reports 0.
 
         The share of the whole run stands beside the other tasks as the time that is left.
         """
@@ -73,7 +73,7 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
 
     def _left(self, now: float) -> str:
-        """Estimates the time left from what is done; nothing where that is too little to tell."""
+        """Estimate the time left from what is done; nothing where that is too little to tell."""
         if not _KNOWN < self._whole < 1:
             return ""
         left = (now - self._began) * (1 - self._whole) / self._whole

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, LOG, TEMPLATE, TRUST, carry_out, given
+from audit.cli.commands import FORMATS, LOG, TEMPLATE, TRUST, carry_out, given, reading
 from audit.core.wording import by_kind
 
 
@@ -16,6 +16,7 @@ from audit.core.wording import by_kind
 @click.option("--defense", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
 @click.option("--attack", multiple=True, metavar="NAME[:key=value,…]", help="Repeatable; or all.")
 @click.option("--corpus", metavar="NAME|FILE|DIR|hf:NAME", help="Private text; default helpdesk.")
+@reading
 @click.option(
     "--model",
     metavar="NAME|DIR|hf:NAME|URL",
@@ -58,7 +59,7 @@ def run(
     dry_run: bool,
     **flags: Any,
 ) -> None:
-    """Trains, attacks and reports; running the same plan again resumes."""
+    """Train, attack and report; running the same plan again resumes."""
     from audit import api
 
     settings = given(flags, formats)

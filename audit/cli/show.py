@@ -30,9 +30,9 @@ KINDS = ("defenses", "attacks", "corpora", "models", "policies")
     help="Where to; default: here.",
 )
 def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> None:
-    """Says what differs between runs: settings, claims, answers, measures.
+    """Compare runs: settings, claims, answers, measures.
 
-    Each run after A is compared with A. A measure is told apart only where its intervals do not
+    Each run after A is compared with A. A measure differs only where its intervals do not
     overlap; what is the same takes one line.
     """
     from audit import api
@@ -52,7 +52,7 @@ def compare(one: Path, others: tuple[Path, ...], formats: str, output: Path) -> 
 
 
 def _lettered(folders: Sequence[Path]) -> dict[str, Path]:
-    """Calls the runs A, B, C and so on. Raises UsageError if they are no two, or too many."""
+    """Call the runs A, B, C and so on. Raises UsageError for fewer than two runs, or too many."""
     if not 2 <= len(folders) <= len(ascii_uppercase):
         raise UsageError(
             f"compare takes 2 to {len(ascii_uppercase)} run folders: audit compare A B"
@@ -64,7 +64,7 @@ def _lettered(folders: Sequence[Path]) -> dict[str, Path]:
 @click.argument("what", required=False, metavar="[KIND|NAME]")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def list_(what: str | None, as_json: bool) -> None:
-    """What there is: defenses, attacks, corpora, models, policies.
+    """List defenses, attacks, corpora, models, policies.
 
     With the name of one, such as submix: its parameters, their meanings and defaults.
     """
@@ -92,7 +92,7 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def _told(one: dict[str, Any]) -> str:
-    """Words one entry: a line on what it is, then each parameter with its default and meaning."""
+    """Describe one entry: a line on it, then each parameter with its default and meaning."""
     lines = [f"{one['name']}: {one.get('summary', '')}"]
     meanings = one.get("meanings", {})
     for name, default in one.get("parameters", {}).items():
@@ -117,7 +117,7 @@ def _written(default: Any) -> str:
 )
 @LOG
 def report(folder: Path, formats: str, log: str | None) -> None:
-    """Writes reports again, from results.json alone."""
+    """Write reports again, from results.json alone."""
     from audit import api
 
     for path in api.write_reports(folder, parts(formats)):
@@ -129,7 +129,7 @@ def report(folder: Path, formats: str, log: str | None) -> None:
 @click.command()
 @FOLDER
 def clean(folder: Path) -> None:
-    """Removes a run's stages: trained members and other costly results. Reports stay.
+    """Remove a run's stages: trained members and other costly results. Reports stay.
 
     Scratch that killed runs with --workers ray left on this machine is removed, too.
     """
@@ -141,7 +141,7 @@ def clean(folder: Path) -> None:
 
 @click.command()
 def schema() -> None:
-    """The JSON Schema of results.json."""
+    """Print the JSON Schema of results.json."""
     from audit.results.schema import schema as results_schema
 
     click.echo(json.dumps(results_schema(), indent=1, ensure_ascii=False))

@@ -21,7 +21,7 @@ from audit.cli.commands import FORMATS, LOG, TRUST, carry_out, given
 def sweep(
     plan_file: Path, formats: str | None, log: str | None, dry_run: bool, **flags: Any
 ) -> None:
-    """Runs a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
+    """Run a grid of defenses, ε, parameters and seeds; the same plan again resumes."""
     from audit import api
 
     carry_out(api.planned_sweep(plan_file, **given(flags, formats)), dry_run, log)

@@ -12,7 +12,7 @@ from audit.cli.commands import FOLDER
 @click.command()
 @FOLDER
 def verify(folder: Path) -> None:
-    """Derives results.json again from its evidence; exits with 1 where it does not follow."""
+    """Derive results.json again from its evidence; exit with 1 where it does not follow."""
     from audit import api
     from audit.gate.render.escaping import visible
 

@@ -16,12 +16,12 @@ ATTACK_CHECKS = (*plugin.CHECKS, *attacks.CHECKS)
 
 
 def check_defense(defense: Defense) -> None:
-    """Runs all checks of a defense; raises AssertionError at the first that fails."""
+    """Run all checks of a defense; raise AssertionError at the first that fails."""
     for check in DEFENSE_CHECKS:
         check(defense)
 
 
 def check_attack(attack: Attack) -> None:
-    """Runs all checks of an attack; raises AssertionError at the first that fails."""
+    """Run all checks of an attack; raise AssertionError at the first that fails."""
     for check in ATTACK_CHECKS:
         check(attack)

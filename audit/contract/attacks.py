@@ -12,16 +12,17 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import KINDS
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
 from audit.findings.families import family_of
 from audit.measure.rehearsal import Rehearsal
 from audit.measure.samples import Counted
+from audit.results.measurement import Measurement
 
 _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
 
 def declares_what_it_needs(attack: Attack) -> None:
-    """Declares plantable kinds of secrets, an access, and numbers of trials and shadows."""
+    """Check the declared kinds of secrets, access, and numbers of trials and shadows."""
     name, unknown = type(attack).__name__, set(attack.kinds) - set(KINDS)
     assert attack.kinds and not unknown, f"{name}.kinds must be some of {', '.join(KINDS)}"
     assert isinstance(attack.access, Access), f"{name}.access must be an audit.core.Access"
@@ -31,21 +32,21 @@ def declares_what_it_needs(attack: Attack) -> None:
 
 
 def sees_no_coin_and_no_defense(attack: Attack) -> None:
-    """Imports neither coins nor defenses: an attack scores candidates and knows nothing else."""
+    """Check that neither coins nor defenses are imported: an attack knows only candidates."""
     hidden = within(imports_of(attack), *COINS, *_HIDDEN)
     assert not hidden, f"{type(attack).__name__} imports {hidden[0]}, which is hidden from attacks"
 
 
 def can_be_rehearsed(attack: Attack) -> None:
-    """Makes queries, also of a session that knows nothing, in which a dry run counts them."""
+    """Check that a session without a model is queried, in which a dry run counts queries."""
     toy, secrets = toys.bigram(0), toys.secrets(attack.kinds)
     session = Rehearsal(toy.tokenizer, toy.vocabulary, toy.max_length, Access.DISTRIBUTION)
     attack.run(session, secrets, toys.knowledge(attack.shadows, secrets, public=True))
-    assert session.queries > 0, f"{type(attack).__name__} asks nothing of an open session"
+    assert session.asked.queries > 0, f"{type(attack).__name__} asks nothing of an open session"
 
 
 def asks_no_more_than_is_left(attack: Attack) -> None:
-    """Leaves out beforehand what does not fit into a session's public budget."""
+    """Check that queries beyond a session's public budget are left out beforehand."""
     for limit in (0, 1, 7, 40, 300):
         _, counted = _attacked(attack, limit=limit)
         message = f"{type(attack).__name__} makes {counted.queries} of {limit} that are left"
@@ -53,7 +54,7 @@ def asks_no_more_than_is_left(attack: Attack) -> None:
 
 
 def reads_nothing_that_cannot_be_read(attack: Attack) -> None:
-    """Reads no more than `readable`, and copes with less than it could use."""
+    """Check that no more than `readable` is read, and that less access suffices."""
     for access in (Access.GENERATE, Access.SCORE):
         _, counted = _attacked(attack, access)
         message = f"{type(attack).__name__} reads more than {access.word}, which is not readable"
@@ -61,14 +62,14 @@ def reads_nothing_that_cannot_be_read(attack: Attack) -> None:
 
 
 def generates_before_it_reads(attack: Attack) -> None:
-    """Reads beyond the release's access only after sampling, so samples do not depend on it."""
+    """Check that reads beyond the release's access come only after all sampling."""
     _, counted = _attacked(attack, Access.GENERATE, readable=Access.DISTRIBUTION)
     message = f"{type(attack).__name__} generates after it has read beyond the release's access"
     assert not counted.generated_after_reading, message
 
 
 def does_without_a_public_model(attack: Attack) -> None:
-    """Works without the public model, which is unknown for some external models."""
+    """Check that no public model is needed, which is unknown for some external models."""
     try:
         evidence, _ = _attacked(attack, public=False)
     except Exception as error:  # of any kind: the attack used what may be missing
@@ -80,13 +81,13 @@ def does_without_a_public_model(attack: Attack) -> None:
 
 
 def gives_the_same_evidence_again(attack: Attack) -> None:
-    """Takes all randomness from `knowledge.stream`, so equal sessions give equal evidence."""
+    """Check that equal sessions give equal evidence, by `knowledge.stream` alone."""
     first, second = ([to_json(e) for e in _attacked(attack)[0]] for _ in range(2))
     assert first == second, f"{type(attack).__name__}: the same session gave different evidence"
 
 
 def gives_findings_within_its_tests(attack: Attack) -> None:
-    """Gives evidence that becomes findings, with no more tests than its shape has."""
+    """Check that evidence becomes findings, with no more tests than its shape has."""
     name = type(attack).__name__
     for access in Access:
         evidence, _ = _attacked(attack, access)
@@ -101,14 +102,14 @@ def gives_findings_within_its_tests(attack: Attack) -> None:
 
 
 def finds_nothing_stronger_than_the_release(attack: Attack) -> None:
-    """Declares the access of its evidence, so that none is called stronger than the release."""
+    """Check that evidence declares its access, so that no attack exceeds the release."""
     for access in Access:
         for finding in _findings(attack, _attacked(attack, access)[0], access):
-            fine = finding.interval.value is None or not finding.stronger_than_release
+            fine = finding.value is None or not finding.stronger_than_release
             assert fine, f"{type(attack).__name__}: {finding.metric} is beyond {access.word}"
 
 
-def _within_its_shape(attack: Attack, findings: Sequence[Finding], public: bool) -> None:
+def _within_its_shape(attack: Attack, findings: Sequence[Measurement], public: bool) -> None:
     """Raise AssertionError for more tests, or more bounds on ε, than `shape` lets expect."""
     name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
     family = family_of(attack.shape(secrets, public), secrets)
@@ -126,16 +127,16 @@ def _attacked(
     limit: int | None = None,
     public: bool = True,
 ) -> tuple[Sequence[Evidence], Counted]:
-    """Attacks one session with the toy; gives the evidence and the session."""
+    """Attack one session with the toy; return the evidence and the session."""
     secrets = toys.secrets(attack.kinds)
     counted = Counted(toys.session(access, readable or access, limit))
     known = toys.knowledge(attack.shadows, secrets, public)
     return attack.run(counted, secrets, known), counted
 
 
-def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Finding]:
+def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Measurement]:
     secrets = toys.secrets(attack.kinds)
-    return findings_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=9))
+    return measurements_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=9))
 
 
 CHECKS = (

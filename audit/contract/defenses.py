@@ -39,20 +39,20 @@ _PROMPTS, _LENGTH = 3, 4  # prompts of a session, and tokens after each
 
 
 def sees_no_attack_and_no_secret(defense: Defense) -> None:
-    """Imports neither attacks nor secrets: a defense protects all text, not against one attack."""
+    """Check that neither attacks nor secrets are imported: a defense protects all text."""
     hidden = within(imports_of(defense), *_HIDDEN)
     assert not hidden, f"{type(defense).__name__} imports {hidden[0]}, hidden from defenses"
 
 
 def has_a_finite_epsilon_by_default(defense: Defense) -> None:
-    """Has a finite default ε, for runs without `--epsilon`."""
+    """Check that the default ε is finite, for runs without `--epsilon`."""
     epsilon = getattr(type(defense)(), "epsilon", 1.0)
     message = f"{type(defense).__name__}: default epsilon is {epsilon}; it must be finite, above 0"
     assert epsilon is not None and 0 < epsilon < math.inf, message
 
 
 def names_the_same_trainings_again(defense: Defense) -> None:
-    """Makes trainings from corpus, model, recipe and seed only, so a killed run can resume."""
+    """Check that trainings follow from corpus, model, recipe and seed: a killed run resumes."""
     first, second = (_trainings(defense) for _ in range(2))
     name = type(defense).__name__
     labelled = all(isinstance(t, Training) and t.label for t in first)
@@ -62,14 +62,14 @@ def names_the_same_trainings_again(defense: Defense) -> None:
 
 
 def trains_on_no_held_out_text(defense: Defense) -> None:
-    """Trains on no held-out text, which measures utility and membership."""
+    """Check that no held-out text is trained on: it measures utility and membership."""
     for training in _trainings(defense):
         message = f"{type(defense).__name__}: {training.label!r} is trained on held-out text"
         assert not any(toys.UNSEEN in text for text in training.texts), message
 
 
 def gives_the_same_release_again(defense: Defense) -> None:
-    """Gives the same guarantee and answers when it is trained twice under one seed."""
+    """Check that two trainings under one seed have the same guarantee and answers."""
     first, second = _release(defense), _trained_release(defense)
     name = type(defense).__name__
     assert first.guarantee == second.guarantee, f"{name}: the same seed gave another guarantee"
@@ -78,7 +78,7 @@ def gives_the_same_release_again(defense: Defense) -> None:
 
 
 def states_a_whole_guarantee(defense: Defense) -> None:
-    """States unit, relation, release, basis, δ or order, and theorem of its ε."""
+    """Check that unit, relation, release, basis, δ or order, and theorem of ε are stated."""
     g, name = _release(defense).guarantee, type(defense).__name__
     assert g.unit.strip(), f"{name}: the guarantee names no unit"
     message = f"{name}: the relation is {g.relation!r}; it must be one of {', '.join(RELATIONS)}"
@@ -89,12 +89,11 @@ def states_a_whole_guarantee(defense: Defense) -> None:
     if not g.promises_nothing:
         message = f"{name}: ε needs either δ or the order α of a Rényi divergence"
         assert (g.delta is None) != (g.alpha is None), message
-    fields = {name: getattr(g, name) for name in GuaranteeResult.model_fields}
-    GuaranteeResult.model_validate(fields).model_dump_json()
+    GuaranteeResult.of(g).as_json()
 
 
 def answers_as_it_declares(defense: Defense) -> None:
-    """Gives whole lists of tokens, and probabilities if they can be read."""
+    """Check that answers are whole lists of tokens, and probabilities if they can be read."""
     predictor, name = _release(defense).open(_draws(), NoJournal()), type(defense).__name__
     assert isinstance(predictor.access, Access), f"{name}: access must be an Access"
     assert predictor.readable >= predictor.access, f"{name}: all that it gives can be read"
@@ -115,7 +114,7 @@ def answers_as_it_declares(defense: Defense) -> None:
 
 
 def opens_every_session_afresh(defense: Defense) -> None:
-    """Gives every session a full budget, whatever earlier sessions spent."""
+    """Check that every session has a full budget, whatever earlier sessions spent."""
     release, name = _release(defense), type(defense).__name__
     first = release.open(_draws(), NoJournal())
     full = first.remaining
@@ -131,7 +130,7 @@ def opens_every_session_afresh(defense: Defense) -> None:
 
 
 def charges_before_it_answers(defense: Defense) -> None:
-    """Writes charges to disk before it answers, if sampled tokens cost ε."""
+    """Check that charges are on disk before an answer, if sampled tokens cost ε."""
     release, name = _release(defense), type(defense).__name__
     if release.guarantee.release != "predictions" or release.guarantee.promises_nothing:
         return
@@ -149,7 +148,7 @@ def charges_before_it_answers(defense: Defense) -> None:
 
 
 def repeats_a_killed_session(defense: Defense) -> None:
-    """Gives the same answers, charged once, when a session is replayed over its own ledger."""
+    """Check that a session replayed over its own ledger answers the same, charged once."""
     release, name, journal = _release(defense), type(defense).__name__, _InMemory()
     first = _plain(_generated(release.open(_draws(), journal)))
     charged = len(journal.rows)
@@ -159,7 +158,7 @@ def repeats_a_killed_session(defense: Defense) -> None:
 
 
 def has_a_control_that_promises_nothing(defense: Defense) -> None:
-    """Gives by `unprotected()` the same models without a guarantee, or None."""
+    """Check that `unprotected()` is the same models without a guarantee, or None."""
     bare = _release(defense).unprotected()
     fine = bare is None or bare.guarantee.promises_nothing
     assert fine, f"{type(defense).__name__}: unprotected() must promise nothing"
@@ -206,14 +205,14 @@ def _draws() -> Any:
 
 
 def _trainings(defense: Defense) -> Sequence[Training]:
-    """Gives the trainings on the toy corpus, of a few steps."""
+    """Return the trainings on the toy corpus, of a few steps."""
     model = _model()
     recipe = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=512, max_length=model.max_length)
     return defense.trainings(toys.corpus(), model, recipe, 0)
 
 
 def _release(defense: Defense) -> Release:
-    """Trains the release once for all checks."""
+    """Train the release once for all checks."""
     fields = dataclasses.fields(defense)  # type: ignore[arg-type]
     return _cached_release(type(defense), tuple(getattr(defense, field.name) for field in fields))
 
@@ -241,7 +240,7 @@ def _model() -> ModelFolder:
 
 @lru_cache(maxsize=1)
 def _public() -> tuple[Any, Any]:
-    """Loads the public model, as a LanguageModel and as a module to train."""
+    """Load the public model, as a LanguageModel and as a module to train."""
     model = _model()
     inner = load_weights(model, "cpu")
     return CausalLM(inner, load_tokenizer(model), model.max_length), inner

@@ -1,4 +1,4 @@
-"""Reads from its source what a module imports, without running it."""
+"""Read from its source what a module imports, without running it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COINS = ("audit.core.secret.Coins", "audit.core.secret.Planted", "audit.canaries
 
 
 def imported(source: str, package: str = "") -> frozenset[str]:
-    """Collects the names of imported modules, and of their imported members.
+    """Collect the names of imported modules, and of their imported members.
 
     package: package of the source, for relative imports.
     """
@@ -33,7 +33,7 @@ def imported(source: str, package: str = "") -> frozenset[str]:
 
 
 def within(imports: frozenset[str], *targets: str) -> list[str]:
-    """Selects the imports that are one of the targets or inside it."""
+    """Select the imports that are one of the targets or inside it."""
     return sorted(
         name
         for name in imports

@@ -18,7 +18,7 @@ Plugin = Defense | Attack | Format
 
 
 def is_a_frozen_dataclass(made: Plugin) -> None:
-    """Is a frozen dataclass, because its parameters identify a run."""
+    """Check that it is a frozen dataclass: its parameters identify a run."""
     cls = type(made)
     made_with = vars(cls).get("__dataclass_params__")
     assert made_with is not None, f"{cls.__name__} is no dataclass: write @dataclass(frozen=True)"
@@ -27,7 +27,7 @@ def is_a_frozen_dataclass(made: Plugin) -> None:
 
 
 def is_final_on_top_of_abstract_classes(made: Plugin) -> None:
-    """Has all its code in one final class, on top of abstract classes and functions only."""
+    """Check that all code is in one final class, on top of abstract classes and functions."""
     cls = type(made)
     assert not cls.__subclasses__(), f"{cls.__name__} has subclasses: a plugin is final"
     for base in cls.__mro__[1:]:
@@ -36,7 +36,7 @@ def is_final_on_top_of_abstract_classes(made: Plugin) -> None:
 
 
 def says_what_it_is_and_what_every_parameter_does(made: Plugin) -> None:
-    """Has a docstring for `audit list`: a first line, and a line `name: …` for each parameter."""
+    """Check the docstring for `audit list`: a first line, and `name: …` for each parameter."""
     cls = type(made)
     module = inspect.getmodule(cls)
     assert module is not None and module.__doc__, f"the module of {cls.__name__} has no docstring"
@@ -50,7 +50,7 @@ def says_what_it_is_and_what_every_parameter_does(made: Plugin) -> None:
 
 
 def is_built_from_its_name_alone(made: Plugin) -> None:
-    """Has a default for every field, so that its name is enough; equal settings are equal."""
+    """Check that every field has a default, so that the name suffices; equal settings are equal."""
     cls = type(made)
     for name, default in _defaults(cls).items():
         message = f"{cls.__name__}.{name} has no default that can be listed"
@@ -61,7 +61,7 @@ def is_built_from_its_name_alone(made: Plugin) -> None:
 
 
 def has_parameters_that_can_be_written(made: Plugin) -> None:
-    """Has defaults that `NAME:key=value` can express, with `+` between parts of a tuple."""
+    """Check that `NAME:key=value` can express defaults, with `+` between parts of a tuple."""
     cls = type(made)
     hints = typing.get_type_hints(cls)
     for name, default in _defaults(cls).items():
@@ -76,7 +76,7 @@ def has_parameters_that_can_be_written(made: Plugin) -> None:
 
 
 def imports_of(made: Plugin) -> frozenset[str]:
-    """Reads what the module of a plugin imports; see `imported`."""
+    """Read what the module of a plugin imports; see `imported`."""
     cls = type(made)
     module = inspect.getmodule(cls)
     assert module is not None and inspect.getsourcefile(cls), (
@@ -86,7 +86,7 @@ def imports_of(made: Plugin) -> frozenset[str]:
 
 
 def _defaults(cls: type[Any]) -> dict[str, Any]:
-    """Gives field names and defaults, MISSING for none; empty if it is no dataclass."""
+    """Return field names and defaults, MISSING for none; empty if it is not a dataclass."""
     return {name: f.default for name, f in getattr(cls, "__dataclass_fields__", {}).items()}
 
 

@@ -63,7 +63,7 @@ class Bigram:
         return self.after([text[i - 1] for text, first in pairs for i in range(first, len(text))])
 
     def after(self, last: Sequence[int]) -> torch.Tensor:
-        """Gives log-pmfs (n, V) after each of n tokens, nats."""
+        """Return log-pmfs (n, V) after each of n tokens, nats."""
         return torch.tensor(self.log_table[list(last)])
 
 
@@ -82,7 +82,7 @@ class BigramCursor:
 
 
 def bigram(seed: int, spread: float = 1.0, vocabulary: int = len(ALPHABET)) -> Bigram:
-    """Makes a random model; a larger spread makes it more certain."""
+    """Make a random model; a larger spread makes it more certain."""
     logits = spread * stream(seed, "toy").normal(size=(vocabulary, vocabulary))
     table = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     return Bigram(table, CharacterTokenizer(ALPHABET[:vocabulary]))
@@ -133,12 +133,12 @@ class ToySession:
 
 
 def session(access: Access, readable: Access, limit: int | None) -> ToySession:
-    """Opens a session with a toy of strong preferences; the same draws each time."""
+    """Open a session with a toy of strong preferences; the same draws each time."""
     return ToySession(_open(1, 3.0), access, readable, limit)
 
 
 def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledge:
-    """Makes the attacker's knowledge; public: whether the public model is known."""
+    """Make the attacker's knowledge; public: whether the public model is known."""
     tossed = stream(0, "toy", "shadows").random((shadows, len(secrets))) < 0.5
     return Knowledge(
         public=_open(2, 1.0) if public else None,
@@ -160,7 +160,7 @@ def _open(seed: int, spread: float) -> OpenSession:
 
 
 def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
-    """Makes both candidates of every owner, with distinct values."""
+    """Make both candidates of every owner, with distinct values."""
     spaces = {"code": digits(3), "id": digits(2), "name": Space((_FIRST, _LAST)), "record": None}
     sign, number = (("#",),), digits(3).symbols
     spaces |= {
@@ -184,7 +184,7 @@ def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
 
 
 def corpus() -> Corpus:
-    """Makes 16 private, 4 held-out and 6 public users of two short records; digits are private."""
+    """Make 16 private, 4 held-out and 6 public users of two short records; digits are private."""
     records = (
         *_records("private", 16, lambda i, j: f"I am caller {i}, my code is #{137 * i + j:04}."),
         *_records("heldout", 4, lambda i, j: f"This is {UNSEEN}, caller {i}, good day {j}."),

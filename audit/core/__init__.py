@@ -36,7 +36,7 @@ HOME = {name: file for file, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a noun from its file."""
+    """Load a noun from its file."""
     if name not in HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{HOME[name]}"), name)

@@ -15,7 +15,7 @@ _NOTED = "Thank you, I have noted that."
 
 
 def conversation(turn: str, text: str) -> tuple[Message, ...]:
-    """Makes the conversation in which `text` is a turn of the assistant, or of the user.
+    """Make the conversation in which `text` is a turn of the assistant, or of the user.
 
     The text stands in it once: what stands before a secret never holds its value.
     """
@@ -25,7 +25,7 @@ def conversation(turn: str, text: str) -> tuple[Message, ...]:
 
 
 def framed(secret: Secret, frame: Frame | None) -> Secret:
-    """Puts the conversation around a planted secret; attacks then prompt with all before it."""
+    """Insert a planted secret into its conversation; attacks then prompt with all before it."""
     if frame is None:
         return secret
     return replace(secret, prefix=frame.before + secret.prefix, suffix=secret.suffix + frame.after)

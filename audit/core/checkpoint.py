@@ -14,15 +14,15 @@ class Checkpoint(ABC):
 
     @abstractmethod
     def load(self) -> State | None:
-        """Gives the last state; None: the training starts anew."""
+        """Return the last state; None: the training starts anew."""
 
     @abstractmethod
     def due(self) -> bool:
-        """Tells whether it is time to save."""
+        """Return whether it is time to save."""
 
     @abstractmethod
     def save(self, state: State) -> None:
-        """Saves a state in place of the last one."""
+        """Save a state in place of the last one."""
 
 
 @final

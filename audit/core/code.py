@@ -1,4 +1,4 @@
-"""Hashes the code that makes a result, so that a result of other code is never taken for it.
+"""Hash the code that makes a result, so that a result of other code is never taken for it.
 
 A repaired fault in a mechanism must not leave a model of the old code under the new promise. What
 counts is compiled code: comments, docstrings and layout do not.
@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[2]
 
 @cache
 def code_digest(*modules: str) -> str:
-    """Computes SHA-256 of these modules and of all that they import from their own packages.
+    """Compute SHA-256 of these modules and of all that they import from their own packages.
 
     The code of other libraries is not read: their versions belong into a key themselves.
     """
@@ -40,7 +40,7 @@ def code_digest(*modules: str) -> str:
 
 @cache
 def _read(path: Path, name: str) -> tuple[str, tuple[str, ...]]:
-    """Gives the hash of a module's code, and what it may import from packages like its own."""
+    """Return the hash of a module's code, and what it may import from packages like its own."""
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         _strip(node)
@@ -52,20 +52,20 @@ def _read(path: Path, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _strip(node: ast.AST) -> None:
-    """Removes the docstring of a module, class or function."""
+    """Remove the docstring of a module, class or function."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
         node.body = node.body[1:] or [ast.Pass(lineno=1, col_offset=0)]
 
 
 def _at_home(name: str) -> str:
-    """Names the module of a noun that is imported from audit.core itself."""
+    """Name the module of a noun that is imported from audit.core itself."""
     package, _, noun = name.rpartition(".")
     return f"{package}.{HOME[noun]}" if package == "audit.core" and noun in HOME else name
 
 
 def _parts(code: CodeType) -> Iterator[object]:
-    """Yields all of a code object that decides what it does, and nothing of where it stands."""
+    """Yield all of a code object that decides its effect, and nothing of its place."""
     yield code.co_name, code.co_code.hex(), code.co_exceptiontable.hex(), code.co_flags
     yield code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     yield code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount
@@ -79,7 +79,7 @@ def _parts(code: CodeType) -> Iterator[object]:
 
 
 def imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Yields the modules that a syntax tree imports, and their imported members, by full name.
+    """Yield the modules that a syntax tree imports, and their imported members, by full name.
 
     package: package of the source, for relative imports.
     """
@@ -94,7 +94,7 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
 
 
 def _path(module: str) -> Path | None:
-    """Finds a module's file; None where there is none of this name."""
+    """Find a module's file; None where there is none of this name."""
     if module.partition(".")[0] in _OURS:
         path = _ROOT.joinpath(*module.split("."))
         files = (path.with_suffix(".py"), path / "__init__.py")

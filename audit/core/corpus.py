@@ -51,7 +51,7 @@ class Frame:
     alone: bool = False
 
     def learned(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Gives the spans of a planted text that are in the loss; () for all of it."""
+        """Return the spans of a planted text that are in the loss; () for all of it."""
         return ((len(self.before), len(text.rstrip())),) if self.alone else ()
 
 
@@ -85,11 +85,11 @@ class Corpus:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     def of(self, split: str) -> tuple[Record, ...]:
-        """Gives the records of one split: "private", "heldout" or "public"."""
+        """Return the records of one split: "private", "heldout" or "public"."""
         return tuple(record for record in self.records if record.split == split)
 
     def users(self, split: str | None = None) -> tuple[str, ...]:
-        """Lists user ids, each once, in order of first appearance."""
+        """List user ids, each once, in order of first appearance."""
         chosen = self.records if split is None else self.of(split)
         return tuple(dict.fromkeys(record.user for record in chosen))
 
@@ -116,7 +116,7 @@ class Corpus:
         return None
 
     def owner_of(self, text: str) -> str | None:
-        """Names the user whose private text a text contains; None for nobody's.
+        """Name the user whose private text a text contains; None for nobody's.
 
         Private text is a whole private record (spaces aside), or a word of at least seven
         characters with a digit that the policy marks.
@@ -142,7 +142,7 @@ def _spaced(text: str) -> str:
 
 
 def _texts(records: Sequence[Record]) -> Texts:
-    """Indexes the users of private texts by a text's first characters, its length, and itself."""
+    """Index the users of private texts by a text's first characters, its length, and itself."""
     by_head: Texts = {}
     for record in records:
         text = _spaced(record.text)
@@ -151,7 +151,7 @@ def _texts(records: Sequence[Record]) -> Texts:
 
 
 def _owner(public: str, texts: Texts) -> str | None:
-    """Finds whose record is in a public text; a record shorter than a head must equal it."""
+    """Find whose record is in a public text; a record shorter than a head must equal it."""
     for start in range(max(1, len(public) - _HEAD + 1)):
         for length, users in texts.get(public[start : start + _HEAD], {}).items():
             owner = users.get(public[start : start + length])
@@ -161,7 +161,7 @@ def _owner(public: str, texts: Texts) -> str | None:
 
 
 def _numbers_of(records: Sequence[Record]) -> dict[str, str]:
-    """Maps each marked number to its user."""
+    """Map each marked number to its user."""
     return {
         number: record.user
         for record in records

@@ -31,7 +31,7 @@ class Defense(ABC):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Lists the models that this defense needs, as independent trainings.
+        """List the models that this defense needs, as independent trainings.
 
         corpus: its private records carry the spans that the plan's policy marks; its population is
             the public size, which does not depend on coins.
@@ -41,12 +41,12 @@ class Defense(ABC):
         """
 
     def promised(self, trainings: Sequence[Training]) -> Guarantee | None:
-        """Gives the guarantee before anything is trained; None where only the release knows it.
+        """Return the guarantee before anything is trained; None where only the release knows it.
 
-        It says in a dry run how many coins the claim takes to be refuted if it is false.
+        A dry run reports from it how many coins refute the claim if it is false.
         """
         return None
 
     @abstractmethod
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """Makes the release from the trained models, in the order of `trainings`."""
+        """Make the release from the trained models, in the order of `trainings`."""

@@ -10,16 +10,16 @@ class UsageError(Exception):
 
 
 class DamagedError(Exception):
-    """A file of a run folder is damaged. The command line says so in one line; exit code 3."""
+    """A file of a run folder is damaged. The command line reports it in one line; exit code 3."""
 
 
 def first_line(error: Exception) -> str:
-    """Gives the first line of another library's error message; its class name if it is empty."""
+    """Return the first line of another library's error message; its class name if it is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
-    """Suggests a close match, such as `; did you mean 'submix'?`, or lists the known words."""
+    """Suggest a close match, such as `; did you mean 'submix'?`, or list the known words."""
     close = difflib.get_close_matches(word, known, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

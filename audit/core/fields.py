@@ -1,4 +1,4 @@
-"""Reads typed fields: from words of a command line, or from values of a TOML file."""
+"""Read typed fields: from words of a command line, or from values of a TOML file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPECTED: dict[Any, str] = {
 
 
 def from_text(text: str, hint: Any, where: str) -> Any:
-    """Reads a word as a value of the annotated type; a tuple's parts are joined by "+".
+    """Read a word as a value of the annotated type; a tuple's parts are joined by "+".
 
     Of `float | str` it is the number where the word is one.
 
@@ -47,7 +47,7 @@ def from_text(text: str, hint: Any, where: str) -> Any:
 
 
 def from_toml(value: Any, hint: Any, where: str) -> Any:
-    """Checks that a TOML value is of the annotated type, which no text stands in for.
+    """Check that a TOML value is of the annotated type, which no text stands in for.
 
     Raises UsageError that says where, and what was expected.
     """
@@ -64,7 +64,7 @@ def from_toml(value: Any, hint: Any, where: str) -> Any:
 
 
 def _first_of(kinds: tuple[Any, ...], text: str, where: str) -> Any:
-    """Reads a word as the first of several types that it fits."""
+    """Read a word as the first of several types that it fits."""
     for kind in kinds[:-1]:
         with contextlib.suppress(UsageError):
             return from_text(text, kind, where)
@@ -72,7 +72,7 @@ def _first_of(kinds: tuple[Any, ...], text: str, where: str) -> Any:
 
 
 def _kinds(hint: Any) -> tuple[tuple[Any, ...], bool]:
-    """Splits an annotation into the types of a value, in order, and whether it may be None."""
+    """Split an annotation into the types of a value, in order, and whether it may be None."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return (hint,), False
     options = typing.get_args(hint)

@@ -1,4 +1,4 @@
-"""Reads files that others made, and writes files that stay intact if the process is killed.
+"""Read files that others made, and write files that stay intact if the process is killed.
 
 Reading: of regular files only, since a pipe or a device may never end. Writing: atomic replacement,
 flushed appends.
@@ -21,7 +21,7 @@ LARGEST = 1 << 29  # bytes of a document; a corpus may be larger
 
 
 def regular(path: Path, most: int | None = None) -> Path:
-    """Gives the path of a regular file of at most `most` bytes; None: of any size.
+    """Return the path of a regular file of at most `most` bytes; None: of any size.
 
     Raises OSError, with a reason in `strerror`, for anything else.
     """
@@ -47,7 +47,7 @@ def read_text(path: Path, most: int | None = LARGEST) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Reads the JSON value of a regular file. Raises OSError, or ValueError if it is none."""
+    """Read the JSON value of a regular file. Raises OSError, or ValueError if it is none."""
     try:
         return json.loads(read_text(path))
     except RecursionError:
@@ -55,7 +55,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads the objects of a JSONL file; drops a torn last line. Raises DamagedError or OSError."""
+    """Read the objects of a JSONL file; drop a torn last line. Raises DamagedError or OSError."""
     if not path.exists():
         return []
     lines = regular(path).read_bytes().split(b"\n")
@@ -73,7 +73,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Cuts off a torn last line, appends rows, and waits until they are on disk."""
+    """Cut off a torn last line, append rows, and wait until they are on disk."""
     if not rows:
         return
     text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
@@ -90,7 +90,7 @@ def append_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes, private: bool = False) -> None:
-    """Replaces a file atomically: readers see the old content or the new, never a part.
+    """Replace a file atomically: readers see the old content or the new, never a part.
 
     private: readable by its owner only, from the first byte on.
     """
@@ -106,5 +106,5 @@ def write_atomically(path: Path, content: str | bytes, private: bool = False) ->
 
 
 def _private(path: Path, mode: str) -> IO[bytes]:
-    """Opens a file, created with mode 0600."""
+    """Open a file, created with mode 0600."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))

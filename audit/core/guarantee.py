@@ -58,7 +58,7 @@ class Guarantee:
         return self.epsilon is None or math.isinf(self.epsilon)
 
     def of_texts(self, count: int, tokens: int) -> Guarantee:
-        """States the guarantee of texts that the released model or service writes once."""
+        """State the guarantee of texts that the released model or service writes once."""
         how = (
             f"only {count:,} texts of at most {tokens} tokens are published, written once after "
             "the start token; both numbers are public, and no prompt, filter or deduplication "
@@ -74,7 +74,7 @@ class Guarantee:
         return zero and whole and self.relation == Relation.ADD_OR_REMOVE
 
     def incomparable(self, unit: str, relation: str, delta: float | None) -> str | None:
-        """Explains why a bound for (unit, relation, δ) cannot refute this; None if it can.
+        """Explain why a bound for (unit, relation, δ) cannot refute this; None if it can.
 
         ε = 0 and δ = 0 under add_or_remove mean a constant answer, which satisfies every unit and
         relation.
@@ -90,12 +90,12 @@ class Guarantee:
             return (
                 f"the claim is per {self.unit} ({self.relation}), the bound per {unit} ({relation})"
             )
-        if (delta or 0) * _ROUNDED < (self.delta or 0):
+        if (delta or 0) < (self.delta or 0):
             return f"the claim allows δ = {self.delta:g}, the bound assumed only {delta or 0:g}"
         return None
 
     def incomparable_to(self, other: Guarantee) -> str | None:
-        """Explains why two ε cannot be ranked; None if they can."""
+        """Explain why two ε cannot be ranked; None if they can."""
         for name in ("unit", "relation", "basis", "alpha", "delta"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -103,12 +103,11 @@ class Guarantee:
         return None
 
 
-_ROUNDED = 1 + 1e-5  # in results.json claimed δ are rounded up, those of bounds to the nearest
 _NESTED: tuple[str, ...] = (Unit.ATTRIBUTES, Unit.RECORD, Unit.USER)  # each within the next
 
 
 def _contains(claimed: str, bounded: str, relation: str) -> bool:
-    """Decides whether a bound for the unit `bounded` is also one for the unit `claimed`.
+    """Decide whether a bound for the unit `bounded` is also one for the unit `claimed`.
 
     Under replace, a change of a smaller unit is a special change of a larger one. Under
     add-or-remove it is not, and a bound for the larger unit never holds for the smaller.
@@ -121,7 +120,7 @@ def _contains(claimed: str, bounded: str, relation: str) -> bool:
 
 
 def default_delta(units: int) -> float:
-    """Computes δ of a claim that names none: min(1/(10·N), 1e-5) for N units.
+    """Compute δ of a claim that names none: min(1/(10·N), 1e-5) for N units.
 
     δ near 1/N permits publishing one unit outright, and the term 2mδ of the one-run test keeps
     every claim standing where δ is near 1/m for m coins.
@@ -130,5 +129,5 @@ def default_delta(units: int) -> float:
 
 
 def no_guarantee(reason: str, release: str = "model") -> Guarantee:
-    """States that there is no guarantee (ε = inf), for this reason."""
+    """State that there is no guarantee (ε = inf), for this reason."""
     return Guarantee(math.inf, Unit.USER, Relation.ADD_OR_REMOVE, release, "worst case", reason)

@@ -1,4 +1,4 @@
-"""Cuts held-out text into blocks that fit the context."""
+"""Cut held-out text into blocks that fit the context."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Heldout:
         return sum(len(block) - 1 for block in self.blocks)
 
     def first(self, tokens: int) -> Heldout:
-        """Cuts to the first `tokens` predicted tokens."""
+        """Cut to the first `tokens` predicted tokens."""
         blocks: list[tuple[int, ...]] = []
         for block in self.blocks:
             if tokens <= 0:
@@ -50,7 +50,7 @@ class Heldout:
         return Heldout(tuple(blocks), tuple(mark[: len(block)] for mark, block in marks))
 
     def once(self, tokens: int) -> list[Part]:
-        """Lists the first `tokens` predicted tokens, an opening that several blocks share once.
+        """List the first `tokens` predicted tokens, an opening that several blocks share once.
 
         The same token after the same context is the same query, whose answer is known already.
         """
@@ -66,7 +66,7 @@ class Heldout:
 
 
 def _known(blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    """Counts the first tokens of each block that an earlier block begins with; at least 1."""
+    """Count the first tokens of each block that an earlier block begins with; at least 1."""
     earlier: dict[int, Any] = {}  # a tree: the tokens that follow, each with what follows it
     for block in blocks:
         node, known = earlier, 0
@@ -79,7 +79,7 @@ def _known(blocks: Iterable[tuple[int, ...]]) -> Iterator[int]:
 def heldout(
     texts: Sequence[str], tokenizer: MarkingTokenizer, max_length: int, policy: Policy
 ) -> Heldout:
-    """Cuts held-out records into blocks of at most `max_length` predicted tokens.
+    """Cut held-out records into blocks of at most `max_length` predicted tokens.
 
     policy: applied to whole records, because its spans may depend on all of the text.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,16 +22,16 @@ class Cursor(Protocol):
     """State of a model that reads n texts together, one token at a time."""
 
     def log_pmf(self) -> torch.Tensor:
-        """Gives the next-token distribution after each text: (n, V), float64, nats."""
+        """Return the next-token distribution after each text: (n, V), float64, nats."""
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Appends one token to each text; shape (n,)."""
+        """Append one token to each text; shape (n,)."""
 
 
-class LanguageModel(Protocol):
-    """Gives next-token distributions after any context.
+class Reader(Protocol):
+    """Reads texts: one language model, or several that are queried together.
 
-    One that keeps keys and values says in `kept` how many numbers they are for each token.
+    vocabulary: number V of tokens. max_length: most tokens of context.
     """
 
     @property
@@ -42,16 +43,23 @@ class LanguageModel(Protocol):
     @property
     def max_length(self) -> int: ...
 
+
+class LanguageModel(Reader, Protocol):
+    """A model with next-token distributions after any context.
+
+    A model that keeps keys and values has in `kept` how many numbers they are for each token.
+    """
+
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
-        """Reads prompts of *equal length*, to which tokens can then be appended."""
+        """Read prompts of *equal length*, to which tokens can then be appended."""
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        """Gives the distributions of every text[start:], one text after the other: shape
+        """Return the distributions of every text[start:], one text after the other: shape
         (Σ len(text) − start, V), float64, nats. Each start is at least 1."""
 
 
 def at_once(most: int, numbers: int, kept: int = 0) -> int:
-    """Decides how many texts (or tokens) are read together, so that memory suffices: 1 to `most`.
+    """Decide how many texts (or tokens) are read together, so that memory suffices: 1 to `most`.
 
     numbers: of the distributions that are held for one of them: V, or m·V for m models.
     kept: of its keys and values.
@@ -59,24 +67,22 @@ def at_once(most: int, numbers: int, kept: int = 0) -> int:
     return max(1, min(most, _NUMBERS_AT_ONCE // numbers, _KEPT_AT_ONCE // max(1, kept)))
 
 
-def kept_of(model: LanguageModel) -> int:
-    """Counts the keys and values that a model keeps of a token: its `kept`, 0 if it has none."""
+def kept_of(model: Reader) -> int:
+    """Count the keys and values that a model keeps of a token: its `kept`, 0 if it has none."""
     return int(getattr(model, "kept", 0))
 
 
 def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Computes log of pmf^(1/T), normalised along the last axis, nats."""
+    """Compute log of pmf^(1/T), normalised along the last axis, nats."""
     if temperature == 1.0:
         return log_pmf
     return torch.log_softmax(log_pmf / temperature, dim=-1)
 
 
-@dataclass(frozen=True)
-class Tempered:
-    """A language model sampled at temperature T."""
+class Around(ABC):
+    """Reads what the model or ensemble inside it reads."""
 
-    inner: LanguageModel
-    temperature: float
+    inner: Reader
 
     @property
     def kept(self) -> int:
@@ -93,6 +99,14 @@ class Tempered:
     @property
     def max_length(self) -> int:
         return self.inner.max_length
+
+
+@dataclass(frozen=True)
+class Tempered(Around):
+    """A language model sampled at temperature T."""
+
+    inner: LanguageModel
+    temperature: float
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
         return _TemperedCursor(self.inner.cursor(prompts), self.temperature)
@@ -114,7 +128,7 @@ class _TemperedCursor:
 
 
 def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
-    """Samples tokens (n,) from log_pmf (n, V) by inverse CDF, with uniforms (n,) in [0, 1).
+    """Sample tokens (n,) from log_pmf (n, V) by inverse CDF, with uniforms (n,) in [0, 1).
 
     Each token has its own uniform number, fixed by its place in the session. So neither batching
     nor a replay can change which token a distribution gives.
@@ -127,7 +141,7 @@ def sample(log_pmf: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
 
 
 def equal_length_batches(prompts: Sequence[Tokens], size: int) -> Iterator[list[int]]:
-    """Groups indices of prompts into batches of equal length and at most `size`."""
+    """Group indices of prompts into batches of equal length and at most `size`."""
     by_length: dict[int, list[int]] = {}
     for index, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(index)
@@ -137,7 +151,7 @@ def equal_length_batches(prompts: Sequence[Tokens], size: int) -> Iterator[list[
 
 
 def runs_of(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
-    """Groups consecutive texts of at most `tokens` tokens together; a longer text is alone."""
+    """Group consecutive texts of at most `tokens` tokens together; a longer text is alone."""
     first, total = 0, 0
     for i, length in enumerate(lengths):
         if i > first and total + length > tokens:
@@ -207,7 +221,7 @@ class OpenSession:
 def next_log_probs(
     model: LanguageModel, contexts: Sequence[Tokens], choices: Sequence[int]
 ) -> np.ndarray:
-    """Reads log-probabilities of `choices` after each context: (contexts, choices), nats."""
+    """Read log-probabilities of `choices` after each context: (contexts, choices), nats."""
     read = np.empty((len(contexts), len(choices)))
     kept = kept_of(model) * max(map(len, contexts), default=0)
     size = at_once(_CONTEXTS_AT_ONCE, model.vocabulary, kept)
@@ -218,7 +232,7 @@ def next_log_probs(
 
 
 def draw(model: LanguageModel, prompts: Sequence[Tokens], uniforms: np.ndarray) -> list[Answer]:
-    """Samples uniforms.shape[1] tokens after each of the equally long prompts."""
+    """Sample uniforms.shape[1] tokens after each of the equally long prompts."""
     cursor = model.cursor(prompts)
     length = uniforms.shape[1]
     columns = []
@@ -243,7 +257,7 @@ def answers_of(
     moments: bool = False,
     log_caps: torch.Tensor | None = None,
 ) -> list[Answer]:
-    """Makes one Answer for each continuation from the distributions at all of its tokens.
+    """Make one Answer for each continuation from the distributions at all of its tokens.
 
     log_pmfs: shape (Σ len, V), nats, one continuation after the other.
     answered: number of these tokens, from the first on, that the release answered.
@@ -274,7 +288,7 @@ def answers_of(
 
 
 def moments_of(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Computes mean and standard deviation of log p(z), z ~ p: (n, V) to (2, n), nats.
+    """Compute mean and standard deviation of log p(z), z ~ p: (n, V) to (2, n), nats.
 
     Accurate to 1e-5 nats: float32 takes half the time, and values are centred before squaring.
     """

@@ -36,7 +36,7 @@ class Law:
     noise: LaplaceNoise | None = None
 
     def first(self, n: int) -> Law:
-        """Gives the law of the first n answers."""
+        """Return the law of the first n answers."""
         return Law(self.log_pmfs[:n], self.noise)
 
 
@@ -45,5 +45,5 @@ class Lawful(Protocol):
     """A session that states the law of its answers to its auditor."""
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
-        """Gives the law of the answer at each token of the continuations, which are queries as in
+        """Return the law of the answer at each token of the continuations, which are queries as in
         `Predictor.score`; only of those that are answered before STOP."""

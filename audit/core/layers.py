@@ -8,12 +8,12 @@ ALL = "all"
 
 
 def is_layers(text: str) -> bool:
-    """Whether the text is "all" or "top:N"; a model may still have fewer blocks."""
+    """Return whether the text is "all" or "top:N"; a model may still have fewer blocks."""
     return text == ALL or (text.startswith("top:") and text[4:].isdecimal())
 
 
 def blocks_of(layers: str) -> int:
-    """Reads N from "top:N"."""
+    """Read N from "top:N"."""
     return int(layers.removeprefix("top:"))
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,14 @@ class Ledger:
     def remaining(self) -> int:
         """Queries left in the public budget."""
         return max(0, self._budget - self.asked)
+
+    def places(self, marks: Sequence[str]) -> list[int]:
+        """Numbers the next queries, with these fingerprints, as `asked` will count them."""
+        own = range(self.queries, self.queries + len(marks))
+        pairs = zip(self._previous, own, marks, strict=False)
+        repeated = sum(1 for _ in takewhile(lambda one: _is_of(*one), pairs))
+        lost = sum(not row["stopped"] for row in self._previous[repeated:])
+        return [n + self._lost + lost * (i >= repeated) for i, n in enumerate(own)]
 
     def admit(
         self,
@@ -120,7 +129,7 @@ class Ledger:
         if not self._previous:
             return None
         row = self._previous[0]
-        if (row["query"], row["asked"]) == (self.queries, fingerprint):
+        if _is_of(row, self.queries, fingerprint):
             return {key: value for key, value in row.items() if key not in _OF_PLACE}
         self._absorb()
         return None
@@ -169,6 +178,11 @@ class Ledger:
                 self.spent = self._with(row["charge"])
                 self._lost += 1
         self._previous = []
+
+
+def _is_of(row: dict[str, Any], number: int, fingerprint: str) -> bool:
+    """Recognises the row of this query at this place."""
+    return (row["query"], row["asked"]) == (number, fingerprint)
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Lora:
 
 
 def parsed(text: str) -> Lora:
-    """Reads `r=8,alpha=16,targets=auto`; alpha is 2r unless given. Raises UsageError."""
+    """Read `r=8,alpha=16,targets=auto`; alpha is 2r unless given. Raises UsageError."""
     given = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (part.strip() for part in pair.partition("="))

@@ -15,12 +15,12 @@ _SIDES = r"[\w+/=%-]*"  # what may belong to the same Base64
 
 
 def api_key() -> str:
-    """Reads the key from its environment variable; "" without one."""
+    """Read the key from its environment variable; "" without one."""
     return os.environ.get(API_KEY, "").strip()
 
 
 def without_key(text: str) -> str:
-    """Replaces the key in a text: as it is, percent-encoded, escaped as in JSON or HTML, in
+    """Replace the key in a text: as it is, percent-encoded, escaped as in JSON or HTML, in
     hexadecimal digits, in Base64, in any of their mixtures, in either case."""
     key = api_key()
     return _pattern(key).sub("…", text) if key else text
@@ -33,7 +33,7 @@ def _pattern(key: str) -> re.Pattern[str]:
 
 
 def _spelled(text: str) -> str:
-    """A pattern of a text in which each character is written in any way of its own."""
+    """Return a pattern of a text in which each character is written in any way of its own."""
     return "".join(map(_character, text))
 
 
@@ -52,7 +52,7 @@ def _character(character: str) -> str:
 
 
 def _in_base64(key: bytes) -> Iterator[str]:
-    """The characters of Base64 that depend on the key alone, for each place where it may begin."""
+    """List the characters of Base64 that depend on the key alone, for each possible beginning."""
     for before in range(3):
         whole = b64encode(bytes(before) + key).decode().rstrip("=")
         first = -(-8 * before // 6)

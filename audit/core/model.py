@@ -64,7 +64,7 @@ class ModelFolder:
 
 
 def _is_plain(inner: PreTrainedTokenizerBase) -> bool:
-    """Tells whether the fast tokenizer behind it neither cuts nor pads by itself."""
+    """Return whether the fast tokenizer behind it neither cuts nor pads by itself."""
     if not inner.is_fast:
         return False
     fast = inner.backend_tokenizer
@@ -83,7 +83,7 @@ class _Readings(dict[tuple[PreTrainedTokenizerBase, str], Reading]):
     tokens = 0
 
     def add(self, inner: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
-        """Reads texts together, on all cores."""
+        """Read texts together, on all cores."""
         batch = inner.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
         size = sum(len(read.ids) + 32 for read in batch)
         if self.tokens + size > _REMEMBERED:
@@ -100,7 +100,7 @@ _lengths: dict[tuple[PreTrainedTokenizerBase, bytes], int] = {}  # in tokens, by
 
 
 def _read(inner: PreTrainedTokenizerBase, text: str) -> Reading:
-    """Reads a text once, however often it is asked for."""
+    """Read a text once, however often it is asked for."""
     if (inner, text) not in _known:
         _known.add(inner, [text])
     return _known[inner, text]
@@ -119,7 +119,7 @@ class TextTokenizer:
     goes_on: bool = False
 
     def read(self, texts: Sequence[str]) -> None:
-        """Reads texts together where that is faster; `encode` and `ends` then look them up."""
+        """Read texts together where that is faster; `encode` and `ends` then look them up."""
         if not _is_plain(self.inner):
             return
         new = [text for text in dict.fromkeys(texts) if (self.inner, text) not in _known]
@@ -133,7 +133,7 @@ class TextTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def predicted(self, text: str) -> int:
-        """Counts the tokens of a record that a model predicts: those of the text, and stop.
+        """Count the tokens of a record that a model predicts: those of the text, and stop.
 
         It is remembered of far more texts than how they are read: each seed asks anew.
         """
@@ -145,7 +145,7 @@ class TextTokenizer:
         return 1 + _lengths[key]
 
     def ends(self, text: str) -> list[int]:
-        """Gives the number of characters up to the end of each token of `encode(text)`."""
+        """Return the number of characters up to the end of each token of `encode(text)`."""
         if _is_plain(self.inner):
             return list(_read(self.inner, text)[1])
         if self.inner.is_fast:
@@ -159,5 +159,5 @@ class TextTokenizer:
         return str(self.inner.decode(list(tokens), clean_up_tokenization_spaces=False))
 
     def vocabulary(self) -> Collection[str]:
-        """Lists every word that can be a token, as the vocabulary writes it."""
+        """List every word that can be a token, as the vocabulary writes it."""
         return self.inner.get_vocab().keys()

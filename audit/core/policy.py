@@ -24,15 +24,15 @@ class Policy(ABC):
 
     @classmethod
     def parse(cls, argument: str, options: Mapping[str, str]) -> Policy:
-        """Makes a policy from a plan's words; "" is a missing argument. Raises UsageError."""
+        """Make a policy from a plan's words; "" is a missing argument. Raises UsageError."""
         return cls()
 
     @abstractmethod
     def __call__(self, text: str) -> list[Span]:
-        """Gives the private spans: sorted, disjoint, not empty, and equal for equal texts."""
+        """Return the private spans: sorted, disjoint, not empty, and equal for equal texts."""
 
     def many(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Gives the private spans of each text."""
+        """Return the private spans of each text."""
         return [self(text) for text in texts]
 
     @property
@@ -47,5 +47,5 @@ class Policy(ABC):
 
 
 def digest_of(*parts: str) -> str:
-    """SHA-256 of the parts, where one ends and the next begins included."""
+    """Compute SHA-256 of the parts, the boundaries between them included."""
     return digest_of_json(parts)

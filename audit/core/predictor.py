@@ -1,4 +1,4 @@
-"""What an attack sees of a release: its tokenizer, its access level, and answers to queries.
+"""An attack's view of a release: its tokenizer, its access level, and answers to queries.
 
 Any class with these members is a Predictor: a model, a served endpoint, or a fake of a dozen lines.
 """
@@ -22,7 +22,7 @@ PROBE = "My code is #40917, my ID is #730265. My name is Ann Lee — ключ, �
 
 
 class Access(IntEnum):
-    """What a release gives away. Each level includes those before it."""
+    """The level of access to a release. Each level includes those before it."""
 
     GENERATE = 1
     SCORE = 2
@@ -52,7 +52,7 @@ class MarkingTokenizer(Tokenizer, Protocol):
     """A tokenizer that also locates its tokens in the text."""
 
     def ends(self, text: str) -> list[int]:
-        """Gives the number of characters up to the end of each token of `encode(text)`."""
+        """Return the number of characters up to the end of each token of `encode(text)`."""
 
 
 @runtime_checkable
@@ -60,7 +60,7 @@ class ListingTokenizer(Tokenizer, Protocol):
     """A tokenizer that also lists its vocabulary."""
 
     def vocabulary(self) -> Collection[str]:
-        """Lists every word that can be a token, with any marks of the vocabulary (Ġ, ##, ▁)."""
+        """List every word that can be a token, with any marks of the vocabulary (Ġ, ##, ▁)."""
 
 
 @runtime_checkable
@@ -69,21 +69,21 @@ class TurnTokenizer(Tokenizer, Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether a text may go on after `stop`, which then closes every turn."""
+        """Return whether a text may go on after `stop`, which then closes every turn."""
 
 
 def is_chat(tokenizer: Tokenizer) -> bool:
-    """Tells whether a tokenizer is one of conversations."""
+    """Return whether a tokenizer is one of conversations."""
     return isinstance(tokenizer, TurnTokenizer) and tokenizer.goes_on
 
 
 def record_tokens(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encodes a record as models are trained on it: start + text + stop."""
+    """Encode a record as models are trained on it: start + text + stop."""
     return [tokenizer.start, *tokenizer.encode(text), tokenizer.stop]
 
 
 def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
-    """Decides which tokens are private: those whose characters overlap a span.
+    """Decide which tokens are private: those whose characters overlap a span.
 
     ends: number of characters up to the end of each token; they never decrease.
     A token without characters may hold bytes of a character that the tokenizer split, so it is
@@ -107,12 +107,12 @@ def token_mask(ends: Sequence[int], spans: Iterable[Span]) -> list[bool]:
 def record_marks(
     tokenizer: MarkingTokenizer, text: str, spans: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Decides which of `record_tokens` are private; start and stop never are."""
+    """Decide which of `record_tokens` are private; start and stop never are."""
     return [False, *token_mask(tokenizer.ends(text), spans), False]
 
 
 def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
-    """Encodes `value` as it follows `prefix` in a text.
+    """Encode `value` as it follows `prefix` in a text.
 
     Raises UsageError if the tokenizer merges the two or does not decode to `value` again.
     """
@@ -128,7 +128,7 @@ def continuation(tokenizer: Tokenizer, prefix: str, value: str) -> list[int]:
 
 
 def affordable(lengths: Sequence[int], budget: int | None) -> int:
-    """Counts the leading texts, of these numbers of queries, that fit a budget; None: no limit."""
+    """Count the leading texts, of these numbers of queries, that fit a budget; None: no limit."""
     if budget is None:
         return len(lengths)
     return sum(total <= budget for total in accumulate(lengths))
@@ -174,11 +174,11 @@ class Predictor(Protocol):
 
     @property
     def access(self) -> Access:
-        """What the release gives away."""
+        """The level of access to the release."""
 
     @property
     def readable(self) -> Access:
-        """What its auditor can read: `access`, or more. Evidence from more than `access` says
+        """The access of its auditor: `access`, or more. Evidence from more than `access` says
         nothing about the guarantee."""
 
     @property
@@ -190,17 +190,17 @@ class Predictor(Protocol):
         """Queries left in the session's public budget; None for no limit."""
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Samples `length` tokens after each prompt; one query a token, in list order."""
+        """Sample `length` tokens after each prompt; one query a token, in list order."""
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        """Gives log-probabilities, nats, of each continuation; only its tokens are queries."""
+        """Return log-probabilities, nats, of each continuation; only its tokens are queries."""
 
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        """Gives log-probabilities of `choices` as the next token, and the number of answers.
+        """Return log-probabilities of `choices` as the next token, and the number of answers.
 
         log-probabilities: shape (len(contexts), len(choices)), nats; one query a context, in list
             order.

@@ -1,4 +1,4 @@
-"""How long-running work reports how far it is."""
+"""Reports of progress by long-running work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ShareDone = Callable[[float], None]  # share done of one training, from 0 to 1
 
 
 class Remark(str):
-    """A line that is said once beside the steps; its share means nothing."""
+    """A line that is shown once beside the steps; its share means nothing."""
 
 
 def attacking(label: str) -> str:
-    """Names the step in which a release is attacked. label: of the release."""
+    """Name the step in which a release is attacked. label: of the release."""
     return f"attacking {label}"

@@ -9,18 +9,18 @@ from audit.core.noise import NoiseStream, SystemStream
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """Derives a 63-bit seed from `seed` and the words of `purpose`."""
+    """Derive a 63-bit seed from `seed` and the words of `purpose`."""
     words = "\x1f".join(str(word) for word in (seed, *purpose))
     return int(sha256_of(words)[:16], 16) >> 1
 
 
 def stream(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Makes the numpy generator of `derived_seed(seed, *purpose)`."""
+    """Make the numpy generator of `derived_seed(seed, *purpose)`."""
     return np.random.default_rng(derived_seed(seed, *purpose))
 
 
 def noise_stream(key: str, purpose: str, source: str) -> NoiseStream:
-    """Opens a stream of privacy noise, unique to each key and purpose.
+    """Open a stream of privacy noise, unique to each key and purpose.
 
     key: hash of everything that determines a training. Trainings that differ draw independent
         noise; otherwise the noise of two released models could be subtracted.

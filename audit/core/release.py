@@ -22,10 +22,10 @@ class Journal(Protocol):
         """Key of the rows' fingerprints; the same when a session is replayed."""
 
     def previous(self) -> Sequence[dict[str, Any]]:
-        """Gives the rows that a killed process already wrote for this session."""
+        """Return the rows that a killed process already wrote for this session."""
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Writes rows; returns when they are on disk."""
+        """Write rows; return when they are on disk."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Memory(Protocol):
     """Stores answers of external servers in this run; a journal may be one, too."""
 
     def recall(self, question: str) -> Any:
-        """Gives the answer stored for this question; None if there is none."""
+        """Return the answer stored for this question; None if there is none."""
 
     def keep(self, question: str, answer: Any) -> None:
-        """Stores a JSON value; returns when it is on disk."""
+        """Store a JSON value; return when it is on disk."""
 
 
 @dataclass(frozen=True)
@@ -90,34 +90,34 @@ class Release(ABC):
 
     @property
     def unheard(self) -> str:
-        """Says why no attack can show what was planted, as far as is known; "" where one can."""
+        """Why no attack can show what was planted, as far as is known; "" where one can."""
         return ""
 
     @abstractmethod
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        """Opens a session with a full budget. `stream` is its only source of randomness."""
+        """Open a session with a full budget. `stream` is its only source of randomness."""
 
     @abstractmethod
     def unprotected(self) -> Release | None:
-        """Gives the same trained models without protection, as a positive control; or None.
+        """Return the same trained models without protection, as a positive control; or None.
 
         It depends on the models only, so settings that share models share its measurements.
         """
 
     def at_best_step(self) -> tuple[Release, float] | None:
-        """Gives the same release at the best step of its training on held-out text, and the share
+        """Return the same release at the best step of its training on held-out text, and the share
         of the training done there, 0 to 1; None where that is the last or was not looked for."""
         return None
 
     @abstractmethod
     def neighbour(self, unit: int) -> Release | None:
-        """Gives the same release without that unit, for the auditor only; None if impossible.
+        """Return the same release without that unit, for the auditor only; None if impossible.
 
         Units are numbered from 0, as in the ledger. Raises IndexError for a unit that is not there.
         """
 
     def replaced(self, unit: int) -> Release | None:
-        """Gives the same release with that unit replaced by another one, as `neighbour` does."""
+        """Return the same release with that unit replaced by another one, as `neighbour` does."""
         return None
 
 

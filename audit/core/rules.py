@@ -14,24 +14,24 @@ from audit.core.errors import UsageError
 
 @dataclass(frozen=True)
 class Rule:
-    """What a value must be. words: the end of the sentence "it must be …"."""
+    """A condition on a value. words: the end of the sentence "it must be …"."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
 def at_least(least: float) -> Rule:
-    """Accepts numbers from `least` on."""
+    """Accept numbers from `least` on."""
     return Rule(f"at least {least}", lambda value: value >= least)
 
 
 def between(least: int, most: int) -> Rule:
-    """Accepts numbers in a range, its ends included."""
+    """Accept numbers in a range, its ends included."""
     return Rule(f"at least {least} and at most {most:,}", lambda value: least <= value <= most)
 
 
 def one_of(*choices: str) -> Rule:
-    """Accepts these words."""
+    """Accept these words."""
     return Rule(" or ".join(choices), choices.__contains__)
 
 
@@ -47,7 +47,7 @@ VISIBLE = Rule("a word or sign that can be seen, such as _", lambda value: bool(
 
 
 def check_fields(name: str, settings: Any) -> None:
-    """Raises UsageError for the first field that breaks its rule; None breaks none.
+    """Raise UsageError for the first field that breaks its rule; None breaks none.
 
     Numbers that nothing can be counted or computed with break a rule that every field has.
     """
@@ -60,7 +60,7 @@ def check_fields(name: str, settings: Any) -> None:
 
 
 def check_size(where: str, value: object) -> None:
-    """Raises UsageError for a whole number above LARGEST, or one so near 0 that it loses digits."""
+    """Raise UsageError for a whole number above LARGEST, or one so near 0 that it loses digits."""
     if isinstance(value, int) and abs(value) > LARGEST:
         raise UsageError(f"{where} is too large a number; it must be at most {LARGEST:,}")
     if isinstance(value, float) and 0 < abs(value) < SMALLEST:
@@ -68,7 +68,7 @@ def check_size(where: str, value: object) -> None:
 
 
 def broken(name: str, key: str, value: object, words: str) -> UsageError:
-    """The error for a parameter out of range, on one line."""
+    """Return the error for a parameter out of range, on one line."""
     shown = value if str(value).strip() else "empty"
     return UsageError(f"{name}: {key} is {shown}; it must be {words}")
 

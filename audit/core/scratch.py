@@ -21,7 +21,7 @@ _NAME = re.compile(r"audit-ray-[0-9a-f]{16}")
 
 @contextlib.contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """Makes a folder that only its owner can read, and removes it when the block ends."""
+    """Make a folder that only its owner can read, and remove it when the block ends."""
     folder, lock = _made(parent)
     try:
         yield folder
@@ -31,13 +31,13 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(parent: Path = SHORT) -> int:
-    """Removes the scratch folders whose process was killed; returns their size in bytes."""
+    """Remove the scratch folders whose process was killed; return their size in bytes."""
     ours = [path for path in parent.glob("audit-ray-*") if _NAME.fullmatch(path.name)]
     return sum(map(_remove_if_abandoned, ours))
 
 
 def _made(parent: Path) -> tuple[Path, int]:
-    """Makes and locks a folder; another one if it was taken for abandoned before it was locked."""
+    """Make and lock a folder; another one if it was taken for abandoned before it was locked."""
     while True:
         folder = parent / f"audit-ray-{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
@@ -76,7 +76,7 @@ def _size(folder: Path) -> int:
 
 
 def _remove(folder: Path) -> None:
-    """Removes a folder, with retries: processes that are about to end write for a moment more."""
+    """Remove a folder, with retries: processes that are about to end write for a moment more."""
     for _ in range(50):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -40,7 +40,7 @@ class Space:
         return math.prod(len(place) for place in self.symbols)
 
     def draw(self, generator: np.random.Generator) -> str:
-        """Draws a uniform value."""
+        """Draw a uniform value."""
         return "".join(place[int(generator.integers(len(place)))] for place in self.symbols)
 
     @property
@@ -50,7 +50,7 @@ class Space:
 
 
 def digits(length: int) -> Space:
-    """Makes the space of all codes of `length` decimal digits."""
+    """Make the space of all codes of `length` decimal digits."""
     return Space((tuple(DIGITS),) * length)
 
 
@@ -91,16 +91,16 @@ class Coins:
     slot: dict[str, int]
 
     def planted(self, secret: Secret) -> bool:
-        """Whether the secret is in the training text."""
+        """Return whether the secret is in the training text."""
         return self.present[secret.owner] and self.slot[secret.owner] == secret.slot
 
     def twin(self, secret: Secret) -> bool:
-        """Whether it would be there if the owner's coin had come up: the null control."""
+        """Return whether it would be there if the owner's coin had come up: the null control."""
         return not self.present[secret.owner] and self.slot[secret.owner] == secret.slot
 
 
 def check_pattern(pattern: str, kinds: Sequence[str], where: str, of_kinds: str) -> None:
-    """Raises UsageError if a pattern is planted and not given, or given and not planted.
+    """Raise UsageError if a pattern is planted and not given, or given and not planted.
 
     where, of_kinds: the settings that give the pattern and the kinds.
     """
@@ -175,7 +175,7 @@ class Planting:
         self._check_on_request()
 
     def _check_on_request(self) -> None:
-        """Raises UsageError for what is said of a kind that is not planted."""
+        """Raise UsageError for settings of a kind that is not planted."""
         for kind in set(ON_REQUEST) - set(self.kinds):
             if getattr(self, f"{kind}_prefix") is not None:
                 raise UsageError(
@@ -185,7 +185,7 @@ class Planting:
         check_pattern(self.pattern, self.kinds, "planting.pattern", "planting.kinds")
 
     def _check_sizes(self, copies: Sequence[int]) -> None:
-        """Raises UsageError for counts that no corpus holds."""
+        """Raise UsageError for counts that no corpus holds."""
         sizes = {"digits": max(self.code_digits, self.id_digits), "copies": max(copies)}
         sizes |= {"users": self.users, "invented": self.invented}
         for name, value in sizes.items():

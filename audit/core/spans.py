@@ -8,7 +8,7 @@ Span = tuple[int, int]  # [first character, one past the last)
 
 
 def disjoint(spans: Iterable[Span]) -> list[Span]:
-    """Sorts spans and joins overlapping ones; spans that only touch stay separate."""
+    """Sort spans and join overlapping ones; spans that only touch stay separate."""
     joined: list[Span] = []
     for low, high in sorted(spans):
         if joined and low < joined[-1][1]:
@@ -19,7 +19,7 @@ def disjoint(spans: Iterable[Span]) -> list[Span]:
 
 
 def runs(spans: Iterable[Span]) -> Iterator[list[Span]]:
-    """Groups disjoint spans into maximal runs of touching ones; a run is one value."""
+    """Group disjoint spans into maximal runs of touching ones; a run is one value."""
     run: list[Span] = []
     for span in disjoint(spans):
         if run and run[-1][1] < span[0]:
@@ -31,12 +31,12 @@ def runs(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Sorts spans and joins touching and overlapping ones: one span a value."""
+    """Sort spans and join touching and overlapping ones: one span a value."""
     return [(run[0][0], run[-1][1]) for run in runs(spans)]
 
 
 def redacted(text: str, spans: Iterable[Span], mask: str) -> str:
-    """Replaces every merged span by one `mask`."""
+    """Replace every merged span by one `mask`."""
     pieces, end = [], 0
     for low, high in merged(spans):
         pieces += [text[end:low], mask]

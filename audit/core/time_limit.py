@@ -11,12 +11,12 @@ from types import FrameType
 
 from audit.core.errors import UsageError
 
-_AGAIN = 0.5  # seconds until a limit that was swallowed is told again
+_AGAIN = 0.5  # seconds until a limit that was swallowed is raised again
 
 
 @contextlib.contextmanager
 def limited(seconds: float, what: str, advice: str) -> Iterator[None]:
-    """Raises UsageError where the block takes longer; a regular expression is stopped, too.
+    """Raise UsageError where the block takes longer; a regular expression is stopped, too.
 
     The limit is a signal, which Python has in the main thread alone: elsewhere there is none.
     Meanwhile no garbage is collected: what is raised in a callback of the collector is lost. Where

@@ -23,7 +23,7 @@ from audit.core.terms import Unit
 
 
 class Question(ABC):
-    """What all teachers are asked: a function of a model, which can be pickled."""
+    """A question to all teachers: a function of a model, which can be pickled."""
 
     @property
     @abstractmethod
@@ -32,7 +32,7 @@ class Question(ABC):
 
     @abstractmethod
     def __call__(self, model: Any) -> Tensor:
-        """Computes what a model answers."""
+        """Compute what a model answers."""
 
 
 class Teachers(ABC):
@@ -40,7 +40,7 @@ class Teachers(ABC):
 
     @abstractmethod
     def answers(self, question: Question) -> Iterator[Tensor]:
-        """Gives the answer of each teacher, in their order, one in memory at a time."""
+        """Yield the answer of each teacher, in their order, one in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,10 @@ class BestStep:
 class Method(ABC):
     """A training method: a frozen dataclass of plain values, all of which affect the model.
 
-    effort: time of a pass over a token beside one of plain fine-tuning, for estimates.
-    overhead: tokens in whose time it does what comes beside its passes, for estimates.
     first_piece_only: whether it ignores what a record has beyond the length to which it is cut.
     partial: whether it leaves out of the loss what `Training.learned` leaves out.
     """
 
-    effort: ClassVar[float] = 1.0
-    overhead: ClassVar[int] = 0
     first_piece_only: ClassVar[bool] = False
     partial: ClassVar[bool] = False
 
@@ -87,7 +83,7 @@ class Method(ABC):
         progress: ShareDone | None = None,
         teachers: Teachers = NO_TEACHERS,
     ) -> BestStep | None:
-        """Trains `model` in place and leaves the global random state unchanged.
+        """Train `model` in place and leave the global random state unchanged.
 
         Returns the best step on `training.heldout` where that is not the last, else None.
 
@@ -96,7 +92,7 @@ class Method(ABC):
 
     @abstractmethod
     def idle(self, training: Training) -> bool:
-        """Decides whether the training leaves the model unchanged, whatever its texts."""
+        """Decide whether the training leaves the model unchanged, whatever its texts."""
 
     @property
     @abstractmethod
@@ -107,7 +103,7 @@ class Method(ABC):
     def settings(self) -> dict[str, Any]:
         """Everything of the method that determines the model: its fields.
 
-        One that came later, and says so by `unsaid`, is left out at its default.
+        A field that came later, and is marked `unsaid`, is left out at its default.
         """
         own = fields(self)  # type: ignore[arg-type]
         chosen = [
@@ -223,7 +219,7 @@ class Trained:
 
 
 def owners(records: Sequence[Record], unit: str) -> tuple[str, ...]:
-    """Names the protected unit of each record: its user, or the record itself."""
+    """Name the protected unit of each record: its user, or the record itself."""
     if unit == Unit.USER:
         return tuple(record.user for record in records)
     return tuple(f"{place}" for place in range(len(records)))

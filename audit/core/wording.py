@@ -1,4 +1,4 @@
-"""The words around a planted value, as a template such as "My code is #{value}." gives them."""
+"""The words around a planted value, as "My code is #{value}." has them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Wording:
 
 
 def by_kind(words: Iterable[str]) -> dict[str, str]:
-    """Reads templates by kind from a command line's words, each KIND=TEXT. Raises UsageError."""
+    """Read templates by kind from a command line's words, each KIND=TEXT. Raises UsageError."""
     templates: dict[str, str] = {}
     for word in words:
         kind, equals, template = word.partition("=")
@@ -38,7 +38,7 @@ def by_kind(words: Iterable[str]) -> dict[str, str]:
 
 
 def of_template(template: str, where: str) -> Wording:
-    """Splits a template at its one {value}. Raises UsageError, also for words unfit to plant."""
+    """Split a template at its one {value}. Raises UsageError, also for words unfit to plant."""
     parts = template.split(SLOT)
     if len(parts) != 2:
         times = f"{len(parts) - 1} times" if len(parts) > 1 else "nowhere"
@@ -49,7 +49,7 @@ def of_template(template: str, where: str) -> Wording:
 
 
 def check(wording: Wording, where: str) -> None:
-    """Raises UsageError for words that no attack can ask from, or that are taken for the value."""
+    """Raise UsageError for words that no attack can ask from, or that are taken for the value."""
     before, after = wording.prefix, wording.suffix
     both, wrong = before + after, ""
     if not before.strip():

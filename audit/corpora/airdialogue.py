@@ -1,4 +1,4 @@
-"""Reads AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and its `intent`.
+"""Read AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and its `intent`.
 
 A dialogue is one record: its turns (`customer: …`, `agent: …`), one per line. The user is the
 customer's name in the intent, so all dialogues of one name belong to one user.
@@ -17,12 +17,12 @@ from audit.corpora.part import Part
 
 
 def recognises(part: Part) -> bool:
-    """Whether the file is one of JSON lines and begins with a dialogue."""
+    """Return whether the file is one of JSON lines and begins with a dialogue."""
     return is_row(jsonl.first(part))
 
 
 def is_row(row: object) -> bool:
-    """Whether a line, or a row of the hub, is a dialogue with its intent."""
+    """Return whether a line, or a row of the hub, is a dialogue with its intent."""
     if not isinstance(row, Mapping) or not isinstance(row.get("intent"), Mapping):
         return False
     turns = row.get("dialogue")
@@ -30,12 +30,12 @@ def is_row(row: object) -> bool:
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every dialogue of a part. Raises UsageError with file and line."""
+    """Read every dialogue of a part. Raises UsageError with file and line."""
     return rows(jsonl.numbered(part), part)
 
 
 def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Iterator[Record]:
-    """Reads every dialogue of (line number, row); one without a turn is left out."""
+    """Read every dialogue of (line number, row); one without a turn is left out."""
     for number, row in numbered:
         if not is_row(row):
             raise UsageError(
@@ -49,7 +49,7 @@ def rows(numbered: Iterator[tuple[int, Mapping[str, Any]]], part: Part) -> Itera
 
 
 def in_one_split(dialogues: Sequence[Record]) -> list[Record]:
-    """Drops the splits unless each customer is in one split.
+    """Drop the splits unless each customer is in one split.
 
     The published splits share most of their customers, so they hold nobody out. Dialogues without
     a split are split by customer later.

@@ -1,4 +1,4 @@
-"""Reads conversations: `messages`, a list of {"role": …, "content": …} in place of a `text`."""
+"""Read conversations: `messages`, a list of {"role": …, "content": …} in place of a `text`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROLES = ("system", "user", "assistant")
 
 
 def messages(entry: Mapping[str, Any], where: str) -> tuple[Message, ...]:
-    """Reads the turns of a record; () for one of plain text. Raises UsageError."""
+    """Read the turns of a record; () for one of plain text. Raises UsageError."""
     turns = entry.get("messages")
     if turns is None:
         return ()
@@ -38,17 +38,17 @@ def _message(turn: object, where: str) -> Message:
 
 
 def entries(messages: Iterable[Message]) -> list[dict[str, str]]:
-    """Writes turns as a corpus and a chat template have them."""
+    """Write turns as a corpus and a chat template have them."""
     return [{"role": role, "content": content} for role, content in messages]
 
 
 def plain(messages: Iterable[Message]) -> str:
-    """Writes turns as plain text, for as long as no model says how it wants them."""
+    """Write turns as plain text, as long as no model's template is known."""
     return "\n".join(f"{role}: {content}" for role, content in messages)
 
 
 def are_chat(records: Sequence[Record]) -> bool:
-    """Tells whether a corpus is of conversations; its public texts may be plain all the same.
+    """Return whether a corpus is of conversations; its public texts may be plain all the same.
 
     Raises UsageError for a corpus of both.
     """

@@ -1,4 +1,4 @@
-"""Reads CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, between blank lines.
+"""Read CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, between blank lines.
 
 A dialog is one record of one user, as in the paper. The user's name is the answer to the turn that
 asks for the full name.
@@ -20,12 +20,12 @@ _NAME = re.compile(rf"(?i:{_OPENING})({_WORD}(?: {_WORD})+(?=\W*$)|{_WORD} {_WOR
 
 
 def recognises(part: Part) -> bool:
-    """Whether the part begins with a turn of a dialog."""
+    """Return whether the part begins with a turn of a dialog."""
     return part.first.startswith(("SYS:", "USR:"))
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every dialog of the part."""
+    """Read every dialog of the part."""
     for number, text in part.blocks():
         user = part.owner or f"{part.name}-{number}"
         where = part.where(number)
@@ -33,7 +33,7 @@ def records(part: Part) -> Iterator[Record]:
 
 
 def name_in(dialog: str) -> str | None:
-    """The customer's full name, if the dialog asks for it and gets it, else None."""
+    """Return the customer's full name, if the dialog asks for it and gets it, else None."""
     exchange = _EXCHANGE.search(dialog)
     name = None if exchange is None else _NAME.match(exchange[1])
     return None if name is None else name[1]

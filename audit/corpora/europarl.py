@@ -1,8 +1,8 @@
-"""Reads Europarl (Koehn, MT Summit 2005): speeches in the European Parliament, a record per line.
+"""Read Europarl (Koehn, MT Summit 2005): speeches in the European Parliament, a record per line.
 
 The raw release marks its speakers (`<SPEAKER ID=1 NAME="…">`), who are the users; chapter titles
 are left out. The plain release (europarl-v6.en) names no speakers: a "user" is a block of LINES
-consecutive lines, which keeps neighbouring sentences together but stands for no person.
+consecutive lines, which keeps neighbouring sentences together but is not a person.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _NAME = re.compile(r"""\bNAME=(?:"([^"]*)"|([^\s">]+))""", re.IGNORECASE)
 
 
 def recognises(part: Part) -> bool:
-    """Whether the name is that of the English side of a parallel corpus, or speakers are marked."""
+    """Return whether the name is of a parallel corpus's English side, or speakers are marked."""
     return part.file.endswith((".en", ".en.txt")) or _is_marked(part)
 
 
 def is_row(row: object) -> bool:
-    """Whether a row of the hub is a pair of sentences."""
+    """Return whether a row of the hub is a pair of sentences."""
     return isinstance(row, Mapping) and isinstance(row.get("translation"), Mapping)
 
 
 def english(row: Mapping[str, Mapping[str, str]]) -> str:
-    """The English side of a pair of sentences, on one line; "" if there is none."""
+    """Return the English side of a pair of sentences, on one line; "" if there is none."""
     return " ".join((row["translation"].get("en") or "").split())
 
 
 def _is_marked(part: Part) -> bool:
-    """Whether the part begins with a tag of the raw release."""
+    """Return whether the part begins with a tag of the raw release."""
     first = next((line for line in part.lines if line.strip()), "")
     return _TAG.fullmatch(first) is not None
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every line of the part, by speaker if speakers are marked, else by block."""
+    """Read every line of the part, by speaker if speakers are marked, else by block."""
     return _by_speaker(part) if _is_marked(part) else _by_block(part)
 
 

@@ -1,4 +1,4 @@
-"""Reads corpora on disk: a file of a known kind, or a folder of them."""
+"""Read corpora on disk: a file of a known kind, or a folder of them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
 
 
 def _content(path: Path) -> tuple[list[str], str]:
-    """Read a file as lines of text or of JSON, with the name that says which."""
+    """Read a file as lines of text or of JSON, with the name that shows which."""
     kind, place = packed.kind(path), str(path)
     if kind in tables.ARROW:
         return tables.lines(tables.arrow(packed.content(path), kind, place)), "rows.jsonl"

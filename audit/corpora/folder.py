@@ -1,4 +1,4 @@
-"""Lists the files of a corpus folder: what belongs to the corpus, and what only lies beside it."""
+"""List the files of a corpus folder: what belongs to the corpus, and what only lies beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAVED = {"state.json", "dataset_info.json", "dataset_dict.json"}  # beside save
 class Listed:
     """The files of a corpus, in order of their paths, and the names of those left out.
 
-    foreign: files that are no text of a known kind. beside: what does not belong to a corpus.
+    foreign: files that are not texts of a known kind. beside: what does not belong to a corpus.
     """
 
     files: tuple[Path, ...]

@@ -50,5 +50,5 @@ FORMS: tuple[Form, ...] = (  # of files
 
 
 def reader(part: Part, forms: Sequence[Form] = FORMS, default: Reader = blocks) -> Reader:
-    """The reader of the first form that recognises the part, else the default one."""
+    """Return the reader of the first form that recognises the part, else the default one."""
     return next((records for recognises, records in forms if recognises(part)), default)

@@ -1,4 +1,4 @@
-"""Reads data sets of the Hugging Face hub: with a `text` column, or of a known form."""
+"""Read data sets of the Hugging Face hub: with a `text` column, or of a known form."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _load(name: str) -> dict[str, list[Row]]:
 
 
 def _readings(name: str) -> list[tuple[str, str | None]]:
-    """The pairs (data set, configuration) that a name can mean, the likeliest first."""
+    """Return the pairs (data set, configuration) that a name can mean, the likeliest first."""
     words = name.split("/", 2)
     if len(words) == 3:
         return [("/".join(words[:2]), words[2])]
@@ -88,7 +88,7 @@ def _readings(name: str) -> list[tuple[str, str | None]]:
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
-    """The lines of the rows: one per row (an empty row is a blank line), or a block per row."""
+    """Write rows as lines: one line per row (blank for an empty row), or a block per row."""
     line_of = europarl.english if rows and europarl.is_row(rows[0]) else _text
     texts = [line_of(row) for row in rows]
     between = "\n\n" if any("\n" in text for text in texts) else "\n"

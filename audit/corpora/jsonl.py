@@ -1,4 +1,4 @@
-"""Reads JSON lines: objects with `text`, and optionally `user`, `name` and `split`."""
+"""Read JSON lines: objects with `text`, and optionally `user`, `name` and `split`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from audit.corpora.part import JSON, Part
 
 
 def recognises(part: Part) -> bool:
-    """Whether the file's name ends as one of JSON lines."""
+    """Return whether the file's name ends as one of JSON lines."""
     return part.file.endswith(JSON)
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every record of the part; one without `user` gets a user of its own.
+    """Read every record of the part; one without `user` gets a user of its own.
 
     Raises UsageError with file and line.
     """
@@ -27,14 +27,14 @@ def records(part: Part) -> Iterator[Record]:
 
 
 def numbered(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Reads the object of each line that is not blank: (number of the line, object)."""
+    """Read the object of each line that is not blank: (number of the line, object)."""
     for number, line in enumerate(part.lines, start=1):
         if line.strip():
             yield number, entry(line, part.where(number))
 
 
 def first(part: Part) -> object:
-    """Reads the first line that is not blank; None where it, or the file, is no JSON."""
+    """Read the first line that is not blank; None where it, or the file, is not JSON."""
     if not recognises(part):
         return None
     line = next((line for line in part.lines if line.strip()), "")
@@ -45,7 +45,7 @@ def first(part: Part) -> object:
 
 
 def entry(line: str, where: str) -> dict[str, Any]:
-    """Parses a line as an object. Raises UsageError."""
+    """Parse a line as an object. Raises UsageError."""
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
@@ -60,7 +60,7 @@ def entry(line: str, where: str) -> dict[str, Any]:
 
 
 def record(entry: Mapping[str, Any], part: Part, number: int) -> Record:
-    """Converts an object to a record. Raises UsageError."""
+    """Convert an object to a record. Raises UsageError."""
     where = part.where(number)
     entry, note = columns.standard(entry, part.reading, where)
     if note:

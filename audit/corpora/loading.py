@@ -1,4 +1,4 @@
-"""Loads a corpus by name, file, folder or hub name, and assigns a split to every record."""
+"""Load a corpus by name, file, folder or hub name, and assign a split to every record."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _split(name: str, records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 def _heldout(records: Sequence[Record]) -> set[str]:
-    """Chooses the users whose hash is in the lowest fifth of all hashes, whatever the seed.
+    """Choose the users whose hash is in the lowest fifth of all hashes, whatever the seed.
 
     The hash is of the user's id; of a user with one record of its text, since ids of records
     without users are numbers, which change when a record is added before them. In a corpus so small

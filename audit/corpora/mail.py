@@ -1,4 +1,4 @@
-"""Reads mail as records: the subject and the text of each message, of the user who sent it."""
+"""Read mail as records: the subject and the text of each message, of the user who sent it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _text(message: EmailMessage) -> str:
         return ""
     try:
         text = payload.decode(body.get_content_charset() or "utf-8", errors="replace")
-    except LookupError:  # a charset that nobody knows
+    except LookupError:  # an unknown charset
         text = payload.decode("utf-8", errors="replace")
     if body.get_content_type() == "text/html":
         text = _Plain.of(text)

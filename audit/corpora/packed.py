@@ -1,4 +1,4 @@
-"""Reads files that may be packed with gzip or Zstandard."""
+"""Read files that may be packed with gzip or Zstandard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKED = (".gz", ".zst")
 
 
 def kind(path: Path) -> str:
-    """Return the ending of a file's name that says what it holds: .jsonl of x.jsonl.gz."""
+    """Return the ending of a file's name that shows its format: .jsonl of x.jsonl.gz."""
     inner = path.with_suffix("") if path.suffix in PACKED else path
     return inner.suffix.lower()
 

@@ -75,11 +75,11 @@ class Part:
     notes: dict[str, int] = field(default_factory=dict)
 
     def where(self, number: int) -> str:
-        """The place of a line, counted from 1."""
+        """Return the place of a line, counted from 1."""
         return f"{self.place}:{number}"
 
     def blocks(self) -> Iterator[tuple[int, str]]:
-        """Yields (number of the first line, text) of each block between blank lines."""
+        """Yield (number of the first line, text) of each block between blank lines."""
         block: list[str] = []
         first = 1
         for number, line in enumerate([*self.lines, ""], start=1):

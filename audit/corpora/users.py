@@ -1,4 +1,4 @@
-"""Compares the ids of users: one person under two spellings is two users, or one."""
+"""Compare the ids of users: one person under two spellings is two users, or one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def folded(user: str) -> str:
 def in_form(records: Iterable[Record], form: UserForm, notes: dict[str, int]) -> list[Record]:
     """Join users whose ids have the same form, under the spelling that comes first.
 
-    With exact ids nobody is joined; a note says how many users a folded form would join.
+    With exact ids nobody is joined; a note counts the users that a folded form would join.
     """
     kept = list(records)
     first: dict[str, str] = {}

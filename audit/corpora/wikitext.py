@@ -1,4 +1,4 @@
-"""Reads WikiText (arXiv 1609.07843): articles ` = Title = ` with sections ` = = Section = = `.
+"""Read WikiText (arXiv 1609.07843): articles ` = Title = ` with sections ` = = Section = = `.
 
 A user is an article, a record is a paragraph of one line. Headings are left out: a title names the
 user, and section titles recur in many articles. A heading stands alone between blank lines; inside
@@ -17,12 +17,12 @@ _HEADING = re.compile(r"(=(?: =)*) (.+) \1")  # on one line, since . matches no 
 
 
 def recognises(part: Part) -> bool:
-    """Whether the part begins with the title of an article."""
+    """Return whether the part begins with the title of an article."""
     return _title(part.first) is not None
 
 
 def records(part: Part) -> Iterator[Record]:
-    """Reads every paragraph of the part, by article.
+    """Read every paragraph of the part, by article.
 
     Adds to `part.titles`: a second article of the same title is another user, "Title (2)".
     """

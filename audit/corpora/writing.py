@@ -1,4 +1,4 @@
-"""Writes a corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
+"""Write a corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {
 
 
 def write(records: Sequence[Record], path: Path) -> None:
-    """Writes FILE.jsonl, FILE.txt (blank lines between records), or a folder of train.jsonl and
+    """Write FILE.jsonl, FILE.txt (blank lines between records), or a folder of train.jsonl and
     test.jsonl if the name has no ending, as `datasets.load_dataset` reads it.
 
     Writes everything or nothing. Raises UsageError if the path exists, or .txt cannot hold a text.
@@ -44,7 +44,7 @@ def write(records: Sequence[Record], path: Path) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Raises UsageError if a corpus cannot be written to `path`."""
+    """Raise UsageError if a corpus cannot be written to `path`."""
     if path.suffix not in ("", ".jsonl", ".txt"):
         raise UsageError(f"{path}: --output is FILE.jsonl, FILE.txt or a folder's name")
     if path.exists():
@@ -54,7 +54,7 @@ def check_free(path: Path) -> None:
 
 
 def _lines(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
-    """Writes one line a record. columns: those that each has, empty where a record has none."""
+    """Write one line a record. columns: those that each has, empty where a record has none."""
     entries = (dict.fromkeys(columns) | _entry(record) for record in records)
     return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
 
@@ -67,7 +67,7 @@ def _entry(record: Record) -> dict[str, Any]:
 
 
 def _text(records: Sequence[Record], path: Path) -> None:
-    """Writes plain text, and reads it back before the file gets its name.
+    """Write plain text, and read it back before the file gets its name.
 
     Plain text has no structure but blank lines and the look of its first line, so a text may be
     read differently than it was written.
@@ -92,7 +92,7 @@ def _text(records: Sequence[Record], path: Path) -> None:
 
 
 def _folder(records: Sequence[Record], path: Path) -> None:
-    """Writes a file for each split. All have the same columns: `load_dataset` asks for that."""
+    """Write a file for each split. All have the same columns, as `load_dataset` requires."""
     columns = ("name",) if any(record.name is not None for record in records) else ()
     with _partial(path) as partial:
         partial.mkdir()
@@ -107,7 +107,7 @@ def _folder(records: Sequence[Record], path: Path) -> None:
 
 @contextmanager
 def _partial(path: Path) -> Iterator[Path]:
-    """A free path beside `path`, removed when the block ends, even by an error."""
+    """Yield a free path beside `path`, removed when the block ends, even by an error."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:

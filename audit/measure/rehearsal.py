@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -17,19 +18,32 @@ from audit.prepare.run import Run
 
 
 @dataclass
+class Asked:
+    """Queries of a session: tokens generated, tokens scored, and distributions read."""
+
+    generated: int = 0
+    scored: int = 0
+    read: int = 0
+
+    @property
+    def queries(self) -> int:
+        return self.generated + self.scored + self.read
+
+
+@dataclass
 class Rehearsal:
     """A Predictor that finds all tokens alike and counts what it is asked.
 
-    queries: released, scored or read tokens. requests: to an endpoint, which stores its answers:
-    a text that is scored again costs none. prompt_tokens: read by the endpoint. generated_tokens:
-    generated at most.
+    budget: queries that it answers; None: no limit. requests: to an endpoint, which stores its
+    answers: a text that is scored again costs none. prompt_tokens: read by the endpoint.
     """
 
     tokenizer: Tokenizer
     vocabulary: int
     max_length: int
     access: Access
-    queries: int = 0
+    budget: int | None = None
+    asked: Asked = field(default_factory=Asked)
     requests: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0
@@ -41,10 +55,10 @@ class Rehearsal:
 
     @property
     def remaining(self) -> int | None:
-        return None
+        return None if self.budget is None else max(0, self.budget - self.asked.queries)
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        self.queries += len(prompts) * length
+        self.asked.generated += len(prompts) * length
         self._request(map(len, prompts), length)
         return [self._answer([self.tokenizer.stop] * length) for _ in prompts]
 
@@ -53,7 +67,7 @@ class Rehearsal:
     ) -> list[Answer]:
         if self.access < Access.SCORE:
             return []
-        self.queries += sum(map(len, continuations))
+        self.asked.scored += sum(map(len, continuations))
         texts = {(*head, *tail) for head, tail in zip(prefixes, continuations, strict=True)}
         self._request(map(len, texts - self.scored), 1)
         self.scored |= texts
@@ -62,12 +76,12 @@ class Rehearsal:
     def distribution(
         self, contexts: Sequence[Tokens], choices: Sequence[int]
     ) -> tuple[np.ndarray, int]:
-        self.queries += len(contexts)
+        self.asked.read += len(contexts)
         return np.full((len(contexts), len(choices)), self._alike), len(contexts)
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
         count = sum(map(len, continuations))
-        self.queries += count
+        self.asked.scored += count
         return Law(np.zeros((count, 1)))
 
     @property
@@ -85,36 +99,46 @@ class Rehearsal:
         return Answer(tuple(tokens), log_probs, log_probs > 0, answered=len(tokens))
 
 
-def rehearsed(run: Run) -> dict[str, int]:
-    """Count the queries of every attack of a run, by its label, in a session without a budget."""
+def rehearsed(
+    run: Run, access: Access = Access.DISTRIBUTION, budget: int | None = None
+) -> dict[str, Asked]:
+    """Count the queries of every session of a run with one release, by its purpose."""
+    looks: dict[str, Callable[[Rehearsal], object]] = {
+        "utility": lambda s: perplexity.read(s, run.heldout, run.plan.utility_tokens),
+        "completion": lambda s: bleu.measure(s, *_completed(run)),
+        **{c.label: partial(_attack, run, c.plugin) for c in run.plan.attacks},
+    }
     asked = {}
-    for chosen in run.plan.attacks:
-        session = _opened(run, Access.DISTRIBUTION)
-        _attack(run, session, chosen.plugin)
-        asked[chosen.label] = session.queries
+    for purpose, look in looks.items():
+        session = _opened(run, access, budget)
+        look(session)
+        asked[purpose] = session.asked
     return asked
 
 
 def of_endpoint(run: Run, access: Access) -> Rehearsal:
     """Count what all sessions of a run ask of one endpoint with this access."""
     session = _opened(run, access)
-    texts = [record.text for record in run.plan.corpus.of("heldout")]
-    blocks = run.heldout.first(perplexity.FULL_TOKENS).blocks
-    session.score([block[:1] for block in blocks], [block[1:] for block in blocks])
-    bleu.measure(session, texts, stream(run.plan.seed, "rehearsal", "completion"))
+    perplexity.read(session, run.heldout, run.plan.utility_tokens)
+    bleu.measure(session, *_completed(run))
     for chosen in run.plan.attacks:
-        _attack(run, session, chosen.plugin)
+        _attack(run, chosen.plugin, session)
     return session
 
 
-def _opened(run: Run, access: Access) -> Rehearsal:
+def _completed(run: Run) -> tuple[list[str], np.random.Generator]:
+    texts = [record.text for record in run.plan.corpus.of("heldout")]
+    return texts, stream(run.plan.seed, "rehearsal", "completion")
+
+
+def _opened(run: Run, access: Access, budget: int | None = None) -> Rehearsal:
     model = run.plan.model  # of a tokenizer alone, no vocabulary is known
-    return Rehearsal(run.tokenizer, model.vocabulary or 2, model.max_length, access)
+    return Rehearsal(run.tokenizer, model.vocabulary or 2, model.max_length, access, budget)
 
 
-def _attack(run: Run, session: Rehearsal, attack: Attack) -> None:
+def _attack(run: Run, attack: Attack, session: Rehearsal) -> None:
     """Attack a rehearsal; what it asks of others than the release is not counted."""
-    others = [replace(session, scored=set()) for _ in range(2 + attack.shadows)]
+    others = [replace(session, asked=Asked(), scored=set()) for _ in range(2 + attack.shadows)]
     secrets = run.secrets_for(attack)
     heldout = run.plan.corpus.of("heldout")
     attack.run(

@@ -9,12 +9,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, load_model
 from torch import Tensor, nn
 
-from audit.core.errors import UsageError, first_line
+from audit.core.errors import DamagedError, UsageError, first_line
 from audit.core.lora import ALL_LINEAR, AUTO, Lora
 from audit.core.model import PreTrainedModel
 from audit.core.randomness import derived_seed
@@ -24,13 +27,13 @@ ONLY = "default"  # PEFT's name of a model's only adapters
 
 
 def freeze(base: nn.Module) -> None:
-    """Freezes a base for good; matrices that were stored in bfloat16 are held in it again."""
+    """Freeze a base for good; matrices that were stored in bfloat16 are held in it again."""
     base.requires_grad_(False)
     hold(base)
 
 
 def fresh(base: PreTrainedModel, lora: Lora | None, seed: int = 0) -> PreTrainedModel:
-    """Makes a model to train: the base with new adapters, or a copy of the base without `lora`.
+    """Make a model to train: the base with new adapters, or a copy of the base without `lora`.
 
     seed: of the adapters' first factors; the second are zero, so it answers as the base does.
     Raises UsageError where no layer can have adapters.
@@ -45,13 +48,13 @@ def fresh(base: PreTrainedModel, lora: Lora | None, seed: int = 0) -> PreTrained
 
 
 def shell(base: Any) -> Any:
-    """Copies the modules of a base, but none of its tensors."""
+    """Copy the modules of a base, but none of its tensors."""
     tensors = [*base.parameters(), *base.buffers()]
     return copy.deepcopy(base, memo={id(tensor): tensor for tensor in tensors})
 
 
 def with_adapters(model: Any, lora: Lora, seed: int) -> Any:
-    """Puts adapters into a model, in place, and gives it in evaluation mode. Raises UsageError."""
+    """Insert adapters into a model, in place; return it in evaluation mode. Raises UsageError."""
     from peft import get_peft_model  # seconds, which a dry run does not have
 
     devices = [model.device] if model.device.type == "cuda" else []
@@ -66,7 +69,7 @@ def with_adapters(model: Any, lora: Lora, seed: int) -> Any:
 
 
 def config_of(model: Any, lora: Lora) -> Any:
-    """Chooses the layers that have adapters. The head is never one of them by itself.
+    """Choose the layers that have adapters. The head is never one of them by itself.
 
     Raises UsageError for a name that no layer has: PEFT leaves it out where another name fits.
     """
@@ -88,12 +91,12 @@ def config_of(model: Any, lora: Lora) -> Any:
 
 
 def is_adapted(model: Any) -> bool:
-    """Tells whether a model has adapters of its own."""
+    """Return whether a model has adapters of its own."""
     return hasattr(model, "peft_config")
 
 
 def own_weights(model: Any) -> dict[str, Tensor]:
-    """Lists what a training of this model changes: its adapters, or all of its weights."""
+    """List what a training of this model changes: its adapters, or all of its weights."""
     if not is_adapted(model):
         state: dict[str, Tensor] = model.state_dict()
         return state
@@ -105,7 +108,7 @@ def own_weights(model: Any) -> dict[str, Tensor]:
 
 
 def put(model: Any, weights: Mapping[str, Tensor], name: str = ONLY) -> None:
-    """Gives a model with adapters these weights. Raises ValueError where they do not fit."""
+    """Load these weights into a model with adapters. Raises ValueError where they do not fit."""
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     own = get_peft_model_state_dict(model, adapter_name=name, save_embedding_layers=False)
@@ -114,3 +117,16 @@ def put(model: Any, weights: Mapping[str, Tensor], name: str = ONLY) -> None:
     }:
         raise ValueError("these are no adapters of this model")
     set_peft_model_state_dict(model, dict(weights), adapter_name=name)
+
+
+def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
+    """Load into a model the weights of a file of the run folder. Raises DamagedError."""
+    inner: Any = model
+    try:
+        if is_adapted(inner):
+            put(inner, load_file(path, device=device))
+        else:
+            load_model(inner, str(path), device=device)
+    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
+        why = first_line(error)
+        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None

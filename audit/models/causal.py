@@ -67,7 +67,7 @@ class CausalLM:
         return _log_softmax(torch.cat(wanted))
 
     def _shared(self, prompts: Sequence[Tokens], common: bool = False) -> tuple[Any, int]:
-        """Computes (keys and values of prefixes that equally long prompts share; their length).
+        """Compute (keys and values of prefixes that equally long prompts share; their length).
 
         The cache has one row per prompt. A prefix is shared by at least two prompts on average, so
         siblings in a tree of candidates cost one token each. common: only what all prompts share.
@@ -94,7 +94,7 @@ class CausalLM:
 
 
 def _heads(prompts: Sequence[Tokens], cut: int) -> dict[Tokens, int]:
-    """Numbers the distinct prefixes of `cut` tokens."""
+    """Enumerate the distinct prefixes of `cut` tokens."""
     heads: dict[Tokens, int] = {}
     for prompt in prompts:
         heads.setdefault(prompt[:cut], len(heads))

@@ -1,4 +1,4 @@
-"""Refuses models that do not read from left to right, one token at a time, or not always alike.
+"""Refuse models that do not read from left to right, one token at a time, or not always alike.
 
 Everything here rests on it: padding comes after a text, and a next token is scored before it is
 read. A model that looks ahead would have losses, gradients and clipping norms that depend on
@@ -22,7 +22,7 @@ _ROUNDING = 1000  # times the machine epsilon, of the largest logit
 
 
 def check_kind(config: Mapping[str, Any], where: Path) -> None:
-    """Raises UsageError where a configuration names a mixture of experts or an encoder-decoder."""
+    """Raise UsageError where a configuration names a mixture of experts or an encoder-decoder."""
     kind = config.get("model_type", "model of unknown type")
     if config.get("is_encoder_decoder"):
         raise UsageError(
@@ -38,7 +38,7 @@ def check_kind(config: Mapping[str, Any], where: Path) -> None:
 
 
 def _experts(config: Mapping[str, Any]) -> Iterator[int]:
-    """Yields every number of experts that a configuration names, at any depth."""
+    """Yield every number of experts that a configuration names, at any depth."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from _experts(value)
@@ -48,7 +48,7 @@ def _experts(config: Mapping[str, Any]) -> Iterator[int]:
 
 
 def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
-    """Raises UsageError unless the logits of a prefix stay when other tokens follow, or none.
+    """Raise UsageError unless the logits of a prefix stay when other tokens follow, or none.
 
     They must also stay where positions are given, as DP-SGD gives them, and where a cache keeps the
     beginning, as attacks read. max_length: tokens that the model may read.
@@ -79,7 +79,7 @@ def check_causal(model: PreTrainedModel, max_length: int, where: Path) -> None:
 
 
 def _check_positions(model: PreTrainedModel, text: Tensor, expected: Tensor, where: Path) -> None:
-    """Raises UsageError where a model numbers the tokens of a text otherwise than 0, 1, …"""
+    """Raise UsageError where a model numbers the tokens of a text otherwise than 0, 1, …"""
     places = torch.arange(len(text), device=text.device)
     try:
         with torch.inference_mode():
@@ -95,7 +95,7 @@ def _check_positions(model: PreTrainedModel, text: Tensor, expected: Tensor, whe
 
 
 def _check_cache(model: PreTrainedModel, rows: Tensor, expected: Tensor, where: Path) -> None:
-    """Raises UsageError where rows cannot go on from one cached beginning, as attacks read them."""
+    """Raise UsageError where rows cannot go on from one cached beginning, as attacks read them."""
     kind = model.config.model_type
     try:
         with torch.inference_mode():
@@ -113,7 +113,7 @@ def _check_cache(model: PreTrainedModel, rows: Tensor, expected: Tensor, where: 
 
 
 def _read_on(model: Any, rows: Tensor) -> Tensor | None:
-    """Computes the last logits, (rows, tokens, V), from a cache; None where the model has none.
+    """Compute the last logits, (rows, tokens, V), from a cache; None where the model has none.
 
     The beginning is read once for all rows where its cache can be shared, then several tokens, and
     then one.
@@ -144,7 +144,7 @@ def _logits(model: PreTrainedModel, tokens: Tensor, where: Path) -> Tensor:
 
 
 def _same(found: Tensor, expected: Tensor) -> bool:
-    """Tells whether logits agree but for rounding; what is no number agrees with itself."""
+    """Return whether logits agree but for rounding; NaN agrees with NaN."""
     size = expected.nan_to_num().abs().max()
     limit = _ROUNDING * torch.finfo(torch.float32).eps * size
     return bool(((found - expected).nan_to_num().abs() <= limit).all())

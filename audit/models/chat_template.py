@@ -1,4 +1,4 @@
-"""Writes conversations as a model's own chat template does, and finds its turns in the text.
+"""Write conversations as a model's own chat template does, and find its turns in the text.
 
 The text of a conversation is one that the tokenizer reads as it reads any record: it begins after
 the start token and ends before the stop token, which every record has. Markers of the template are
@@ -26,7 +26,7 @@ from audit.core.spans import Span
 
 # what templates take for today, lest a text change overnight
 _TODAY = "{% macro strftime_now(form) %}26 Jul 2024{% endmacro %}"
-_HELD = "\ue000{}\ue001"  # stands for the content of a turn; private characters, in no text
+_HELD = "\ue000{}\ue001"  # in place of a turn's content; private characters, in no text
 _TURN_TAKING = (USER, ASSISTANT) * 32
 _PLACES = re.compile(_HELD.format(r"(\d+)"))
 
@@ -39,7 +39,7 @@ class ChatTemplate:
     folder: str
 
     def __post_init__(self) -> None:
-        """Raises UsageError where the tokenizer has none."""
+        """Raise UsageError where the tokenizer has none."""
         if not self.tokenizer.inner.chat_template:
             raise UsageError(
                 f"{self.folder}: the tokenizer has no chat template, which says how conversations "
@@ -47,7 +47,7 @@ class ChatTemplate:
             )
 
     def text(self, messages: Sequence[Message], where: str) -> str:
-        """Writes a conversation. Raises UsageError for one that the template refuses, and for a
+        """Write a conversation. Raises UsageError for one that the template refuses, and for a
         turn with a special token in it, or with another mark that the template writes."""
         for role, content in messages:
             marker = next((word for word in self._special if word in content), None)
@@ -58,7 +58,7 @@ class ChatTemplate:
         return text
 
     def _check_marks(self, messages: Sequence[Message], text: str, where: str) -> None:
-        """Raises UsageError where the text has more marks than the template writes by itself."""
+        """Raise UsageError where the text has more marks than the template writes by itself."""
         found = self._added_in(text)
         if not found:
             return
@@ -69,13 +69,13 @@ class ChatTemplate:
                 raise _marked(where, next(holders, None), word)
 
     def assistant(self, messages: Sequence[Message], text: str, where: str) -> tuple[Span, ...]:
-        """Finds the turns of the assistant in the `text` of a conversation, each with the mark that
+        """Find the turns of the assistant in the `text` of a conversation, each with the mark that
         closes it.
 
-        Raises UsageError where the template writes something else than what was said.
+        Raises UsageError where the template changes a turn's content.
         """
         roles = tuple(role for role, _ in messages)
-        for strip in (False, True):  # many templates strip what was said
+        for strip in (False, True):  # many templates strip the content of a turn
             contents = [content.strip() if strip else content for _, content in messages]
             pieces, spans = self._filled(roles, contents)
             whole = "".join(pieces)
@@ -88,7 +88,7 @@ class ChatTemplate:
         )
 
     def turns_of(self, text: str) -> tuple[Message, ...]:
-        """Reads the turns of what begins a conversation, of which the last may be unfinished.
+        """Read the turns of what begins a conversation, of which the last may be unfinished.
 
         Users and the assistant take turns, perhaps after the system; () where the text is no
         beginning of such a conversation.
@@ -117,7 +117,7 @@ class ChatTemplate:
         return ()
 
     def frame(self, turn: str, alone: bool) -> Frame:
-        """Writes the conversation around a planted secret. Raises UsageError.
+        """Write the conversation around a planted secret. Raises UsageError.
 
         turn: whose it is. alone: whether the loss is of the assistant's turns alone.
         """
@@ -149,7 +149,7 @@ class ChatTemplate:
         return tuple(dict.fromkeys([*added, *inner.all_special_tokens]))
 
     def _added_in(self, text: str) -> Counter[str]:
-        """Counts the added tokens that a text is read as, but for mere white space."""
+        """Count the added tokens that a text is read as, but for mere white space."""
         inner: Any = self.tokenizer.inner
         if self._finder is None:
             words = inner.convert_ids_to_tokens(self.tokenizer.encode(text))
@@ -165,7 +165,7 @@ class ChatTemplate:
 
     @cached_property
     def _finder(self) -> Tokenizer | None:
-        """Reads the added tokens as the tokenizer does and nothing else, in a tenth of the time."""
+        """Read the added tokens as the tokenizer does and nothing else, in a tenth of the time."""
         inner: Any = self.tokenizer.inner
         if not inner.is_fast:
             return None
@@ -193,7 +193,7 @@ class ChatTemplate:
             ) from None
 
     def _trimmed(self, text: str) -> str:
-        """Leaves out the start and stop that every record has already."""
+        """Leave out the start and stop that every record has already."""
         ids = [self.tokenizer.start, self.tokenizer.stop]
         start, stop = list(self.tokenizer.inner.convert_ids_to_tokens(ids))
         text = text.removeprefix(start)
@@ -203,7 +203,7 @@ class ChatTemplate:
     def _filled(
         self, roles: tuple[str, ...], contents: Sequence[str]
     ) -> tuple[list[str], list[Span]]:
-        """Puts contents in their places; gives the pieces of the text and the assistant's spans."""
+        """Insert contents at their places; return the text's pieces and the assistant's spans."""
         around, turns = _skeleton(self, roles)
         pieces, spans, length = [around[0]], [], len(around[0])
         end = _skeleton(self, (USER, ASSISTANT))[0][-1].rstrip()  # what closes the assistant's turn
@@ -225,13 +225,13 @@ def _marked(where: str, role: str | None, marker: str) -> UsageError:
 
 
 def _harmless(content: str) -> str:
-    """Replaces what was said; nothing stays nothing, which some templates leave out."""
+    """Replace a turn's content; an empty one stays empty: some templates leave it out."""
     return _HELD.format(0) if content.strip() else content
 
 
 @lru_cache(maxsize=1024)
 def _marks(template: ChatTemplate, messages: tuple[Message, ...]) -> Counter[str]:
-    """Counts the added tokens that a template writes around harmless messages."""
+    """Count the added tokens that a template writes around harmless messages."""
     return template._added_in(template._trimmed(template._written(messages, template.folder)))
 
 
@@ -239,7 +239,7 @@ def _marks(template: ChatTemplate, messages: tuple[Message, ...]) -> Counter[str
 def _skeleton(
     template: ChatTemplate, roles: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """What a template writes around turns of these roles, and the turns in the order it writes."""
+    """Find the text around turns of these roles, and the turns in the template's order."""
     held = [(role, _HELD.format(i)) for i, role in enumerate(roles)]
     parts = _PLACES.split(template._written(held, template.folder))
     return tuple(parts[::2]), tuple(map(int, parts[1::2]))

@@ -36,7 +36,7 @@ TOKENIZER_ONLY = "tokenizer"  # the kind of a model whose weights are not here
 
 
 def describe_external(source: str, base: str | None, embedded: Path) -> ModelFolder:
-    """Describes the external model in the folder `source` without loading it.
+    """Describe the external model in the folder `source` without loading it.
 
     base: the public model that it was trained from; None if unknown. Raises UsageError for a
     missing or corrupt folder, an adapter without its base, or a tokenizer that is not the base's.
@@ -51,7 +51,7 @@ def describe_external(source: str, base: str | None, embedded: Path) -> ModelFol
 
 
 def tokenizer_only(tokenizer: str, context: int) -> ModelFolder:
-    """Describes a model by its tokenizer's folder alone. Raises UsageError.
+    """Describe a model by its tokenizer's folder alone. Raises UsageError.
 
     context: tokens that the model may read.
     """
@@ -71,12 +71,12 @@ def tokenizer_only(tokenizer: str, context: int) -> ModelFolder:
 
 
 def is_adapter(path: Path) -> bool:
-    """Tells whether a folder holds a PEFT adapter."""
+    """Return whether a folder holds a PEFT adapter."""
     return (path / ADAPTER).is_file()
 
 
 def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
-    """Describes an adapter as its base, with a name and hash of its own."""
+    """Describe an adapter as its base, with a name and hash of its own."""
     base = base or named_base(path)
     if base is None:
         named = _named_base(path)
@@ -96,7 +96,7 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
 
 
 def _check_base(adapter: Path, base: ModelFolder) -> None:
-    """Raises UsageError where the adapter names a base that is here and has other weights."""
+    """Raise UsageError where the adapter names a base that is here and has other weights."""
     named = named_base(adapter)
     if named is None or Path(named).resolve() == base.path.resolve():
         return
@@ -108,13 +108,13 @@ def _check_base(adapter: Path, base: ModelFolder) -> None:
 
 
 def named_base(path: Path) -> str | None:
-    """Reads the base that an adapter names; None unless it is a model folder here."""
+    """Read the base that an adapter names; None unless it is a model folder here."""
     named = _named_base(path) if is_adapter(path) else ""
     return named if named and (Path(named) / "config.json").is_file() else None
 
 
 def absent_base(path: Path) -> str:
-    """Read the base that an adapter names and that is no folder here; empty where there is none."""
+    """Read the base that an adapter names, unless it is a folder here; empty if there is none."""
     named = _named_base(path) if is_adapter(path) else ""
     return "" if named_base(path) else named
 
@@ -130,7 +130,7 @@ def _named_base(path: Path) -> str:
 
 
 def load(path: Path, base: PreTrainedModel) -> PreTrainedModel:
-    """Loads an external model in float32 on the base's device. Raises UsageError.
+    """Load an external model in float32 on the base's device. Raises UsageError.
 
     An adapter is put on the base's own tensors, and on copies where it changes what it stands on:
     the base answers as before.
@@ -170,7 +170,7 @@ def _fit_vocabulary(base: Any, weights: Mapping[str, Tensor]) -> None:
 
 
 def _adds_only(adapter: Path) -> bool:
-    """Tells whether an adapter holds low-rank factors alone, and leaves its base as it is.
+    """Return whether an adapter holds low-rank factors alone, and leaves its base as it is.
 
     PEFT writes biases, whole layers and whatever else a file names into the base's own tensors, and
     some first factors, such as those of PiSSA, are subtracted from them.
@@ -182,7 +182,7 @@ def _adds_only(adapter: Path) -> bool:
 
 
 def _check_finite(adapted: Any) -> None:
-    """Raises ValueError for a method that is no part of layers, and for weights not finite."""
+    """Raise ValueError for a method that is not a part of layers, and for weights not finite."""
     if not hasattr(adapted.base_model, "merge_and_unload"):
         raise ValueError("adapters that are no part of a layer, such as prompts, are not read")
     if not all(bool(weight.isfinite().all()) for weight in own_weights(adapted).values()):
@@ -190,7 +190,7 @@ def _check_finite(adapted: Any) -> None:
 
 
 def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
-    """Writes an adapter that was trained here into a new folder, in PEFT's form.
+    """Write an adapter that was trained here into a new folder, in PEFT's form.
 
     weights: its file in a run folder. base: the folder of the model that it belongs to.
     """
@@ -211,7 +211,7 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
 
 
 def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:
-    """Raises UsageError unless both models can be compared token by token.
+    """Raise UsageError unless both models can be compared token by token.
 
     own: whether the external model has a tokenizer; else its vocabulary must hold the base's.
     """

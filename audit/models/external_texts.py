@@ -1,4 +1,4 @@
-"""Reads texts that a model elsewhere wrote, and that are all of it that is released."""
+"""Read texts that a model elsewhere wrote, and that are all of it that is released."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from audit.core.files import read_text
 
 
 def is_texts(source: str) -> bool:
-    """Tells whether a model is named by a file of texts rather than by a folder."""
+    """Return whether a model is named by a file of texts rather than by a folder."""
     return source.endswith(".jsonl") and not Path(source).is_dir()
 
 
 def read(source: str) -> tuple[str, ...]:
-    """Reads the texts of a JSONL file, one object with `text` a line; empty texts count.
+    """Read the texts of a JSONL file, one object with `text` a line; empty texts count.
 
     Raises UsageError for a file that cannot be read, another line, or no text at all.
     """
@@ -41,5 +41,5 @@ def _text(line: str, where: str) -> str:
 
 
 def _broken(text: str) -> bool:
-    """Tells whether a text holds half of a surrogate pair, which is no character."""
+    """Return whether a text holds half of a surrogate pair, which is not a character."""
     return any("\ud800" <= character <= "\udfff" for character in text)

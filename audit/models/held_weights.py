@@ -1,4 +1,4 @@
-"""Holds the weights of a frozen model in bfloat16 and computes with them in float32.
+"""Hold the weights of a frozen model in bfloat16 and compute with them in float32.
 
 Most models are stored in bfloat16, so nothing is lost, and a frozen base takes half the memory.
 Activations are not rounded to bfloat16, and that is deliberate: such rounding depends on the shape
@@ -65,7 +65,7 @@ _PLAIN = {held: plain for plain, held in _HELD.items()}
 
 
 def hold(model: nn.Module) -> None:
-    """Turns every frozen matrix into bfloat16 that loses nothing by it, until `let_go`.
+    """Turn every frozen matrix into bfloat16 that loses nothing by it, until `let_go`.
 
     Layers of any other class, and what they share with others, are in float32.
     """
@@ -90,7 +90,7 @@ def hold(model: nn.Module) -> None:
 
 
 def let_go(model: nn.Module) -> None:
-    """Turns what is held into float32 again."""
+    """Turn what is held into float32 again."""
     for module in model.modules():
         if type(module) in _PLAIN:
             module.weight.data = module.weight.data.float()  # nothing, where a tied one has been
@@ -98,7 +98,7 @@ def let_go(model: nn.Module) -> None:
 
 
 def computes_in_half(model: nn.Module) -> bool:
-    """Tells whether a layer has parameters of half precision that it does not merely hold."""
+    """Return whether a layer has parameters of half precision that it does not merely hold."""
     return any(
         p.dtype in HALF
         for m in model.modules()

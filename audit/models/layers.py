@@ -14,7 +14,7 @@ from audit.core.layers import ALL, blocks_of
 
 @contextmanager
 def limited(model: nn.Module, layers: str) -> Iterator[None]:
-    """Trains only these layers inside the context; afterwards the same as before, no gradients.
+    """Train only these layers inside the context; afterwards the same as before, no gradients.
 
     What was frozen before stays so.
     layers: "all", or "top:N": the last N blocks, without embeddings, final norm and head.
@@ -32,7 +32,7 @@ def limited(model: nn.Module, layers: str) -> Iterator[None]:
 
 
 def _top(model: nn.Module, count: int) -> list[Tensor]:
-    """Lists the parameters of the last `count` blocks."""
+    """List the parameters of the last `count` blocks."""
     every = blocks(model)
     if not 1 <= count <= len(every):
         raise UsageError(f"layers is top:{count}, but this model has {len(every)} blocks")
@@ -40,6 +40,6 @@ def _top(model: nn.Module, count: int) -> list[Tensor]:
 
 
 def blocks(model: nn.Module) -> Sequence[Any]:
-    """Lists the blocks of a transformer, first to last; of another model none."""
+    """List the blocks of a transformer, first to last; of another model none."""
     lists: list[Any] = [m for m in model.modules() if isinstance(m, nn.ModuleList)]
     return list(max(lists, key=len, default=()))

@@ -1,4 +1,4 @@
-"""Loads causal language models from local folders in Hugging Face format.
+"""Load causal language models from local folders in Hugging Face format.
 
 Weights come from safetensors only; remote code is never run.
 """
@@ -16,13 +16,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, load_model
 from transformers import PreTrainedTokenizerFast, logging
 
-from audit.core.errors import DamagedError, UsageError, first_line
+from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
-from audit.models.adapters import freeze, is_adapted, put
+from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
 from audit.models.loaded_whole import check_files, check_model
@@ -35,7 +34,7 @@ _SCALED_ANEW = {"dynamic", "longrope", "su"}  # kinds of rotary positions
 
 
 def describe(source: str, embedded: Path) -> ModelFolder:
-    """Describes the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
+    """Describe the model named `source`: "embedded", "lstm", a folder, or hf:NAME.
 
     Raises UsageError for a missing or corrupt folder, for pickled weights, or for remote code.
     """
@@ -101,12 +100,20 @@ def _describe(name: str, path: Path) -> ModelFolder:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """List the files of weights of a model folder, in order of their names."""
-    return sorted(folder.glob("*.safetensors"))
+    """List the files of weights of a model folder, in order of their names.
+
+    Raises UsageError for one that is not a regular file.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    try:
+        return list(map(regular, files))
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{error.filename or folder}: cannot be read ({why})") from None
 
 
 def _context(config: Mapping[str, Any]) -> Any:
-    """Reads how many tokens a model was made for.
+    """Read how many tokens a model was made for.
 
     Positions that are scaled anew in a longer text would make a text's losses depend on how long
     the others in its batch are, so then it is the context before any scaling.
@@ -126,7 +133,7 @@ def _whole(value: Any) -> int:
 
 
 def _describe_lstm(tokenizer: Path) -> ModelFolder:
-    """Describes an untrained LSTM with the tokenizer of the embedded model."""
+    """Describe an untrained LSTM with the tokenizer of the embedded model."""
     architecture = Architecture(_read_config(tokenizer)["vocab_size"])
     return ModelFolder(
         name=LSTM,
@@ -140,7 +147,7 @@ def _describe_lstm(tokenizer: Path) -> ModelFolder:
 
 
 def hash_of(files: Iterable[Path], about: str = "") -> str:
-    """Computes SHA-256 of `about` and of the files' names and contents."""
+    """Compute SHA-256 of `about` and of the files' names and contents."""
     digest = hashlib.sha256(about.encode())
     for file in files:
         digest.update(file.name.encode() + b"\0" + regular(file).read_bytes())
@@ -163,7 +170,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def count_parameters(file: Path) -> int:
-    """Counts the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
+    """Count the parameters of a safetensors file by its header. Raises UsageError if corrupt."""
     try:
         with safe_open(regular(file), framework="np") as tensors:
             names = tensors.keys()
@@ -177,22 +184,9 @@ def count_parameters(file: Path) -> int:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
-def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
-    """Gives a model the weights of a file of the run folder. Raises DamagedError."""
-    inner: Any = model
-    try:
-        if is_adapted(inner):
-            put(inner, load_file(path, device=device))
-        else:
-            load_model(inner, str(path), device=device)
-    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-        why = first_line(error)
-        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
-
-
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
-    """Loads the tokenizer beside the weights. Raises UsageError where there is none."""
+    """Load the tokenizer beside the weights. Raises UsageError where there is none."""
     try:
         inner = _tokenizer_class(folder.path).from_pretrained(
             folder.path, local_files_only=True, trust_remote_code=False
@@ -214,7 +208,7 @@ def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
 
 
 def _tokenizer_class(folder: Path) -> Any:
-    """Chooses the plain class where the folder names it: it is loaded in half the time."""
+    """Choose the plain class where the folder names it: it is loaded in half the time."""
     file = folder / "tokenizer_config.json"
     named = read_json(file) if file.is_file() else {}
     if named.get("tokenizer_class") == "PreTrainedTokenizerFast":
@@ -225,7 +219,7 @@ def _tokenizer_class(folder: Path) -> Any:
 
 
 def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
-    """Loads a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
+    """Load a model in float32 and evaluation mode; an LSTM starts untrained. Raises UsageError.
 
     What is loaded is tried: a model that is not causal is refused. One that adapters are trained on
     is frozen, and held in bfloat16 where it was stored so.
@@ -243,7 +237,7 @@ def load_weights(folder: ModelFolder, device: str) -> PreTrainedModel:
 
 
 def _held(folder: Path) -> Any:
-    """Loads a base for adapters as it is stored, in bfloat16 with half the memory of float32.
+    """Load a base for adapters as it is stored, in bfloat16 with half the memory of float32.
 
     Constants that some models compute in the precision of their weights would be rounded, so such a
     model is loaded in float32 first.
@@ -256,10 +250,10 @@ def _held(folder: Path) -> Any:
 
 
 def _is_bfloat16(folder: Path) -> bool:
-    """Tells whether all weights are stored in bfloat16, whatever config.json says of them."""
+    """Return whether all weights are stored in bfloat16, whatever config.json states."""
     kinds: set[str] = set()
     for file in weight_files(folder):
-        with safe_open(regular(file), framework="np") as tensors:
+        with safe_open(file, framework="np") as tensors:
             names = tensors.keys()
             kinds |= {tensors.get_slice(name).get_dtype() for name in names}
     return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers

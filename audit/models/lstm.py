@@ -36,16 +36,16 @@ class State:
     c: Tensor
 
     def rows(self, chosen: slice | Tensor) -> State:
-        """Selects the states of these texts."""
+        """Select the states of these texts."""
         return State(self.h[chosen], self.c[chosen])
 
     def where(self, chosen: Tensor, other: State) -> State:
-        """Takes this state for the chosen texts, (n,) bool, and the other one for the rest."""
+        """Select this state for the chosen texts, (n,) bool, and the other state for the rest."""
         mask = chosen[:, None]
         return State(torch.where(mask, self.h, other.h), torch.where(mask, self.c, other.c))
 
     def batch_select_indices(self, rows: Tensor) -> None:
-        """Replaces the texts by these rows, in this order; a row may be repeated."""
+        """Replace the texts by these rows, in this order; a row may be repeated."""
         self.h, self.c = self.h[rows], self.c[rows]
 
 
@@ -59,7 +59,7 @@ class Reading:
 
 
 def untrained(architecture: Architecture) -> Any:
-    """Makes a network on the CPU; its weights depend on the architecture's seed alone.
+    """Make a network on the CPU; its weights depend on the architecture's seed alone.
 
     It is called as a Hugging Face causal model: `model(input_ids=…, past_key_values=…,
     use_cache=…, logits_to_keep=…)` gives `.logits` and `.past_key_values`, a State. No call changes
@@ -110,12 +110,12 @@ def _network() -> type[Any]:
             return Reading(self.head(h[:, -logits_to_keep:]), state)
 
         def read(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-            """Computes (logits after each token, (n, T, V); the state after the last token)."""
+            """Compute (logits after each token, (n, T, V); the state after the last token)."""
             h, c = self.unroll(input_ids, state)
             return self.head(h), State(h[:, -1], c[:, -1])
 
         def unroll(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-            """Computes h and c after each token of input_ids (n, T), each (n, T, hidden)."""
+            """Compute h and c after each token of input_ids (n, T), each (n, T, hidden)."""
             start = self.head.weight.new_zeros(len(input_ids), self.config.hidden)
             h, c = (start, start) if state is None else (state.h, state.c)
             states = []

@@ -13,7 +13,7 @@ _KEPT = 64 * 2**20  # bytes of small things that a process keeps for the next
 
 
 def prepare(threads: int) -> None:
-    """Lets this process compute on so many threads, and give back the memory of freed tensors.
+    """Limit this process to so many threads, and return the memory of freed tensors.
 
     Batches differ in shape. glibc keeps freed tensors of up to 32 MiB for later ones and cannot
     join the gaps between them, so a training whose step needs 4 GiB grows beyond 18 GiB. Other

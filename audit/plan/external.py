@@ -15,6 +15,7 @@ from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.corpora import loading as corpora
+from audit.corpora.reading import Reading
 from audit.models import external_model, external_texts
 from audit.models.endpoint.http import address, address_of, is_url
 from audit.models.endpoint.session import MARGIN
@@ -89,7 +90,7 @@ def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> 
     """The planted corpus; without one, an empty one that bears its name."""
     if "corpus" not in settings:
         return Corpus(manifest.name, (), public_size=manifest.population)
-    corpus = corpora.load_planted(settings["corpus"], embedded)
+    corpus = corpora.load_planted(settings["corpus"], embedded, Reading.of(settings))
     whole = "\0".join(record.text for record in corpus.records)  # records may be joined
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
     if planted and not any(secret.text in whole for secret in planted):

@@ -23,6 +23,7 @@ from audit.core.rules import check_size
 from audit.core.secret import CODE_LIKE, Planting
 from audit.core.wording import WORDED, of_template
 from audit.corpora import loading as corpora
+from audit.corpora.reading import NAMES, Reading
 from audit.models import loading
 from audit.models.training.fine_tuning import Recipe
 from audit.plan import choices, conversations, external, text
@@ -47,7 +48,8 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
         return _plan(wanted, external.material(wanted, EMBEDDED_FOLDER))
     wanted = {**DEFAULTS, **wanted}
     model = loading.describe(wanted["model"], EMBEDDED_FOLDER)
-    return resolve_on(wanted, corpora.load(wanted["corpus"], EMBEDDED_FOLDER), model)
+    corpus = corpora.load(wanted["corpus"], EMBEDDED_FOLDER, Reading.of(wanted))
+    return resolve_on(wanted, corpus, model)
 
 
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
@@ -150,6 +152,8 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
     words += [f"--attack {one.label}" for one in plan.attacks]
     if plan.corpus.records and not plan.corpus.embedded:
         words.append(f"--corpus {given('corpus', plan.corpus.name)}")
+        read = (name for name in NAMES if name in settings)
+        words += [f"--{name.replace('_', '-')} {given(name, '')}" for name in read]
     if plan.source.model:
         model = given("model", plan.source.model["name"])
         words.append(f"--model {model} --secrets {given('secrets', 'MANIFEST.json')}")

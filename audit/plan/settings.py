@@ -13,12 +13,14 @@ from typing import Any
 from audit.core import files
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.corpora.reading import NAMES
 from audit.plan import trust
 
 KNOWN: dict[str, Any] = {
     "defense": tuple[str, ...],
     "attack": tuple[str, ...],
     "corpus": str,
+    **dict.fromkeys(NAMES, str),
     "model": str,
     "secrets": str,
     "epsilon": float,

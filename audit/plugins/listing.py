@@ -1,4 +1,4 @@
-"""Lists what there is. Plugins are read from their source, so nothing heavy is imported."""
+"""List what there is. Plugins are read from their source, so nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANCESTOR = {"defenses": "Defense", "attacks": "Attack"}
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
-    """Lists objects with at least `name`; where it makes sense `summary`, `parameters`, `path`."""
+    """List objects with at least `name`; where it makes sense `summary`, `parameters`, `path`."""
     if kind in _ANCESTOR:
         return [_plugin(kind, name) for name in registry.names(kind)]
     if kind == "policies":
@@ -43,7 +43,7 @@ def _plugin(kind: str, name: str) -> dict[str, Any]:
     try:
         tree = _tree(registry.source(kind, name))
         if not (cls := _class(tree, _ANCESTOR[kind])):
-            registry.module(kind, name)  # says why it cannot be used
+            registry.module(kind, name)  # the reason why it cannot be used
             raise UsageError(f"its module defines no one class that derives from {_ANCESTOR[kind]}")
         defaults = {key: _value(default, tree) for key, default in _fields(cls)}
         explained = meanings(ast.get_docstring(cls) or "", defaults)
@@ -70,7 +70,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _class(tree: ast.Module, ancestor: str) -> ast.ClassDef | None:
-    """The one class of a module that derives from `ancestor`; None where there is no such one."""
+    """Find the one class of a module that derives from `ancestor`; None if there is none."""
     classes = [
         node
         for node in tree.body
@@ -94,7 +94,7 @@ def _fields(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _value(default: ast.expr | None, tree: ast.Module) -> Any:
-    """The value that a default's expression stands for. Raises ValueError where none is plain."""
+    """Evaluate a default's expression. Raises ValueError where it is not a plain value."""
     if isinstance(default, ast.Call) and ast.unparse(default.func).endswith("field"):
         default = next((k.value for k in default.keywords if k.arg == "default"), None)
     if isinstance(default, ast.Name):
@@ -103,7 +103,7 @@ def _value(default: ast.expr | None, tree: ast.Module) -> Any:
 
 
 def _constant(name: str, tree: ast.Module) -> Any:
-    """The value of a constant of this module, or of the one that it is imported from."""
+    """Return the value of a constant of this module, or of the one that it is imported from."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
             return ast.literal_eval(node.value)

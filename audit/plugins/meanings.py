@@ -1,4 +1,4 @@
-"""Reads what the parameters of a plugin mean from its docstring."""
+"""Read what the parameters of a plugin mean from its docstring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _INTERNAL = re.compile(r"; set by (the run|--)")
 
 
 def meanings(docstring: str, names: Collection[str]) -> dict[str, str]:
-    """Finds the sentence after each `name:` that opens a line; a name without one is left out.
+    """Find the sentence after each `name:` that opens a line; a name without one is left out.
 
     A sentence goes on in the lines that are indented deeper.
     """
@@ -29,5 +29,5 @@ def meanings(docstring: str, names: Collection[str]) -> dict[str, str]:
 
 
 def is_internal(meaning: str) -> bool:
-    """Tells whether a parameter is set by the run or an option, and never given as one."""
+    """Return whether a parameter is set by the run or an option, and never given as one."""
     return bool(_INTERNAL.search(meaning))

@@ -24,24 +24,24 @@ _EXPORTS = "exports"  # a folder within `reports/` whose files are formats as we
 
 
 def names(kind: str) -> list[str]:
-    """The names of all plugins of a kind: "defenses", "attacks" or "reports"."""
+    """Return the names of all plugins of a kind: "defenses", "attacks" or "reports"."""
     return sorted({*_own(kind), *(point.name for point in _entry_points(kind))})
 
 
 def of_others(kind: str) -> set[str]:
-    """The names of the plugins of a kind that other packages bring."""
+    """Return the names of the plugins of a kind that other packages bring."""
     return {point.name for point in _entry_points(kind)} - {*_own(kind)}
 
 
 def _own(kind: str) -> dict[str, Path]:
-    """Finds the files of the project's own plugins of a kind, by name."""
+    """Find the files of the project's own plugins of a kind, by name."""
     home = _folder(kind)
     files = (path for folder in (home, home / _EXPORTS) for path in folder.glob("*.py"))
     return {path.stem: path for path in files if not path.stem.startswith("_")}
 
 
 def module(kind: str, name: str) -> types.ModuleType:
-    """Imports the plugin's module. Raises UsageError for an unknown name, or another's module
+    """Import the plugin's module. Raises UsageError for an unknown name, or another's module
     that cannot be imported."""
     if path := _own(kind).get(name):
         place = path.relative_to(_folder(kind).parent).with_suffix("")
@@ -53,13 +53,13 @@ def module(kind: str, name: str) -> types.ModuleType:
 
 
 def check(kind: str, name: str) -> None:
-    """Raises UsageError as `module` does; imports only what another package brings."""
+    """Raise UsageError as `module` does; import only what another package brings."""
     if name not in _own(kind):
         module(kind, name)
 
 
 def source(kind: str, name: str) -> Path:
-    """Finds the file of a plugin without importing it. Raises UsageError where it cannot."""
+    """Find the file of a plugin without importing it. Raises UsageError where it cannot."""
     if path := _own(kind).get(name):
         return path
     (point,) = (point for point in _entry_points(kind) if point.name == name)
@@ -81,7 +81,7 @@ def _third_party(kind: str, name: str, path: str) -> types.ModuleType:
 
 
 def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
-    """The one concrete subclass of `ancestor` that the plugin's module defines."""
+    """Return the one concrete subclass of `ancestor` that the plugin's module defines."""
     imported = module(kind, name)
     classes = [
         value
@@ -100,9 +100,9 @@ def plugin(kind: str, name: str, ancestor: type[T]) -> type[T]:
 
 
 def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tuple[str, T]:
-    """Makes the plugin that `NAME[:key=value,…]` describes; lists inside a value join with "+".
+    """Make the plugin that `NAME[:key=value,…]` describes; lists inside a value join with "+".
 
-    extra: further values by field name, used where the class has the field and the text is silent.
+    extra: further values by field name, where the class has a field that the text does not set.
     Raises UsageError for an unknown name or key, or a value of the wrong type.
     """
     name, _, rest = text.partition(":")
@@ -126,7 +126,7 @@ def build(kind: str, text: str, ancestor: type[T], extra: dict[str, Any]) -> tup
 
 
 def check_one_place() -> None:
-    """Raises UsageError unless the four packages come from one place.
+    """Raise UsageError unless the four packages come from one place.
 
     Their names are common words: another distribution's `reports` must not become part of a report.
     """

@@ -1,4 +1,4 @@
-"""Reads the lines of a policy's file."""
+"""Read the lines of a policy's file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from audit.core.files import read_text
 
 
 def numbered(path: str, policy: str) -> list[tuple[int, str]]:
-    """Reads (number, line) of each line that is not blank, counted from 1. Raises UsageError."""
+    """Read (number, line) of each line that is not blank, counted from 1. Raises UsageError."""
     try:
         text = read_text(Path(path))
     except UnicodeDecodeError:

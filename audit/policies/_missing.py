@@ -49,6 +49,6 @@ class Missing(Policy):
 
 
 def _place(value: str, seed: int) -> float:
-    """Hashes a value to a number that is uniform in [0, 1)."""
+    """Hash a value to a number that is uniform in [0, 1)."""
     keyed = f"{seed}:{value}".encode("utf-8", "surrogatepass")
     return int(sha256_of(keyed)[:12], 16) / 2**48

@@ -1,4 +1,4 @@
-"""Finds policies by name: the folder is the registry, audit/policies/digits.py is `digits`."""
+"""Find policies by name: the folder is the registry, audit/policies/digits.py is `digits`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from audit.policies._missing import Missing
 
 
 def names() -> list[str]:
-    """The names of all policies, without importing them."""
+    """Return the names of all policies, without importing them."""
     files = Path(__file__).parent.glob("*.py")
     return sorted(path.stem for path in files if not path.stem.startswith("_"))
 
 
 def source_of(name: str) -> Path:
-    """The file of a policy."""
+    """Return the file of a policy."""
     return Path(__file__).parent / f"{name}.py"
 
 
 def policy_class(name: str) -> type[Policy]:
-    """Imports the policy in the file of this name. Raises UsageError for an unknown name."""
+    """Import the policy in the file of this name. Raises UsageError for an unknown name."""
     if name not in names():
         raise UsageError(f"unknown policy {name!r}{did_you_mean(name, names())}")
     module = importlib.import_module(f"audit.policies.{name}")
@@ -37,7 +37,7 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def named(text: str) -> Policy:
-    """Makes the policy that `NAME[:ARGUMENT][,key=value,…]` describes.
+    """Make the policy that `NAME[:ARGUMENT][,key=value,…]` describes.
 
     `miss=RATE` makes it miss this share of the values (0 ≤ RATE < 1). Raises UsageError.
     """

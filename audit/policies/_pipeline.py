@@ -1,4 +1,4 @@
-"""Loads spaCy pipelines once, checks which attributes they set, and hashes their files."""
+"""Load spaCy pipelines once, check which attributes they set, and hash their files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLED = {ENTITIES: "entities", PARTS_OF_SPEECH: "parts of speech", DEPENDENCIE
 
 
 def load(source: str, who: str, needs: Sequence[tuple[str, ...]]) -> Language:
-    """Loads a trained pipeline by the name of its package or its folder.
+    """Load a trained pipeline by the name of its package or its folder.
 
     who: begins the error message, such as "policy entities".
     needs: attributes the pipeline must set, one of each tuple.
@@ -50,20 +50,20 @@ def _loaded(source: str) -> Language:
 
 
 def _assigning(pipeline: Language, need: tuple[str, ...]) -> Iterator[str]:
-    """The components that set one of these attributes."""
+    """Return the components that set one of these attributes."""
     for name in pipeline.pipe_names:
         if set(need) & set(pipeline.get_pipe_meta(name).assigns):
             yield name
 
 
 def entity_types(pipeline: Language) -> list[str]:
-    """The entity types that the pipeline's components name; empty if they name none."""
+    """Return the entity types that the pipeline's components name; empty if they name none."""
     labels = pipeline.pipe_labels
     return sorted({t for name in _assigning(pipeline, ENTITIES) for t in labels.get(name, ())})
 
 
 def read(pipeline: Language, texts: Sequence[str], who: str) -> Iterator[Doc]:
-    """Parses the texts. Raises UsageError for a text that is too long for the pipeline."""
+    """Parse the texts. Raises UsageError for a text that is too long for the pipeline."""
     for text in texts:
         if len(text) > pipeline.max_length:
             raise UsageError(
@@ -79,7 +79,7 @@ def shown(source: str) -> str:
 
 
 def digest(pipeline: Language) -> str:
-    """SHA-256 of all files of the pipeline, and of spaCy's version."""
+    """Compute SHA-256 of all files of the pipeline, and of spaCy's version."""
     parts = [__version__]
     for path in sorted(pipeline.path.rglob("*")):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""The policy `contextual`: entities, and the words that tell who did what."""
+"""The policy `contextual`: entities, and the words that describe who did what."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Listed(Policy):
 
     @cached_property
     def _lengths(self) -> dict[str, set[int]]:
-        """Maps a first piece to the lengths of the literals that begin with it.
+        """Map a first piece to the lengths of the literals that begin with it.
 
         So a text is read once, whatever the number of literals.
         """

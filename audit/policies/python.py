@@ -71,7 +71,7 @@ class Python(Policy):
         return function  # type: ignore[no-any-return]
 
     def _imported(self) -> ModuleType:
-        """Imports the module, in worker processes too: a policy is sent there by its names."""
+        """Import the module, in worker processes too: a policy is sent there by its names."""
         if self.module in sys.modules:
             return sys.modules[self.module]
         with self._one_line("importing it"), _current_directory_first():
@@ -79,7 +79,7 @@ class Python(Policy):
 
     @contextmanager
     def _one_line(self, what: str) -> Iterator[None]:
-        """Raises UsageError for whatever the user's code raises, and where it never ends."""
+        """Raise UsageError for whatever the user's code raises, and where it never ends."""
         try:
             with limited(SECONDS, f"policy {self.label}: {what}", "mend the function"):
                 yield
@@ -112,7 +112,7 @@ def _current_directory_first() -> Iterator[None]:
 
 
 def _source(module: ModuleType) -> str:
-    """The module's source; empty if there is none, as for compiled modules."""
+    """Return the module's source; empty if there is none, as for compiled modules."""
     try:
         file = inspect.getsourcefile(module)
     except TypeError:

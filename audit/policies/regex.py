@@ -51,7 +51,7 @@ class Regex(Policy):
         return disjoint((low, high) for low, high in matches if low < high)
 
     def _matches(self, pattern: re.Pattern[str], text: str) -> list[Span]:
-        """Raises UsageError for a pattern that tries too many ways to match."""
+        """Raise UsageError for a pattern that tries too many ways to match."""
         what = f"policy {self.label}: pattern {pattern.pattern!r} on a text of {len(text)} signs"
         with limited(SECONDS, what, "write it without nested repetition"):
             return [match.span() for match in pattern.finditer(text)]

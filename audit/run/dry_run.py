@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from audit.core.corpus import Corpus
 from audit.core.evidence import Evidence, Hits, Mentions
@@ -29,13 +28,12 @@ def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
     workers: as `--workers`.
     """
     run = prepare(plan, folder.stages)
-    asked = rehearsed(run)
     return "\n".join(
         [
             *_plan_lines(run, folder),
             *_training_lines(run),
-            *announced(run, estimate(run, workers, asked)),
-            *_query_lines(run, asked),
+            *announced(run, estimate(run, workers)),
+            *_query_lines(run),
             *_request_lines(run),
         ]
     )
@@ -73,7 +71,7 @@ def _size(corpus: Corpus) -> str:
 def _training_lines(run: Run) -> list[str]:
     lines, total = ["trainings:"], 0
     for chosen, tasks in run.tasks.items():
-        tokens = run.train_tokens(chosen)
+        tokens = run.train_tokens[chosen]
         total += tokens
         trainings = sum(1 + len(task.all_earlier) for task in tasks)
         lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")
@@ -92,8 +90,8 @@ def _training_lines(run: Run) -> list[str]:
     return lines
 
 
-def _query_lines(run: Run, asked: Mapping[str, int]) -> list[str]:
-    plan = run.plan
+def _query_lines(run: Run) -> list[str]:
+    plan, asked = run.plan, rehearsed(run)
     lines = [
         "queries of each release:",
         f"  utility: {sum(map(len, run.heldout.once(plan.utility_tokens)))}",
@@ -101,9 +99,10 @@ def _query_lines(run: Run, asked: Mapping[str, int]) -> list[str]:
         f"{bleu.FULL_RECORDS} where queries are free",
     ]
     for chosen in plan.attacks:
+        queries = asked[chosen.label].queries
         lines.append(
-            f"  {chosen.label}: up to {asked[chosen.label]:,} token queries, fewer where a session "
-            f"has a budget{_shown(run, chosen)}"
+            f"  {chosen.label}: up to {queries:,} token queries, fewer where a session has a budget"
+            f"{_shown(run, chosen)}"
         )
     m = len(run.planted.coins.present)
     tests = count(run.family.claims, "test")

@@ -19,7 +19,7 @@ def p_value(score: float, others: ArrayLike) -> float:
 
     score: of the drawn value; others: (k,), of k others, drawn without it and without replacement;
     higher = more likely learnt. Ties count against the drawn value. 1 for a score of NaN or −∞,
-    which says nothing, and others that are NaN count as high. At least 1/(k + 1).
+    which is not evidence, and others that are NaN count as high. At least 1/(k + 1).
     """
     rest = np.asarray(others, dtype=float)
     if math.isnan(score) or score == -math.inf:

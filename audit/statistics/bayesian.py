@@ -28,7 +28,7 @@ def epsilon_credible(
     delta: float = 0.0,
     credibility: float = 0.95,
 ) -> float:
-    """Computes the ε (nats) that the posterior exceeds with probability `credibility`.
+    """Compute the ε (nats) that the posterior exceeds with probability `credibility`.
 
     Counts as in `two_rates.epsilon_lower`. FPR and FNR are independent with Jeffreys' prior, so
     Beta(k + 1/2, n - k + 1/2); their ε is the smallest with 1 - δ - FNR <= e^ε FPR and
@@ -57,7 +57,7 @@ def epsilon_credible(
 def _least_false_positive_rate(
     miss: NDArray[np.float64], epsilon: float, delta: float
 ) -> NDArray[np.float64]:
-    """Computes the least FPR that (ε, δ)-DP allows beside each of these FNRs."""
+    """Compute the least FPR that (ε, δ)-DP allows beside each of these FNRs."""
     spare = 1.0 - delta - miss
     steep = 1.0 - delta - math.exp(epsilon) * miss
     return np.clip(np.maximum(steep, math.exp(-epsilon) * spare), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Bounds the mean of values in [0, 1] by a bet that it is larger (Waudby-Smith and Ramdas, arXiv
+"""Bound the mean of values in [0, 1] by a bet that it is larger (Waudby-Smith and Ramdas, arXiv
 2010.09686, section 4: the hedged capital process, its lower side).
 
 A gambler who stakes λ_t on x_t > m multiplies the wealth by 1 + λ_t (x_t − m). If the mean is at
@@ -23,7 +23,7 @@ _WIDTH = 1e-9
 
 
 def mean_lower(values: ArrayLike, confidence: float = 0.95) -> float:
-    """Bounds the mean of values in [0, 1] from below, one-sided.
+    """Bound the mean of values in [0, 1] from below, one-sided.
 
     values: (n,), in the order in which they were drawn, each with the same mean given those before
     it. Returns 0.0 for no values. Raises ValueError for a value outside [0, 1], NaN, more than one
@@ -36,20 +36,20 @@ def mean_lower(values: ArrayLike, confidence: float = 0.95) -> float:
 
 
 def exceeds(values: ArrayLike, mean: float, confidence: float = 0.95) -> bool:
-    """Tells whether the values refute that their mean is at most this one, in [0, 1]."""
+    """Return whether the values refute that their mean is at most this one, in [0, 1]."""
     row = _checked(values, confidence)
     return _wealth(row, mean, _stakes(row, confidence)) >= -math.log1p(-confidence)
 
 
 def _wealth(row: NDArray[np.float64], mean: float, stakes: NDArray[np.float64]) -> float:
-    """Computes the log of the largest wealth on the way. It falls as `mean` grows: so does every
+    """Compute the log of the largest wealth on the way. It falls as `mean` grows: so does every
     factor, whether its stake is capped or not."""
     capped = np.minimum(stakes, _MOST / mean) if mean > 0.0 else stakes
     return float(np.cumsum(np.log1p(capped * (row - mean))).max(initial=0.0))
 
 
 def _stakes(row: NDArray[np.float64], confidence: float) -> NDArray[np.float64]:
-    """Computes λ_t = sqrt(2 ln(1/γ) / (n σ̂²_{t−1})), where σ̂² begins as the variance of a coin."""
+    """Compute λ_t = sqrt(2 ln(1/γ) / (n σ̂²_{t−1})), where σ̂² begins as the variance of a coin."""
     n = len(row)
     count = np.arange(1, n + 1)
     means = (0.5 + np.cumsum(row)) / (count + 1)

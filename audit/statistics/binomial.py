@@ -10,7 +10,7 @@ _TINY = 1e-200  # below about 1e-250 scipy's betainc, and its binom.sf, is wrong
 
 
 def p_value(k: int, n: int, chance: float) -> float:
-    """Computes P[Bin(n, chance) >= k], one-sided.
+    """Compute P[Bin(n, chance) >= k], one-sided.
 
     Small = k hits of n are more than chance explains. Raises ValueError unless 0 <= k <= n and
     0 <= chance <= 1.
@@ -22,7 +22,7 @@ def p_value(k: int, n: int, chance: float) -> float:
 
 
 def tail(k: int, n: int, chance: float) -> float:
-    """Computes P[Bin(n, chance) >= k] for any whole k, arguments unchecked.
+    """Compute P[Bin(n, chance) >= k] for any whole k, arguments unchecked.
 
     The incomplete beta function keeps its relative precision for tiny chances. scipy's binom.sf is
     the same number, 50 times slower in the searches that call this thousands of times.

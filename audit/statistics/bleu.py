@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]  # (segments, 2 + 2·ORDER): see `counts`
 
 
 def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Counts the sufficient statistics of each segment, one reference each.
+    """Count the sufficient statistics of each segment, one reference each.
 
     Columns: words of the hypothesis, words of the reference, matched n-grams for n = 1 … ORDER,
     n-grams of the hypothesis for n = 1 … ORDER. Raises ValueError where the lengths differ.
@@ -37,7 +37,7 @@ def counts(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
 
 
 def score(total: Counts, order: int) -> float:
-    """Computes BLEU up to n-grams of `order`, 0 to 100, of statistics summed over segments."""
+    """Compute BLEU up to n-grams of `order`, 0 to 100, of statistics summed over segments."""
     words, reference_words, *grams = (int(count) for count in total)
     result = BLEU.compute_bleu(
         grams[:order],
@@ -57,7 +57,7 @@ def bleu(
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Interval:
-    """Computes corpus BLEU up to n-grams of `order` (1 to ORDER), 0 to 100, and its interval.
+    """Compute corpus BLEU up to n-grams of `order` (1 to ORDER), 0 to 100, and its interval.
 
     segments: as `counts` returns them; n is their number. With one segment there is a value and no
     interval, with none neither. With few segments (below some 30) the bounds are too narrow;

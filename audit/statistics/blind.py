@@ -1,4 +1,4 @@
-"""Blind baseline: can members be told from controls by their texts alone, without any model?
+"""Blind baseline: can members be separated from controls by their texts alone, without any model?
 
 Candidates that differ in themselves make every membership attack look good (Das et al. 2024, arXiv
 2406.16201; Meeus et al. 2024, arXiv 2406.17975).
@@ -34,10 +34,10 @@ def blind_auc(
     confidence: float = 0.95,
     permutations: int = 199,
 ) -> tuple[Interval, float]:
-    """Computes the cross-validated AUC of a bag-of-characters classifier, and the p-value of 1/2.
+    """Compute the cross-validated AUC of a bag-of-characters classifier, and the p-value of 1/2.
 
     texts_in, texts_out: members and controls, one text per protected unit; of more than 2,000 in
-    all some are drawn, and n says how many. Ridge regression, stratified folds; scores are compared
+    all, some are drawn; n is their number. Ridge regression, stratified folds; scores are compared
     only within a held-out fold, so that for exchangeable texts the AUC is 1/2 on average at any
     sizes. The p-value is two-sided; labels are permuted inside the folds, which is exact: p <= x
     with probability at most x. The interval's half-width is how far permuted AUCs stray from 1/2,
@@ -70,7 +70,7 @@ def blind_auc(
 def _areas(
     kernel: Table, labels: Table, fold: NDArray[np.int64], times: int, stream: np.random.Generator
 ) -> Table:
-    """Computes (1 + times,) AUCs within folds: of the true labels, then of labels permuted in
+    """Compute (1 + times,) AUCs within folds: of the true labels, then of labels permuted in
     folds."""
     columns = np.tile(labels[:, None], (1, 1 + times))
     for k in np.unique(fold):
@@ -91,7 +91,7 @@ def _areas(
 
 
 def _kernel(texts: Sequence[str]) -> Table:
-    """Computes a similarity kernel (texts, texts), mean diagonal 1, all feature blocks weighing the
+    """Compute a similarity kernel (texts, texts), mean diagonal 1, all feature blocks weighing the
     same."""
     total, blocks = np.zeros((len(texts), len(texts))), 0
     for block in _blocks(texts):
@@ -124,7 +124,7 @@ def _column(gram: str, width: int) -> int:
 def _drawn(
     texts_in: Sequence[str], texts_out: Sequence[str], stream: np.random.Generator
 ) -> tuple[list[str], list[str]]:
-    """Draws at most _MOST texts of both sides together, fewer of the larger side first."""
+    """Draw at most _MOST texts of both sides together, fewer of the larger side first."""
     sizes = len(texts_in), len(texts_out)
     keep = [min(a, max(_MOST // 2, _MOST - b)) for a, b in (sizes, sizes[::-1])]
     inside = [texts_in[i] for i in np.sort(stream.permutation(sizes[0])[: keep[0]])]

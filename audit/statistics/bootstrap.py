@@ -23,7 +23,7 @@ def bootstrap_ratio(
     resamples: int = 2000,
     transform: Transform | None = None,
 ) -> Interval:
-    """Computes transform(sum numerators / sum denominators), and its interval over records.
+    """Compute transform(sum numerators / sum denominators), and its interval over records.
 
     numerators: (records,), such as summed NLL in nats; may hold +inf. denominators: (records,),
     such as token counts. transform: elementwise, such as `np.exp` (perplexity = exp of nats per

@@ -23,7 +23,7 @@ _WIDTH = 1e-9
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Computes the mean of n independent values in [0, 1], and a two-sided interval for its
+    """Compute the mean of n independent values in [0, 1], and a two-sided interval for its
     expectation.
 
     values: (n,). It allows for values that were not drawn: n zeros have the interval of no hit in n
@@ -44,13 +44,13 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 
 
 def bounds(mean: float, k: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Computes (low, high) for a mean of k such values, or for an average of means of k."""
+    """Compute (low, high) for a mean of k such values, or for an average of means of k."""
     tail = (1.0 - confidence) / 2.0
     return _lower(mean, k, tail), 1.0 - _lower(1.0 - mean, k, tail)
 
 
 def _lower(mean: float, k: int, tail: float) -> float:
-    """Finds the largest A for which Bin(k, A)/k has an upper tail with a mean below `mean`."""
+    """Find the largest A for which Bin(k, A)/k has an upper tail with a mean below `mean`."""
 
     def below(a: float) -> bool:
         cut = bisect_left(range(k), True, key=lambda c: binomial_tail(c + 1, k, a) <= tail)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuses a confidence outside (0, 1)."""
+    """Refuse a confidence outside (0, 1)."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}")
 
 
 def check_delta(delta: float) -> None:
-    """Refuses a δ outside [0, 1]."""
+    """Refuse a δ outside [0, 1]."""
     if not 0.0 <= delta <= 1.0:
         raise ValueError(f"delta must lie between 0 and 1; got {delta}")
 
 
 def check_hits(k: int, n: int) -> None:
-    """Refuses k hits in n trials unless 0 <= k <= n."""
+    """Refuse k hits in n trials unless 0 <= k <= n."""
     if not 0 <= k <= n:
         raise ValueError(f"hits and trials must satisfy 0 <= k <= n; got k={k}, n={n}")
 
 
 def check_guesses(m: int, r: int, v: int) -> None:
-    """Refuses v right of r guesses over m coins unless 0 <= v <= r <= m."""
+    """Refuse v right of r guesses over m coins unless 0 <= v <= r <= m."""
     if not 0 <= v <= r <= m:
         raise ValueError(
             f"coins, guesses and right guesses must satisfy 0 <= v <= r <= m; "

@@ -1,7 +1,7 @@
-"""Tests guesses about coins against the trade-off curve of a claimed mechanism.
+"""Test guesses about coins against the trade-off curve of a claimed mechanism.
 
-The curve says how far an event can be likelier with a unit than without it. It is tighter than one
-(ε, δ) pair, so a false claim falls with fewer coins. Dependence between the units may be arbitrary.
+The curve bounds how far an event can be likelier with a unit than without it. It is tighter than
+one (ε, δ) pair, so a false claim falls with fewer coins. Units may depend on each other in any way.
 Derivation: docs/methods/claims-on-a-trade-off-curve.md; the recursion is that of Mahloujifar et al.
 2024 (arXiv 2410.22235).
 """
@@ -48,13 +48,13 @@ class Curve:
             raise ValueError(f"ε of a curve must be below {_LARGEST:g}")
 
     def above(self, w: float) -> float:
-        """Computes h(w), at most 1."""
+        """Compute h(w), at most 1."""
         rise = np.exp(self.epsilons) * w + self.deltas
         fall = 1.0 - np.exp(-self.epsilons) * (1.0 - w - self.deltas)
         return float(min(1.0, rise.min(), fall.min()))
 
     def inverse(self, y: float) -> float:
-        """Computes the least w with h(w) ≥ y, at least 0."""
+        """Compute the least w with h(w) ≥ y, at least 0."""
         starts, lines = self._inverse
         return max(0.0, lines[bisect_right(starts, y) - 1].at(y))
 
@@ -102,7 +102,7 @@ class _Line:
         return self.shift - self.slope * (1.0 - y)
 
     def overtakes(self, flatter: _Line) -> float:
-        """Computes the y above which this line is the larger of the two."""
+        """Compute the y above which this line is the larger of the two."""
         gap = self.at(1.0) - flatter.at(1.0)
         if self.slope == flatter.slope:
             return -math.inf if gap >= 0.0 else math.inf
@@ -110,7 +110,7 @@ class _Line:
 
 
 def gaussian(mu: float) -> Curve:
-    """Builds the curve of a Gaussian mechanism: N(μ, 1) against N(0, 1), the same both ways."""
+    """Build the curve of a Gaussian mechanism: N(μ, 1) against N(0, 1), the same both ways."""
     if not 0.0 < mu < math.inf:
         raise ValueError(f"mu must be above 0 and finite; got {mu}")
     shifted, half = EPSILONS / mu, mu / 2.0
@@ -120,7 +120,7 @@ def gaussian(mu: float) -> Curve:
 
 @lru_cache(maxsize=4096)  # many measures of a release have the same counts
 def p_value(curve: Curve, coins: int, guesses: int, right: int) -> float:
-    """Computes the p-value of the claim that no mechanism beyond this curve answered.
+    """Compute the p-value of the claim that no mechanism beyond this curve answered.
 
     coins: m fair coins. guesses: r of them are guessed, by a rule fixed beforehand.
     right: v right guesses. Small where v is improbable under the claim; 1 where v = 0.
@@ -139,7 +139,7 @@ def p_value(curve: Curve, coins: int, guesses: int, right: int) -> float:
 
 
 def is_refuted(curve: Curve, coins: int, guesses: int, right: int, level: float) -> bool:
-    """Tells whether `p_value` is below the level, in one step instead of a bisection.
+    """Return whether `p_value` is below the level, in one step instead of a bisection.
 
     level: between e^-59 and 1.
     """
@@ -157,7 +157,7 @@ def _check(coins: int, guesses: int, right: int) -> None:
 
 
 def _feasible(tau: float, curve: Curve, m: int, r: int, v: int) -> bool:
-    """Tells whether P[at least v right] = τ is possible under the curve.
+    """Return whether P[at least v right] = τ is possible under the curve.
 
     R and W: the expected share of right and wrong guesses where at least j + 1 are right, over m.
     With v = 0 there is nothing to exceed, and everything is possible.

@@ -1,4 +1,4 @@
-"""How many guesses to make, and of how many coins, when a claim is tested on its trade-off curve.
+"""The numbers of guesses and of coins with which a claim is tested on its trade-off curve.
 
 All of it follows from the claim, the number of coins and the level, and is fixed before any coin is
 seen. Derivation: docs/methods/claims-on-a-trade-off-curve.md.
@@ -22,7 +22,7 @@ _MOST = 2**17  # coins
 
 @lru_cache(maxsize=1024)
 def guess_count(curve: Curve, coins: int, level: float) -> tuple[int, int | None]:
-    """Chooses (s, v*): s guesses on each side, and how many right of r = 2s refute the claim.
+    """Choose (s, v*): s guesses on each side, and how many right of r = 2s refute the claim.
 
     v* is None where no number does. Of a third to a twelfth of the coins, s has the largest power
     against a mechanism that leaks a little more than twice as much as the claimed one: only power
@@ -44,12 +44,12 @@ def guess_count(curve: Curve, coins: int, level: float) -> tuple[int, int | None
 
 @lru_cache(maxsize=4096)
 def least_rejected(curve: Curve, coins: int, guesses: int, level: float) -> int | None:
-    """Finds v*, the fewest right guesses that refute the claim at this level; None if none do."""
+    """Find v*, the fewest right guesses that refute the claim at this level; None if none do."""
     return _least(lambda v: is_refuted(curve, coins, guesses, v, level), 0, guesses)
 
 
 def coins_needed(curve: Curve, level: float) -> int | None:
-    """Finds how many coins it takes to refute an engine without noise, whose guesses are all right.
+    """Find how many coins it takes to refute an engine without noise, whose guesses are all right.
 
     With as many coins or more, `guess_count` finds a number of guesses that can refute the claim.
     None where 131,072 are too few.
@@ -72,7 +72,7 @@ def _sides(coins: int) -> list[int]:
 
 
 def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Finds the least integer above low, up to high, for which the condition holds.
+    """Find the least integer above low, up to high, for which the condition holds.
 
     holds: false up to some point, true above it; not evaluated at low. None if false at high.
     """
@@ -85,7 +85,7 @@ def _least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def _error(advantage: float, share: float) -> float:
-    """Computes how often a guess is wrong where scores are N(0, 1), and N(μ, 1) of the present.
+    """Compute how often a guess is wrong where scores are N(0, 1), and N(μ, 1) of the present.
 
     μ is a little more than twice that of the Gaussian with the claimed advantage. share: s/m, of
     coins that are guessed "in" because of the highest scores.

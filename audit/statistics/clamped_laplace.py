@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-_CANCELS = 1e-9  # nats; closer logs have no difference to speak of
+_CANCELS = 1e-9  # nats; the difference of closer logs is rounding
 
 
 def least_divergence(
@@ -29,7 +29,7 @@ def least_divergence(
     alpha: float,
     error: float = 0.0,
 ) -> Array:
-    """Bounds D_α(P‖Q), nats, from below for what is released of vectors with these means.
+    """Bound D_α(P‖Q), nats, from below for what is released of vectors with these means.
 
     means_p, means_q: (…, V), the means of one release and of the other, each at least 0 with sum 1.
     scale: of the noise. floor: above 0. error: by how much each log of a mean may be off, nats: it
@@ -55,13 +55,13 @@ def least_divergence(
 
 
 def _log_below(x: Array) -> Array:
-    """Computes log P(Laplace(1) <= x)."""
+    """Compute log P(Laplace(1) <= x)."""
     inside = np.minimum(x, 0.0) - math.log(2.0)
     return np.asarray(np.where(x < 0.0, inside, np.log1p(-0.5 * np.exp(-np.maximum(x, 0.0)))))
 
 
 def _log_above(a: Array, c: Array, t: float, alpha: float) -> Array:
-    """Computes log ∫_t^∞ p^α q^{1−α} for Laplace densities of scale 1 around a and c.
+    """Compute log ∫_t^∞ p^α q^{1−α} for Laplace densities of scale 1 around a and c.
 
     The log of the integrand is linear between t, the nearer centre, the farther one and ∞.
     """
@@ -80,13 +80,13 @@ def _log_above(a: Array, c: Array, t: float, alpha: float) -> Array:
 
 
 def _log_piece(highest: Array, length: Array, slope: float) -> Array:
-    """Integrates an exponential of this slope over a piece, from the log of its highest value."""
+    """Integrate an exponential of this slope over a piece, from the log of its highest value."""
     with np.errstate(divide="ignore"):
         return np.asarray(highest + np.log(-np.expm1(-slope * length)) - math.log(slope))
 
 
 def _log_few(atoms: Array, above: Array) -> Array:
-    """Computes log of the weight of no or one coordinate at its atom, along the last axis."""
+    """Compute log of the weight of no or one coordinate at its atom, along the last axis."""
     none = above.sum(axis=-1)
     one = np.logaddexp.reduce(atoms - above, axis=-1)
     return np.asarray(none + np.logaddexp(0.0, one))

@@ -12,7 +12,7 @@ _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
 def p_value(
     weights: ArrayLike, coins: ArrayLike, stream: np.random.Generator, resamples: int = 9999
 ) -> float:
-    """Computes how improbable the sum of w_o C_o is over fair coins C_o, two-sided.
+    """Compute how improbable the sum of w_o C_o is over fair coins C_o, two-sided.
 
     Twice the probability of a sum at least as far from its mean on the same side: units that are
     trained on and appear less often, as behind a block list, depend on the data as well.
@@ -40,14 +40,14 @@ def p_value(
 
 
 def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
-    """Computes the smallest p-value possible with these weights: that of all coins alike."""
+    """Compute the smallest p-value possible with these weights: that of all coins alike."""
     weight = np.asarray(weights)
     exact = max(1e-300, 2.0 * 0.5 ** int((weight > 0).sum()))
     return min(1.0, exact if weight.sum() <= _CELLS else max(exact, 2 / (resamples + 1)))
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Computes the distribution of the total, shape (sum of the weights + 1,)."""
+    """Compute the distribution of the total, shape (sum of the weights + 1,)."""
     law = np.zeros(int(weights.sum()) + 1)
     law[0], top = 1.0, 0
     for w in weights.tolist():

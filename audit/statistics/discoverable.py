@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def discovered(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Computes the probability that each secret is seen in n draws: 1 - (1-p_z)^n, same shape.
+    """Compute the probability that each secret is seen in n draws: 1 - (1-p_z)^n, same shape.
 
     probabilities: (secrets,), p_z = probability that one draw is z; the draws are independent of
     each other. Precise for tiny p_z. Raises ValueError for n < 0 or a probability outside [0, 1].
@@ -30,12 +30,12 @@ def discovered(probabilities: ArrayLike, n: int) -> NDArray[np.float64]:
 
 
 def expected_distinct(probabilities: ArrayLike, n: int) -> float:
-    """Computes the expected number of distinct secrets in n draws: the sum of `discovered`."""
+    """Compute the expected number of distinct secrets in n draws: the sum of `discovered`."""
     return float(np.sum(discovered(probabilities, n)))
 
 
 def queries_needed(p_z: float, p: float) -> float:
-    """Computes the fewest draws n for which z is (n, p)-discoverable; inf if p_z = 0.
+    """Compute the fewest draws n for which z is (n, p)-discoverable; inf if p_z = 0.
 
     p_z: probability that one draw is z; p: the probability wanted. Raises ValueError unless
     0 <= p_z <= 1 and 0 < p < 1.

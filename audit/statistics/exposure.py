@@ -3,7 +3,7 @@
 The step from rank to ε is derived here, not in the paper. A secret is uniform over a space R and
 is one protected unit; its rank is among all |R| candidates by likelihood, ties against the secret,
 so at most t candidates have rank <= t.
-- add-or-remove: without the unit the release knows nothing of the secret, so P(rank <= t) is at
+- add-or-remove: without the unit the release is independent of the secret, so P(rank <= t) is at
   most t/|R|; with it, at most e^ε t/|R| + δ.
 - replace: let S be the set of candidates with rank <= t and P_s the law of a release trained on s.
   Sum P_s(s in S, s' not in S) <= e^ε P_s'(s in S, s' not in S) + δ over all ordered pairs s != s';
@@ -29,7 +29,7 @@ _WIDTH = 1e-12  # nats
 
 
 def exposure_bits(space: float, rank: float) -> float:
-    """Computes log2(space) - log2(rank), in bits; higher = the model prefers the secret more.
+    """Compute log2(space) - log2(rank), in bits; higher = the model prefers the secret more.
 
     space: number of candidates, the secret included. rank: 1 = the most likely of them; mid-ranks
     for ties are fractional. Runs from 0 to log2(space). Raises ValueError unless
@@ -40,7 +40,7 @@ def exposure_bits(space: float, rank: float) -> float:
 
 
 def sampled_exposure_bits(scores: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
-    """Estimates exposure in bits from n sampled candidates: log2 n - log2(m + 1).
+    """Estimate exposure in bits from n sampled candidates: log2 n - log2(m + 1).
 
     scores: (secrets,), references: (n,), both -log p (lower = more likely, any log unit); m counts
     the references at or below a secret's score, so ties go against it. Returns (secrets,), each
@@ -58,7 +58,7 @@ def sampled_exposure_bits(scores: ArrayLike, references: ArrayLike) -> NDArray[n
 
 
 def null_exposure_bits(space: int) -> float:
-    """Computes the mean exposure in bits of a secret the model has never seen (uniform rank).
+    """Compute the mean exposure in bits of a secret the model has never seen (uniform rank).
 
     log2|R| - log2(|R|!)/|R|: 1.396 for 100 candidates, tending to log2 e = 1.4427. Raises
     ValueError unless space >= 1.
@@ -75,7 +75,7 @@ def rank_p_value(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """Bounds the probability of this rank or a better one if each unit is (epsilon, delta)-DP.
+    """Bound the probability of this rank or a better one if each unit is (epsilon, delta)-DP.
 
     epsilon in nats, in the given relation; space, rank as in `exposure_bits` (rank: ties against
     the secret); copies: how many units hold the secret. Small = the claim does not explain the
@@ -104,7 +104,7 @@ def epsilon_from_rank(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """Computes the largest ε (nats, per unit) that a secret of this rank refutes.
+    """Compute the largest ε (nats, per unit) that a secret of this rank refutes.
 
     sup{ε : rank_p_value(ε) < 1 - confidence}; for one copy ln((α-δ)|R|/t) under add-or-remove and
     ln(((|R|-t)α-(|R|-1)δ)/(t(1-α))) under replace, α = 1 - confidence; for several, approached
@@ -134,7 +134,7 @@ def epsilon_from_ranks(
     relation: Relation = "add_or_remove",
     copies: int = 1,
 ) -> float:
-    """Computes the ε (nats) that several secrets refute together: by their lower median, at α/2.
+    """Compute the ε (nats) that several secrets refute together: by their lower median, at α/2.
 
     ranks: (secrets,), values drawn independently and with replacement from the same space, ranks
     dependent in any way. If the lower median is <= t, at least half the ranks are, and by Markov's
@@ -156,7 +156,7 @@ def epsilon_from_ranks(
 def _without_growth(
     space: float, rank: float, delta: float, level: float, relation: Relation
 ) -> float:
-    """Computes the bound for one copy; -inf if not even delta alone is refuted."""
+    """Compute the bound for one copy; -inf if not even delta alone is refuted."""
     if relation == "add_or_remove":
         odds = (level - delta) * space / rank
     else:

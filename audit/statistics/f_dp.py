@@ -20,7 +20,7 @@ _WIDTH = 1e-6
 
 
 def gaussian_rejected(mu: float, m: int, r: int, v: int, confidence: float = 0.95) -> bool:
-    """Tests whether v right guesses are too many for a mu-Gaussian-DP release.
+    """Test whether v right guesses are too many for a mu-Gaussian-DP release.
 
     Wrongly True with probability at most 1 - confidence. m fair coins, one per protected unit; r
     guesses (how many fixed beforehand), v of them right. With p_i = P[i right], right_j =
@@ -47,7 +47,7 @@ def gaussian_rejected(mu: float, m: int, r: int, v: int, confidence: float = 0.9
 
 
 def mu_lower(m: int, r: int, v: int, confidence: float = 0.95) -> float:
-    """Finds the largest mu that `gaussian_rejected` rejects, from below; 0.0 if none.
+    """Find the largest mu that `gaussian_rejected` rejects, from below; 0.0 if none.
 
     Raises ValueError as it does.
     """
@@ -57,7 +57,7 @@ def mu_lower(m: int, r: int, v: int, confidence: float = 0.95) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Computes the ε (nats) at which a mu-Gaussian-DP release has this delta.
+    """Compute the ε (nats) at which a mu-Gaussian-DP release has this delta.
 
     δ(ε) = Φ(-ε/mu + mu/2) - e^ε Φ(-ε/mu - mu/2) (Balle and Wang 2018, arXiv 1805.06530); the
     relation is that of mu. 0.0 if δ(0) is already below; inf for delta = 0. Raises ValueError

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 
 def combined_p_value(p_values: ArrayLike) -> float:
-    """Combines p-values into one: P(χ² with 2n degrees of freedom >= −2 Σ log p).
+    """Combine p-values into one: P(χ² with 2n degrees of freedom >= −2 Σ log p).
 
     p_values: (n,), n >= 1, of independent tests. Each may be too large, as those of discrete tests
     are; the combined one is then too large as well. Raises ValueError for none, or one outside [0,

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def p_value(k: int, repeats: Sequence[int], planted: int, chance: float) -> float:
-    """Computes P[k or more generations are planted secrets] if the release is independent of them.
+    """Compute P[k or more generations are planted secrets] if the release is independent of them.
 
     repeats: count of each distinct generation. planted: number of planted secrets.
     chance: 1/|R|, the probability of each value. (Derived.) The secrets are uniform on R and
@@ -33,7 +33,7 @@ def p_value(k: int, repeats: Sequence[int], planted: int, chance: float) -> floa
 
 
 def needed(n: int, planted: int, chance: float, level: float) -> int | None:
-    """Finds the fewest hits of n different generations with a p-value below `level`, or None."""
+    """Find the fewest hits of n different generations with a p-value below `level`, or None."""
     for k in range(1, min(n, planted) + 1):
         if p_value(k, [1] * n, planted, chance) < level:
             return k
@@ -41,7 +41,7 @@ def needed(n: int, planted: int, chance: float, level: float) -> int | None:
 
 
 def _power(one: np.ndarray, times: int, length: int) -> np.ndarray:
-    """Computes the distribution of a sum of `times` independent scores, below `length`."""
+    """Compute the distribution of a sum of `times` independent scores, below `length`."""
     total = np.zeros(length)
     total[0] = 1.0
     base = one

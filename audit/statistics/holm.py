@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def adjusted_p_values(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjusts p-values so that rejecting those below γ errs anywhere with probability <= γ.
+    """Adjust p-values so that rejecting those below γ errs anywhere with probability <= γ.
 
     p_values: (tests,), one-sided or two-sided, dependent or not. Returns (tests,) in the same
     order, each at least its own p-value and at most 1. Raises ValueError unless one-dimensional

@@ -11,9 +11,10 @@ from audit.statistics.checks import check_confidence, check_hits
 
 
 class IntervalKind(StrEnum):
-    """How an interval was computed. For code; `Interval.method` is the sentence for readers."""
+    """The method of an interval. For code; `Interval.method` is the sentence for readers."""
 
     CLOPPER_PEARSON = "clopper_pearson"  # a rate: k of n
+    STOPPED_RATE = "stopped_rate"  # a rate whose trials may stop by how they come out
     CLOPPER_PEARSON_AT_QUANTILE = "clopper_pearson_at_quantile"  # above an estimated threshold
     BOUNDED_MEAN = "bounded_mean"  # a mean of values in [0, 1], an AUC
     ORDER_STATISTICS = "order_statistics"  # a median
@@ -31,6 +32,8 @@ class IntervalKind(StrEnum):
 class Interval:
     """A number with its interval, the count n behind it, its confidence, its method and its kind.
 
+    sizes: of the samples behind it where these are several, as of members and of controls.
+
     None means "the data do not determine it" (a rate of no trials, an interval from one record);
     NaN is refused. Raises ValueError for NaN, for only one bound, or for low > high.
     """
@@ -42,6 +45,7 @@ class Interval:
     confidence: float
     method: str
     kind: IntervalKind = IntervalKind.OTHER
+    sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for number in (self.value, self.low, self.high, self.confidence):
@@ -61,12 +65,12 @@ class Interval:
 
 
 def no_interval(n: int, confidence: float, method: str, value: float | None = None) -> Interval:
-    """Makes an Interval without bounds, and without a value unless one is given."""
+    """Make an Interval without bounds, and without a value unless one is given."""
     return Interval(value, None, None, n, confidence, method, IntervalKind.NONE)
 
 
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
-    """Computes the two-sided exact interval for a rate, from k hits in n independent trials.
+    """Compute the two-sided exact interval for a rate, from k hits in n independent trials.
 
     Covers the true rate with probability at least `confidence`, whatever the rate. With n = 0 the
     value is None and the interval [0, 1]. Raises ValueError unless 0 <= k <= n and
@@ -90,7 +94,7 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def one_sided_upper(k: int, n: int, confidence: float = 0.95) -> float:
-    """Computes the rate at which k hits or fewer in n trials have probability 1 - confidence.
+    """Compute the rate at which k hits or fewer in n trials have probability 1 - confidence.
 
     The true rate lies at or below it with probability at least `confidence`; 1.0 if k = n.
     Raises ValueError as `clopper_pearson` does.
@@ -100,7 +104,7 @@ def one_sided_upper(k: int, n: int, confidence: float = 0.95) -> float:
 
 
 def one_sided_lower(k: int, n: int, confidence: float = 0.95) -> float:
-    """Computes the rate at which k hits or more in n trials have probability 1 - confidence.
+    """Compute the rate at which k hits or more in n trials have probability 1 - confidence.
 
     The true rate lies at or above it with probability at least `confidence`; 0.0 if k = 0.
     Raises ValueError as `clopper_pearson` does.

@@ -1,4 +1,4 @@
-"""Tests whether a privacy ledger undercharges, by a bet that grows if its charges are too low.
+"""Test whether a privacy ledger undercharges, by a bet that grows if its charges are too low.
 
 Derived here; e-values: Waudby-Smith and Ramdas (arXiv 2010.09686); Rényi filters: Feldman and
 Zrnic (arXiv 2008.11193).
@@ -45,7 +45,7 @@ class LedgerTest:
 def ledger_test(
     log_ratios: ArrayLike, charges: ArrayLike, alpha: float, gamma: float = 0.05
 ) -> LedgerTest:
-    """Tests that charges bound the Rényi divergences of order alpha, under this run's own STOP.
+    """Test that charges bound the Rényi divergences of order alpha, under this run's own STOP.
 
     log_ratios: (transcripts,), L = sum over answered queries of log h_D/h_D' in nats, transcripts
     drawn independently under D' (the neighbour); -inf = impossible under D. charges: (transcripts,)

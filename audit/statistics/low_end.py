@@ -1,6 +1,6 @@
 """Exact test of the low end of a ROC: do members crowd above the highest controls?
 
-Where a few of many members leak completely, averages see nothing, and the first places say it all.
+Where a few of many members leak completely, the first places show it and averages do not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 
 def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
-    """Computes P[at least `above` members stand before control number `passing` + 1].
+    """Compute P[at least `above` members precede control number `passing` + 1].
 
     Under the null all n + c candidates are exchangeable: every order of members and controls is
     equally likely. Then `above` members before that control means that of the first
@@ -32,14 +32,14 @@ def p_value(above: int, members: int, controls: int, passing: int = 0) -> float:
 
 
 def smallest(members: int, controls: int, passing: int = 0) -> float:
-    """Computes the smallest p-value possible: that of all members above."""
+    """Compute the smallest p-value possible: that of all members above."""
     return p_value(members, members, controls, passing)
 
 
 def above(
     members: ArrayLike, controls: ArrayLike, passing: int, stream: np.random.Generator
 ) -> int:
-    """Counts the members before control number `passing` + 1, ties in a random order.
+    """Count the members before control number `passing` + 1, ties in a random order.
 
     members, controls: scores, higher = more likely a member. Raises ValueError for NaN, or unless
     0 <= passing < len(controls).
@@ -57,5 +57,5 @@ def above(
 
 
 def passing_at(fpr: float, controls: int) -> int:
-    """Computes how many controls may pass at this false positive rate."""
+    """Compute how many controls may pass at this false positive rate."""
     return math.floor(fpr * controls + 1e-9)

@@ -9,7 +9,7 @@ from audit.statistics.fisher import combined_p_value
 
 
 def p_value(space: float, ranks: ArrayLike) -> float:
-    """Combines the p-values rank/space; small = the secrets are better known than chance.
+    """Combine the p-values rank/space; small = the secrets are better known than chance.
 
     space: number of candidates of each secret; ranks: (n,), 1 = the most likely, ties against the
     secret (or certified upper ends), independent of each other. Conservative: under the null
@@ -25,5 +25,5 @@ def p_value(space: float, ranks: ArrayLike) -> float:
 
 
 def smallest(space: float, n: int) -> float:
-    """Computes the smallest p-value possible with n ranks: that of all ranks 1."""
+    """Compute the smallest p-value possible with n ranks: that of all ranks 1."""
     return p_value(space, np.ones(n))

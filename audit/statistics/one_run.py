@@ -15,7 +15,7 @@ _WIDTH = 1e-12  # nats; how closely the bound approaches its supremum
 
 
 def p_value(epsilon: float, m: int, r: int, v: int, delta: float = 0.0) -> float:
-    """Bounds the probability of v or more right guesses if the release is (epsilon, delta)-DP.
+    """Bound the probability of v or more right guesses if the release is (epsilon, delta)-DP.
 
     m fair coins, one per protected unit with all its copies; r guesses (how many and by which rule
     fixed beforehand), v of them right. epsilon in nats, in the relation that the coins decide
@@ -45,7 +45,7 @@ def p_value(epsilon: float, m: int, r: int, v: int, delta: float = 0.0) -> float
 
 
 def epsilon_lower(m: int, r: int, v: int, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Finds the largest ε (nats) that v right of r guesses over m coins refute, at this delta.
+    """Find the largest ε (nats) that v right of r guesses over m coins refute, at this delta.
 
     sup{ε : p_value(ε) < 1 - confidence}, approached from below (by at most 1e-12), so the true ε
     lies below it with probability at most 1 - confidence. 0.0 if nothing is shown. Unit and

@@ -14,7 +14,7 @@ from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 
 def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Computes the median of independent values of one law, between two of their order statistics.
+    """Compute the median of independent values of one law, between two of their order statistics.
 
     values: (n,), may hold +inf; the sample's own median is the mean of the middle two. The bounds
     are the j-th value from below and from above. j is the
@@ -42,13 +42,13 @@ def median_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 
 
 def _rank(n: int, error: float) -> int:
-    """Finds the largest j with 2 P[Bin(n, 1/2) <= j - 1] <= error; 0 if there is none."""
+    """Find the largest j with 2 P[Bin(n, 1/2) <= j - 1] <= error; 0 if there is none."""
     tails = 2.0 * bdtr(np.arange(n // 2 + 1), n, 0.5)
     return int(np.searchsorted(tails, error * (1.0 + 1e-12), side="right"))
 
 
 def upper_quantile(ordered: ArrayLike, share: float, error: float) -> tuple[float, float]:
-    """Computes (low, high), each on the wrong side of the quantile with probability <= error.
+    """Compute (low, high), each on the wrong side of the quantile with probability <= error.
 
     ordered: (n,), independent values of one law, ascending. The quantile is the least x with
     P[value > x] <= share. low is the r-th value from above, r the least with

@@ -17,12 +17,12 @@ Counts = NDArray[np.int64]
 
 
 def rate_p(total: int, trials: int, q: float) -> float:
-    """Computes the two-sided p-value of `total` ~ Bin(trials, q)."""
+    """Compute the two-sided p-value of `total` ~ Bin(trials, q)."""
     return float(scipy.stats.binomtest(total, trials, q).pvalue)
 
 
 def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
-    """Computes (index, p-value) of independent counts ~ Bin(size, q); an index of 1 is due.
+    """Compute (index, p-value) of independent counts ~ Bin(size, q); an index of 1 is due.
 
     The index is Σ (n_t − mq)² / (T·mq(1 − q)), for T counts and m = size. Its law is a convolution,
     on a grid that keeps the mean; χ² with T degrees of freedom would be wrong for small mq(1 − q).
@@ -42,7 +42,7 @@ def dispersion(counts: Counts, size: int, q: float) -> tuple[float, float]:
 
 
 def above_p(counts: Counts, size: int, q: float) -> float:
-    """Tests how many counts exceed their mean mq; batches of a capped size do so too rarely."""
+    """Test how many counts exceed their mean mq; batches of a capped size do so too rarely."""
     mean = size * q
     share = float(scipy.stats.binom.sf(np.floor(mean + 1e-9), size, q))
     above = int((counts > mean + 1e-9).sum())
@@ -50,7 +50,7 @@ def above_p(counts: Counts, size: int, q: float) -> float:
 
 
 def lag_one_p(included: Counts, q: float) -> float:
-    """Tests inclusions (T, m) for dependence of consecutive steps; returns the p-value.
+    """Test inclusions (T, m) for dependence of consecutive steps; return the p-value.
 
     Both the size of the batches and each unit's own inclusion.
     """

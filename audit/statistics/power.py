@@ -12,7 +12,7 @@ from audit.statistics.interval import one_sided_upper
 def largest_epsilon(
     m: int, delta: float = 0.0, confidence: float = 0.95, *, r: int | None = None
 ) -> float:
-    """Computes the one-run bound on ε (nats) if every guess is right: no run can show more.
+    """Compute the one-run bound on ε (nats) if every guess is right: no run can show more.
 
     m coins, r guesses (default: all m). δ = 1e-5, 95 %: 3.49 for m = 100, 5.78 for 1,000.
     Raises ValueError as `one_run.epsilon_lower` does.
@@ -22,7 +22,7 @@ def largest_epsilon(
 
 
 def smallest_rate(n: int, confidence: float = 0.95) -> float:
-    """Computes the one-sided upper limit on a rate when none of n trials was a hit.
+    """Compute the one-sided upper limit on a rate when none of n trials was a hit.
 
     1 - (1-confidence)^(1/n): 1.5 % for n = 200 at 95 %; 1.0 for n = 0. A rate above it would have
     given a hit with probability more than `confidence`. Raises ValueError if n < 0 or
@@ -32,7 +32,7 @@ def smallest_rate(n: int, confidence: float = 0.95) -> float:
 
 
 def sample_size_for(limit: float, confidence: float = 0.95) -> int:
-    """Computes the fewest trials for which no hit at all gives `smallest_rate(n) <= limit`.
+    """Compute the fewest trials for which no hit at all gives `smallest_rate(n) <= limit`.
 
     299 for 1 % at 95 %. Raises ValueError unless 0 < limit < 1 and 0 < confidence < 1.
     """

@@ -19,7 +19,7 @@ def p_value(
     *,
     two_sided: bool = False,
 ) -> float:
-    """Computes the p-value of "planted scores are no higher than twins'" (higher = leaks more).
+    """Compute the p-value of "planted scores are no higher than twins'" (higher = leaks more).
 
     planted: (n,), twins: (m,), any real scores; ties share their mid-rank. Planted and twin secrets
     are exchangeable under the null, so labels are permuted: the level holds for any sizes and any
@@ -49,6 +49,6 @@ def p_value(
 
 
 def smallest(planted: int, twins: int, resamples: int = 9999, *, two_sided: bool = False) -> float:
-    """Computes the smallest p-value possible with this many scores."""
+    """Compute the smallest p-value possible with this many scores."""
     one_sided = max(1 / math.comb(planted + twins, planted), 1 / (resamples + 1))
     return min(1.0, 2 * one_sided) if two_sided else one_sided

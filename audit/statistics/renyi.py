@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 def renyi_divergence(
     log_p: ArrayLike, log_q: ArrayLike, alpha: float, axis: int = -1
 ) -> NDArray[np.float64]:
-    """Computes D_α(P‖Q) = log E_Q[(P/Q)^α] / (α-1), nats; α = 1: KL, α = inf: the largest log P/Q.
+    """Compute D_α(P‖Q) = log E_Q[(P/Q)^α] / (α-1), nats; α = 1: KL, α = inf: the largest log P/Q.
 
     log_p, log_q: natural-log probabilities, broadcast together, each normalised along `axis`;
     -inf = impossible. Returns the broadcast shape without `axis`, float64, at least 0. Where P is
@@ -44,7 +44,7 @@ def renyi_divergence(
 def least_divergence(
     log_p: ArrayLike, log_q: ArrayLike, alpha: float, error: float
 ) -> NDArray[np.float64]:
-    """Bounds D_α(P‖Q) from below where each log-probability may be off by `error` nats.
+    """Bound D_α(P‖Q) from below where each log-probability may be off by `error` nats.
 
     As `renyi_divergence` for 1 < α < inf, along the last axis. (Derived.) log Σ P^α Q^{1-α} is
     convex in the log-probabilities, so it lies above its tangent at the pmfs that were read. Its
@@ -70,7 +70,7 @@ def least_divergence(
 
 
 def _log_sum_exp(terms: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """Computes log Σ e^terms. scipy's logsumexp is two to nine times slower, and its last digit
+    """Compute log Σ e^terms. scipy's logsumexp is two to nine times slower, and its last digit
     differs: calibrated noise depends on it to the bit, and trainings are named by their noise."""
     top = np.max(terms, axis=axis, keepdims=True)
     shift = np.where(np.isfinite(top), top, 0.0)

@@ -3,7 +3,7 @@
 All tests are functions of scores and coins. If nothing depends on the coins, other tosses with as
 many heads are as likely as the true one, whatever the scores and however they depend on each other.
 The smallest p-value of a toss is then compared with the smallest p-values of many others (Westfall
-and Young 1993, step-down minimum of p), so tests that say the same cost the family nothing.
+and Young 1993, step-down minimum of p), so tests with equal results cost the family nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well scores tell members from controls: area under the ROC, its low end, accuracies.
+"""Scores that separate members from controls: area under the ROC, its low end, accuracies.
 
 Everywhere: members (n,) and controls (m,), scores, higher = more likely a member, ±inf allowed,
 the candidates of one side independent draws. With too few there is neither a value nor an interval.
@@ -29,7 +29,7 @@ _TOO_FEW = "too few scores"
 
 
 def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Computes P[member above control] + P[tie]/2, and a two-sided interval for any distributions.
+    """Compute P[member above control] + P[tie]/2, and a two-sided interval for any distributions.
 
     (Derived.) The estimate is an average over matchings of k = min(n, m) pairs, each the mean of k
     independent values in [0, 1]: see `bounded_mean`. Measured coverage 97 to 100 %, lowest where
@@ -45,13 +45,13 @@ def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> In
     area = float(below.sum()) / (2.0 * n * m)
     low, high = bounded_mean.bounds(area, min(n, m), confidence)
     kind = IntervalKind.BOUNDED_MEAN
-    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD, kind)
+    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD, kind, (n, m))
 
 
 def tpr_at_fpr(
     members: ArrayLike, controls: ArrayLike, fpr: float, confidence: float = 0.95
 ) -> Interval:
-    """Computes the share of members above the lowest threshold that at most `fpr` of controls pass.
+    """Compute the share of members above the lowest threshold that at most `fpr` of controls pass.
 
     The interval is for the share above the threshold of all controls, of which these are a sample
     (after Hilgers, Methods of Information in Medicine 30, 1991): two of their order statistics hold
@@ -75,11 +75,11 @@ def tpr_at_fpr(
     low, high = one_sided_lower(least, n, 1.0 - each), one_sided_upper(most, n, 1.0 - each)
     method = f"Clopper-Pearson over members, above order statistics of {m} controls"
     kind = IntervalKind.CLOPPER_PEARSON_AT_QUANTILE
-    return Interval(above / n, low, high, n, confidence, method, kind)
+    return Interval(above / n, low, high, n, confidence, method, kind, (n, m))
 
 
 def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tuple[float, float]]:
-    """Computes (FPR, TPR) steps to draw, from (0, TPR at no false positive) to (1, 1).
+    """Compute (FPR, TPR) steps to draw, from (0, TPR at no false positive) to (1, 1).
 
     The best TPR at each of about `points` FPRs, evenly spaced in log FPR; [] if a side is empty.
     """
@@ -95,7 +95,7 @@ def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tu
 def top_half_accuracy(
     members: ArrayLike, controls: ArrayLike, confidence: float = 0.95
 ) -> Interval:
-    """Computes (TPR + TNR)/2 when the highest-scoring half of all candidates is called members.
+    """Compute (TPR + TNR)/2 when the highest-scoring half of all candidates is called members.
 
     Ties at the boundary share what is left of the half. Chance is 1/2; with n = m it is the share
     of right calls, else it cannot reach 1. The interval is for this very threshold on new
@@ -114,7 +114,7 @@ def top_half_accuracy(
     slack = math.sqrt(math.log(4.0 / (1.0 - confidence)) / 8.0) * (n**-0.5 + m**-0.5)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
     method = "DKW bands on both sides, conservative"
-    return Interval(value, low, high, n + m, confidence, method, IntervalKind.DKW_BAND)
+    return Interval(value, low, high, n + m, confidence, method, IntervalKind.DKW_BAND, (n, m))
 
 
 def refined_accuracy(
@@ -124,7 +124,7 @@ def refined_accuracy(
     share: float = 0.3,
     confidence: float = 0.95,
 ) -> Interval:
-    """Computes the share of right calls among the most extreme scores; chance is 1/2.
+    """Compute the share of right calls among the most extreme scores; chance is 1/2.
 
     Equally many members and controls are drawn. One half of both sets two thresholds with share/2
     of its scores beyond each; the candidates of the other half beyond them are called, and n is
@@ -146,7 +146,7 @@ def refined_accuracy(
 
 
 def _threshold(ordered: Row, fpr: float) -> float:
-    """Finds the least score that at most this share of the ordered controls lie above."""
+    """Find the least score that at most this share of the ordered controls lie above."""
     allowed = math.floor(fpr * len(ordered) + 1e-9)
     return float(ordered[-1 - allowed]) if allowed < len(ordered) else -math.inf
 

@@ -21,9 +21,9 @@ _TAIL = 9.0  # standard deviations of x beyond which nothing is left
 
 
 def log_ratios(x: Floats, deviations: Floats, q: float) -> Floats:
-    """Computes Σ_t log(1 − q + q·e^{(2x − 1)/2s²}), (m,), from x (T, m) and s (m,).
+    """Compute Σ_t log(1 − q + q·e^{(2x − 1)/2s²}), (m,), from x (T, m) and s (m,).
 
-    The log-likelihood ratio of present against absent: no other score tells them apart better.
+    The log-likelihood ratio of present against absent: no other score separates them better.
     """
     exponents = (2.0 * x - 1.0) / (2.0 * deviations**2)
     return np.asarray(np.logaddexp(_log(1.0 - q), math.log(q) + exponents).sum(axis=0))
@@ -42,7 +42,7 @@ class Area:
 
 
 def area(present: Floats, absent: Floats, deviation: float, q: float, steps: int) -> Area:
-    """Compares the area under the ROC curve of the scores `log_ratios` with what is due.
+    """Compare the area under the ROC curve of the scores `log_ratios` with what is due.
 
     Due are its mean and, but for terms in 1/n², its variance: both follow from the laws of the
     scores. The p-value takes the area for normal.
@@ -59,7 +59,7 @@ def area(present: Floats, absent: Floats, deviation: float, q: float, steps: int
 
 
 def _laws(s: float, q: float, steps: int) -> tuple[Floats, Floats]:
-    """Computes the laws of the score of an absent and of a present unit, on one grid."""
+    """Compute the laws of the score of an absent and of a present unit, on one grid."""
     ends = np.array([[-_TAIL * s], [1.0 + _TAIL * s]])
     low, high = (float(log_ratios(x[None], np.array([s]), q)[0]) for x in ends)
     width = (high - low) / _PLACES
@@ -72,7 +72,7 @@ def _laws(s: float, q: float, steps: int) -> tuple[Floats, Floats]:
 
 
 def _place(ratios: Floats, s: float, q: float) -> Floats:
-    """Computes the x whose ratio in one step is this."""
+    """Compute the x whose ratio in one step is this."""
     weight = np.maximum(np.expm1(ratios) + q, 0.0) / q
     with np.errstate(divide="ignore"):
         return np.asarray(0.5 + s * s * np.log(weight))

@@ -11,7 +11,7 @@ Condition = Callable[[float], bool]
 def largest(
     holds: Condition, low: float, high: float = math.inf, width: float = 0.0, relative: float = 0.0
 ) -> float:
-    """Finds the largest x in [low, high] for which the condition holds, approached from below.
+    """Find the largest x in [low, high] where the condition holds, approached from below.
 
     holds: true up to some point, false above it. It is assumed true at low and false at a finite
     high, and evaluated at neither; with high = inf an upper end is found by doubling low + 1, for
@@ -33,7 +33,7 @@ def largest(
 def smallest(
     holds: Condition, low: float, high: float, width: float = 0.0, relative: float = 0.0
 ) -> float:
-    """Finds the smallest x in [low, high] for which the condition holds, approached from above.
+    """Find the smallest x in [low, high] where the condition holds, approached from above.
 
     The mirror image of `largest`: false at low, true at high, and both are taken for granted.
     """

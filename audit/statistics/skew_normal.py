@@ -1,6 +1,6 @@
 """Exposure by skew-normal extrapolation (Carlini et al. 2019, arXiv 1802.08232, Section 4.4).
 
-For spaces without a prefix tree, and for display only: a fit says nothing certain about a tail
+For spaces without a prefix tree, and for display only: a fit shows nothing certain about a tail
 that no reference reached, so no ε ever comes from it.
 """
 
@@ -38,12 +38,12 @@ class SkewNormal:
 
     @property
     def acceptable(self) -> bool:
-        """p_value > 0.05 (true skew normals: 98 %); this still says little of the far tail."""
+        """p_value > 0.05 (true skew normals: 98 %); this still shows little of the far tail."""
         return self.p_value > 0.05
 
 
 def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
-    """Fits the most likely skew normal to a random half of the references, tests it on the rest.
+    """Fit the most likely skew normal to a random half of the references, test it on the rest.
 
     references: (n,), -log p in nats of candidates drawn from the space. Shapes beyond ±50 are not
     tried. Raises ValueError for fewer than 100 references, infinite or NaN ones, or no spread.
@@ -76,7 +76,7 @@ def fit(references: ArrayLike, stream: np.random.Generator) -> SkewNormal:
 
 
 def exposure_bits(law: SkewNormal, scores: ArrayLike, space: float) -> NDArray[np.float64]:
-    """Computes -log2 P[a candidate scores as low], between 0 and log2(space).
+    """Compute -log2 P[a candidate scores as low], between 0 and log2(space).
 
     scores: -log p in nats (lower = more likely), any shape. Raises ValueError for NaN or a space
     below 1.
@@ -89,7 +89,7 @@ def exposure_bits(law: SkewNormal, scores: ArrayLike, space: float) -> NDArray[n
 
 
 def log_cdf(z: ArrayLike, shape: float) -> NDArray[np.float64]:
-    """Computes log of the integral of 2 φ(t) Φ(shape t) up to z, elementwise; -inf only at -inf.
+    """Compute log of the integral of 2 φ(t) Φ(shape t) up to z, elementwise; -inf only at -inf.
 
     The tail on the far side of the mode is integrated in log space (Gauss-Legendre), so that
     nothing underflows: scipy's own is -inf some ten deviations out.
@@ -104,13 +104,13 @@ def log_cdf(z: ArrayLike, shape: float) -> NDArray[np.float64]:
 
 
 def _fall(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
-    """Computes the slope of the log density, d/dz."""
+    """Compute the slope of the log density, d/dz."""
     hazard = math.sqrt(2.0 / math.pi) / erfcx(-shape * z / math.sqrt(2.0))  # φ/Φ at shape z
     return np.asarray(shape * hazard - z)
 
 
 def _log_tail(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
-    """Computes the log of the integral up to z, for z at or below the mode.
+    """Compute the log of the integral up to z, for z at or below the mode.
 
     Going down from z the log density falls at least as fast as slope u + u²/2 (it is concave, and
     its Gaussian part alone bends by 1), so beyond `reach` there is less than e^-45 of it.
@@ -125,6 +125,6 @@ def _log_tail(z: NDArray[np.float64], shape: float) -> NDArray[np.float64]:
 
 @cache
 def _gauss_legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Computes nodes on (0, 1) and twice their weights: the 2 of d(x²) = 2x dx is in them."""
+    """Compute nodes on (0, 1) and twice their weights: the 2 of d(x²) = 2x dx is in them."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1.0) / 2.0, weights

@@ -1,4 +1,4 @@
-"""Bounds a rate from trials whose number depends on how they came out (Robbins, Annals of
+"""Bound a rate from trials whose number depends on how they came out (Robbins, Annals of
 Mathematical Statistics 41, 1970: the likelihood ratio of a mixture).
 
 With the true rate p, divide the likelihood of the outcomes averaged over all rates by their
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from audit.statistics.checks import check_confidence, check_hits
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind
 
 _PRIOR = 0.25
 _STEEPEST = 64.0  # log₂ of the steepest slope: rates then lie within 2⁻⁶⁴ n of 0 or 1
@@ -47,7 +47,7 @@ class Series:
 
 
 def stopped_rate(series: Sequence[Series], confidence: float = 0.95) -> Interval:
-    """Computes an interval for the mean of the rates of series of trials that stop by outcomes.
+    """Compute an interval for the mean of the rates of series of trials that stop by outcomes.
 
     It holds with probability at least `confidence` for any rule that stops a series by what came
     out so far. The value is the mean of k/n over series with trials; None, with the interval
@@ -65,11 +65,12 @@ def stopped_rate(series: Sequence[Series], confidence: float = 0.95) -> Interval
         n=sum(one.n for one in series),
         confidence=confidence,
         method="mixture likelihood ratio, two-sided, at any stopping time",
+        kind=IntervalKind.STOPPED_RATE,
     )
 
 
 def _completed(series: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
-    """Gives hits and trials of each series, (ways, series), in all ways in which cut trials end.
+    """Return hits and trials of each series, (ways, series), in all ways in which cut trials end.
 
     One series alone needs no completion: its interval holds after all whole trials at once. After
     the twelfth that was cut, series count as having no trials, so that ways remain few.
@@ -88,7 +89,7 @@ def _completed(series: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _upper(hits: np.ndarray, trials: np.ndarray, confidence: float) -> float:
-    """Computes the largest mean rate that is not refuted in some way; the shapes are (ways, m).
+    """Compute the largest mean rate that is not refuted in some way; the shapes are (ways, m).
 
     The numerator is half that of one rate for all series, half that of a rate for each: the former
     is tight where rates are alike, the latter where they are not.
@@ -107,13 +108,13 @@ def _upper(hits: np.ndarray, trials: np.ndarray, confidence: float) -> float:
 
 
 def _mixture(hits: np.ndarray, trials: np.ndarray) -> np.ndarray:
-    """Computes the log-likelihood of outcomes, averaged over rates of Beta(¼, ¼), nats."""
+    """Compute the log-likelihood of outcomes, averaged over rates of Beta(¼, ¼), nats."""
     mixed: np.ndarray = betaln(hits + _PRIOR, trials - hits + _PRIOR) - betaln(_PRIOR, _PRIOR)
     return mixed
 
 
 def _likeliest(hits: np.ndarray, trials: np.ndarray, steepness: np.ndarray) -> np.ndarray:
-    """Finds the likeliest rates, (ways, m), of some mean at or above that of the rates seen.
+    """Find the likeliest rates, (ways, m), of some mean at or above that of the rates seen.
 
     There the log-likelihood of each series falls by s = 2^steepness per unit of its rate p:
     (n − k)/(1 − p) − k/p = s, so s p² − (s − n) p − k = 0. p is 0 where this root is not above it,

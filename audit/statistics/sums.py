@@ -11,7 +11,7 @@ _REACH = 40.0  # standard deviations above the mean beyond which nothing is left
 
 
 def on_grid(values: Floats, masses: Floats) -> Floats:
-    """Moves the mass of each value, at least 0, to the whole numbers around it; keeps the mean."""
+    """Move the mass of each value, at least 0, to the whole numbers around it; keep the mean."""
     below = np.floor(values).astype(np.int64)
     above = masses * (values - below)
     kept, moved = np.bincount(below, masses - above), np.bincount(below + 1, above)
@@ -19,7 +19,7 @@ def on_grid(values: Floats, masses: Floats) -> Floats:
 
 
 def sum_law(masses: Floats, count: int) -> Floats:
-    """Computes P[sum = 0, 1, 2, …] of `count` independent values with P[value = k] = masses[k].
+    """Compute P[sum = 0, 1, 2, …] of `count` independent values with P[value = k] = masses[k].
 
     Rounding errors are near 1e-16 in each place; the law is cut far above its mean.
     """

@@ -15,7 +15,7 @@ COVERAGE = "covers 95 % for normal values, 88 to 91 % for skewed, exponential on
 
 
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Computes the mean of n independent values, and its t interval on n - 1 degrees of freedom.
+    """Compute the mean of n independent values, and its t interval on n - 1 degrees of freedom.
 
     Exact where the values are normal; skewed ones are covered less often (COVERAGE). There is no
     interval for one value, nor for equal ones, whose spread is unknown rather than 0, nor where a

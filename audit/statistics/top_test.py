@@ -1,7 +1,7 @@
-"""Exact test of the top: do more of those planted stand among the highest scores than chance puts?
+"""Exact test of the top: are more planted scores among the highest than by chance?
 
-The rank test asks whether scores of those planted are higher on the whole. It misses a model that
-gives away a few people wholly and says nothing of the others; the top test finds just that.
+The rank test compares planted scores with the others on the whole. It misses a model that
+leaks a few people wholly and nothing of the others; the top test finds just that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def places(planted: int, twins: int, share: Fraction) -> int:
 
 
 def p_value(planted: ArrayLike, twins: ArrayLike, share: Fraction) -> float:
-    """Compute the p-value of "planted scores stand no more often at the top than twins'".
+    """Compute the p-value of "planted scores are no more often at the top than twins'".
 
     planted: (n,), twins: (m,), any real scores, higher = leaks more. The statistic is the number of
     planted scores among the `places` highest; scores tied at the cut share the places that are
@@ -46,7 +46,7 @@ def p_value(planted: ArrayLike, twins: ArrayLike, share: Fraction) -> float:
 
 
 def top_weights(scores: NDArray[np.float64], top: int) -> NDArray[np.float64]:
-    """Compute how far each score stands among the `top` highest: 1, 0, or a tie's share. (n,)."""
+    """Compute how far each score is among the `top` highest: 1, 0, or a tie's share. (n,)."""
     cut = np.partition(scores, -top)[-top]
     above, tied = scores > cut, scores == cut
     return np.where(above, 1.0, np.where(tied, (top - above.sum()) / tied.sum(), 0.0))
@@ -77,7 +77,7 @@ def smallest(planted: int, twins: int, share: Fraction) -> float:
 def power(planted: int, twins: int, share: Fraction, leaking: float, level: float) -> float:
     """Compute the probability of p <= level where some of the planted are given away wholly.
 
-    leaking: probability, independent for each planted score, that it stands above all twins'; the
+    leaking: probability, independent for each planted score, that it is above all twins'; the
     others are exchangeable with twins'. Exact, without ties.
     """
     top, every = places(planted, twins, share), planted + twins

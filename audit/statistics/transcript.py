@@ -1,4 +1,4 @@
-"""Bounds (ε, δ) from recorded answers whose exact likelihoods are known.
+"""Bound (ε, δ) from recorded answers whose exact likelihoods are known.
 
 δ(ε) of a pair of runs is E_D[(1 - e^{ε-L})_+] with L = log h_D/h_D' (Balle and Wang 2018, arXiv
 1805.06530, Theorem 5), a mean of values in [0, 1], which is bounded by betting.
@@ -18,7 +18,7 @@ STEP = 0.01  # nats between the values of ε that are tried
 
 
 def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95) -> float:
-    """Bounds δ at this epsilon from below, by the mean of (1-e^{ε-L})_+.
+    """Bound δ at this epsilon from below, by the mean of (1-e^{ε-L})_+.
 
     log_ratios: (N,), L = log-probability of the whole transcript under D minus that under D', in
     nats, transcripts drawn independently under D; +inf = impossible under D'. epsilon in nats, in
@@ -32,11 +32,11 @@ def delta_lower(log_ratios: ArrayLike, epsilon: float, confidence: float = 0.95)
 
 
 def epsilon_lower(log_ratios: ArrayLike, delta: float, confidence: float = 0.95) -> float:
-    """Finds the largest ε (nats) that these transcripts refute at this delta, to `STEP`.
+    """Find the largest ε (nats) that these transcripts refute at this delta, to `STEP`.
 
     Multiples of `STEP` are tried from 0 up, and the first that is not refuted ends the search. So
     the bound is too high only if the first multiple from the true ε on is refuted, which is one
-    test at this confidence. (Stakes depend on ε, so a refutation of ε alone says nothing of a
+    test at this confidence. (Stakes depend on ε, so a refutation of ε alone refutes no
     smaller one.) 0.0 if nothing is shown, inf if even transcripts that are impossible under D' are
     shown to be more than delta. log_ratios as in `delta_lower`. Raises ValueError as it does, and
     unless 0 <= delta <= 1.

@@ -22,7 +22,7 @@ def epsilon_lower(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
-    """Computes the ε (nats) that two error rates refute at this delta, in the worlds' relation.
+    """Compute the ε (nats) that two error rates refute at this delta, in the worlds' relation.
 
     controls: trainings without the unit, in false_positives of which the attack said "member";
     members: trainings with it, in false_negatives of which the attack said "not a member". Of an

@@ -15,7 +15,7 @@ _READ = 20_000  # values that the Kolmogorov-Smirnov test reads
 
 
 def scale_p(energy: float, mean: float, variance: float) -> float:
-    """Computes the p-value of a sum of squares with this mean and variance.
+    """Compute the p-value of a sum of squares with this mean and variance.
 
     A χ² law scaled to both. It is exact where the values are independent: then the mean is their
     number n and the variance 2n.
@@ -26,12 +26,12 @@ def scale_p(energy: float, mean: float, variance: float) -> float:
 
 
 def normal_p(z: float) -> float:
-    """Computes the p-value of a standard normal value."""
+    """Compute the p-value of a standard normal value."""
     return float(2.0 * ndtr(-abs(z)))
 
 
 def kurtosis(values: Floats) -> tuple[float, float]:
-    """Computes (fourth moment over the squared second, p-value); 3 is due."""
+    """Compute (fourth moment over the squared second, p-value); 3 is due."""
     squares = values.ravel() ** 2
     if not squares.any():
         return 0.0, 0.0
@@ -40,7 +40,7 @@ def kurtosis(values: Floats) -> tuple[float, float]:
 
 
 def kolmogorov_smirnov(values: Floats) -> tuple[float, float]:
-    """Computes (distance from a normal law, p-value) of at most 20,000 evenly spaced values.
+    """Compute (distance from a normal law, p-value) of at most 20,000 evenly spaced values.
 
     The law has mean 0 and the variance of all values: where nearly all are read, p is too large.
     """
@@ -53,7 +53,7 @@ def kolmogorov_smirnov(values: Floats) -> tuple[float, float]:
 
 
 def step_correlations(values: Floats) -> tuple[float, float]:
-    """Finds (the largest correlation of two steps, its p-value over all pairs).
+    """Find (the largest correlation of two steps, its p-value over all pairs).
 
     The squared cosine of the angle of two independent Gaussian vectors is Beta(1/2, (d − 1)/2).
     """
@@ -66,7 +66,7 @@ def step_correlations(values: Floats) -> tuple[float, float]:
 
 
 def lag_one(values: Floats) -> tuple[float, float]:
-    """Computes (the mean correlation of consecutive steps, its p-value).
+    """Compute (the mean correlation of consecutive steps, its p-value).
 
     The correlations are uncorrelated and have the variance 1/d each.
     """
@@ -77,19 +77,19 @@ def lag_one(values: Floats) -> tuple[float, float]:
 
 
 def _directions(values: Floats) -> Floats:
-    """Divides each step by its length; a step of zeros stays."""
+    """Divide each step by its length; a step of zeros stays."""
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     return np.asarray(values / np.where(lengths > 0, lengths, 1.0))
 
 
 def correlation(one: Floats, other: Floats, due: float = 0.0) -> tuple[float, float]:
-    """Computes (Σ xy/n of two arrays of N(0, 1) in the same places, p-value); `due` is its mean."""
+    """Compute (Σ xy/n of two arrays of N(0, 1) in the same places, p-value); `due` is its mean."""
     found = float((one * other).mean())
     return found, normal_p((found - due) * np.sqrt(one.size))
 
 
 def rank_correlation(one: Floats, other: Floats) -> tuple[float, float]:
-    """Computes (Spearman's ρ, p-value); (0, 1) where one of the two is constant."""
+    """Compute (Spearman's ρ, p-value); (0, 1) where one of the two is constant."""
     ranks = np.array([rankdata(one), rankdata(other)])
     if np.ptp(ranks, axis=1).min() == 0:
         return 0.0, 1.0

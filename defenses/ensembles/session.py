@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,8 +15,10 @@ import torch
 from audit.core.ensemble import Ensemble
 from audit.core.language_model import LanguageModel, answers_of, draw, equal_length_batches, sample
 from audit.core.law import Law
+from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
-from defenses.ensembles.mechanisms.mixing import Aside, Mixed
+from defenses.ensembles.accounts import Account
+from defenses.ensembles.mechanism import Mechanism, Mixed
 
 Kept = TypeVar("Kept")
 
@@ -24,79 +27,27 @@ _PMFS_AT_ONCE = 1 << 21  # float64 numbers of member pmfs read at once: 16 MiB
 _LONGER = 8  # times as many for one long text: each group reads it again from its beginning
 
 
-class Mechanism(Protocol):
-    """Computes what is released of the members' answers, and its cost. Members influence an answer
-    only through `mix`."""
-
-    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Answers n queries from the ensemble's log_pmfs (n, m, V), nats.
-
-        seeds: 256 bits for the noise of each query, used nowhere else.
-        """
-
-
-@runtime_checkable
-class Filtering(Protocol):
-    """Charges queries in their order before it answers them, and decides by its accounts whom they
-    hear. No query may be charged before all those with smaller numbers are."""
-
-    @property
-    def place(self) -> int:
-        """The number of the last query in the ledger of all processes: no two have the same."""
-
-    def charged(self, log_pmfs: torch.Tensor, marks: Sequence[str]) -> tuple[Mixed, int]:
-        """Charges and answers n queries from the ensemble's log_pmfs (n, m, V), nats; gives how
-        many were admitted before STOP."""
-
-
-class Accounts(Protocol):
-    """What a session charges before it answers: a Ledger, or what stands for one."""
-
-    @property
-    def queries(self) -> int: ...
-
-    @property
-    def stopped(self) -> bool: ...
-
-    @property
-    def remaining(self) -> int | None: ...
-
-    def mark(self, query: Sequence[int | float]) -> str: ...
-
-    def admit(
-        self,
-        charges: np.ndarray,
-        lambdas: np.ndarray,
-        marks: Sequence[str],
-        local: np.ndarray | None = None,
-    ) -> int:
-        """Charges queries in order; gives how many of them were admitted before STOP."""
-
-    def skip(self, queries: int) -> None: ...
-
-    def flush(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Service:
     """An ensemble behind a mechanism. models: how many models the ensemble reads.
 
-    public: the model that answers after STOP. access: what an answer gives away.
+    public: the model that answers after STOP.
     """
 
-    mechanism: Mechanism | Filtering
+    mechanism: Mechanism
+    account: Account
     ensemble: Ensemble
     models: int
     public: LanguageModel
-    access: Access = Access.GENERATE
 
 
 class EnsembleSession:
     """One session with a ledger for every part and a budget of B queries (a Predictor).
 
     Queries are numbered in the order of the caller's lists. Batches are computed ahead, but
-    charged, stopped and answered in that order, so batching cannot move STOP. A filter charges
-    before it answers: then tokens are drawn one by one, prompt after prompt, and nothing is ahead.
+    charged, stopped and answered in that order, so batching cannot move STOP. A prompt that is
+    drawn alone is charged token by token, so an account that allows no more than one prompt ahead
+    decides before each token which parts it includes.
 
     secret: key of the randomness besides the stream; b"" if the stream alone determines it.
     """
@@ -104,54 +55,53 @@ class EnsembleSession:
     readable = Access.DISTRIBUTION
 
     def __init__(
-        self, service: Service, ledger: Accounts, stream: np.random.Generator, secret: bytes = b""
+        self, service: Service, ledger: Ledger, stream: np.random.Generator, secret: bytes = b""
     ) -> None:
         self._service = service
+        self._account = service.account
         self._public = service.public
         self._ledger = ledger
         self._stream = stream
         own = stream.spawn(1)[0].bytes(32)  # takes nothing from the stream itself
         self._key = hashlib.blake2b(own, key=secret, digest_size=32).digest()
-        self.access = service.access
+        self.access = service.mechanism.access
         self.tokenizer: Tokenizer = service.public.tokenizer
         self.max_length = service.public.max_length
 
     @property
     def remaining(self) -> int | None:
         """Queries left of B. The ε left to each part is private and stays hidden."""
-        return self._ledger.remaining
+        return self._account.remaining(self._ledger)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._account.stopped(self._ledger)
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         after = self._stream.random((len(prompts), length))  # for the public model, after STOP
         answers: list[Answer] = []
-        mechanism = self._service.mechanism
-        if isinstance(mechanism, Filtering):
-            answers = [
-                self._one_by_one(mechanism, *one) for one in zip(prompts, after, strict=True)
-            ]
-            self._ledger.flush()
-            return answers
-        size = self._queries_at_once()
+        size = min(self._queries_at_once(), self._account.ahead)
         for first in range(0, len(prompts), size):
             rows = slice(first, first + size)
             answers += self._generate_some(prompts[rows], after[rows])
+        self._ledger.flush()
         return answers
 
     def _generate_some(self, prompts: Sequence[Tokens], after: np.ndarray) -> list[Answer]:
+        if len(prompts) == 1:
+            return [self._in_order(prompts[0], after[0])]
         ahead: list[tuple[Answer, Mixed] | None] = [None] * len(prompts)
-        if not self._ledger.stopped:
+        if not self._stopped:
             length = after.shape[1]
             for batch in equal_length_batches(prompts, len(prompts)):
                 numbers = [self._ledger.queries + i * length for i in batch]
                 drawn = self._draw([prompts[i] for i in batch], length, numbers)
                 for i, one in zip(batch, drawn, strict=True):
                     ahead[i] = one
-        answers = [
+        return [
             self._released(prompt, row, one)
             for prompt, row, one in zip(prompts, after, ahead, strict=True)
         ]
-        self._ledger.flush()
-        return answers
 
     def _released(
         self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
@@ -159,18 +109,18 @@ class EnsembleSession:
         """Joins the admitted tokens of an answer computed ahead with the public model's."""
         if ahead is None:
             self._ledger.skip(len(after))
-            return replace(draw(self._public, [prompt], after[None])[0], answered=0)
+            return self._finished(prompt, _NOTHING, after)
         whole, mixed = ahead
         texts = [(*prompt, *whole.tokens[:i], _GENERATED) for i in range(len(after))]
-        admitted = self._admit(mixed, texts)
-        if admitted == len(after):
-            return whole
-        kept = whole.tokens[:admitted], whole.log_probs[:admitted], whole.top1[:admitted]
-        return self._finished(prompt, Answer(*kept, admitted), after)
+        admitted = self._account.admit(self._ledger, mixed, self._marks(texts)).count
+        begun = whole.tokens[:admitted], whole.log_probs[:admitted], whole.top1[:admitted]
+        return self._finished(prompt, Answer(*begun, admitted), after)
 
     def _finished(self, prompt: Tokens, begun: Answer, after: np.ndarray) -> Answer:
         """Joins the tokens of an answer before STOP with the public model's."""
         admitted = len(begun.tokens)
+        if admitted == len(after):
+            return begun
         rest = draw(self._public, [[*prompt, *begun.tokens]], after[None, admitted:])[0]
         return Answer(
             begun.tokens + rest.tokens,
@@ -179,41 +129,48 @@ class EnsembleSession:
             answered=admitted,
         )
 
-    def _one_by_one(self, filtering: Filtering, prompt: Tokens, after: np.ndarray) -> Answer:
+    def _in_order(self, prompt: Tokens, after: np.ndarray) -> Answer:
         """Draws the tokens after one prompt, each charged before the next is read."""
         end = self._ledger.queries + len(after)
-        columns = list(self._tokens(filtering, prompt, len(after)))
+        columns = [] if self._stopped else list(self._tokens(prompt, len(after)))
         self._ledger.skip(end - self._ledger.queries)
         tokens, log_probs, top1 = zip(*columns, strict=True) if columns else ((), (), ())
         begun = Answer(tokens, np.array(log_probs), np.array(top1, dtype=bool), len(tokens))
-        return begun if len(tokens) == len(after) else self._finished(prompt, begun, after)
+        return self._finished(prompt, begun, after)
 
-    def _tokens(
-        self, filtering: Filtering, prompt: Tokens, length: int
-    ) -> Iterator[tuple[int, float, bool]]:
+    def _tokens(self, prompt: Tokens, length: int) -> Iterator[tuple[int, float, bool]]:
         """Draws tokens until STOP; gives each, its log-probability, nats, and whether none is
         likelier."""
         cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
-        while len(text) < len(prompt) + length and not self._ledger.stopped:
-            mark = self._ledger.mark([*text, _GENERATED])
-            mixed, admitted = filtering.charged(cursor.log_pmfs(), [mark])
+        for _ in range(length):
+            mixed, seeds, admitted = self._answer(cursor.log_pmfs(), [[*text, _GENERATED]])
             if not admitted:
                 return
-            # by place: asked again after a kill, a query may meet other accounts, and another law
-            seed = self._seed(filtering.place, text)
-            chosen = sample(mixed.log_h, uniforms([seed]))
+            chosen = sample(mixed.log_h, uniforms(seeds))
             cursor.append(chosen)
             text.append(token := int(chosen))
             yield token, float(mixed.log_h[0, token]), int(mixed.log_h.argmax()) == token
 
-    def _admit(self, mixed: Mixed, queries: Sequence[Tokens]) -> int:
-        local = mixed.aside.local
-        return self._ledger.admit(
-            mixed.charges.cpu().numpy(),
-            mixed.lambdas.cpu().numpy(),
-            list(map(self._ledger.mark, queries)),
-            None if local is None else local.cpu().numpy(),
-        )
+    def _answer(
+        self, log_pmfs: torch.Tensor, queries: Sequence[Tokens]
+    ) -> tuple[Mixed, list[bytes], int]:
+        """Mixes and charges the answers to queries, contexts and a token each; gives their seeds,
+        and how many were admitted.
+
+        The public model takes the place of parts whose accounts do not hold a query's cost.
+        """
+        marks = self._marks(queries)
+        places = self._account.places(self._ledger, marks)
+        seeds = [self._seed(n, query[:-1]) for n, query in zip(places, queries, strict=True)]
+        log_pmfs = distributions(log_pmfs)
+        mixed = self._service.mechanism.mix(log_pmfs, seeds)
+        admitted = self._account.admit(self._ledger, mixed, marks)
+        if admitted.heard is not None and not admitted.heard[: admitted.count].all():
+            mixed = self._service.mechanism.mix(emptied(log_pmfs, admitted.heard), seeds)
+        return mixed, seeds, admitted.count
+
+    def _marks(self, queries: Sequence[Tokens]) -> list[str]:
+        return list(map(self._ledger.mark, queries))
 
     def _draw(
         self, prompts: Sequence[Tokens], length: int, numbers: Sequence[int]
@@ -222,20 +179,19 @@ class EnsembleSession:
 
         numbers: number of the first query of each prompt.
         """
-        mechanism, cursor = self._service.mechanism, self._service.ensemble.cursor(prompts)
-        assert not isinstance(mechanism, Filtering)  # which computes nothing ahead
+        cursor = self._service.ensemble.cursor(prompts)
         texts = [list(prompt) for prompt in prompts]
         log_probs, top1, steps = [], [], []
         for step in range(length):
             seeds = [self._seed(n + step, t) for n, t in zip(numbers, texts, strict=True)]
-            mixed = mechanism.mix(cursor.log_pmfs(), seeds)
+            mixed = self._service.mechanism.mix(distributions(cursor.log_pmfs()), seeds)
             chosen = sample(mixed.log_h, uniforms(seeds))
             cursor.append(chosen)
             for text, token in zip(texts, chosen.tolist(), strict=True):
                 text.append(token)
             log_probs.append(mixed.log_h.gather(1, chosen[:, None])[:, 0].cpu())
             top1.append((mixed.log_h.argmax(dim=1) == chosen).cpu())
-            steps.append(mixed)
+            steps.append(_charged(mixed))
         columns = (
             (tuple(t[len(p) :]) for t, p in zip(texts, prompts, strict=True)),
             torch.stack(log_probs, dim=1).numpy(),
@@ -273,12 +229,12 @@ class EnsembleSession:
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         law, read = Law(np.empty((0, self._public.vocabulary))), []
         for segments in self._segments(starts, list(map(len, texts))):
-            if self._ledger.stopped:
+            if self._stopped:
                 self._ledger.skip(sum(stop - start for _, start, stop in segments))
                 continue
             some = [texts[i][:stop] for i, _, stop in segments]
             mixed, admitted = self._ask(some, [start for _, start, _ in segments])
-            law = mixed.aside.law or Law(mixed.log_h.cpu().numpy())
+            law = mixed.law or Law(mixed.log_h.cpu().numpy())
             read.append(law.log_pmfs[:admitted])
         self._ledger.flush()
         return replace(law, log_pmfs=np.concatenate(read)) if read else law
@@ -305,12 +261,12 @@ class EnsembleSession:
     ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
         """Gives (log h of each query, its upper bounds or log h again) and how many were admitted;
         after STOP, log h is the public model's."""
-        if self._ledger.stopped:
+        if self._stopped:
             public = self._public.log_pmfs(texts, starts)
             self._ledger.skip(len(public))
             return (public, public), 0
         mixed, admitted = self._ask(texts, starts)
-        log_caps = mixed.log_h if mixed.aside.log_caps is None else mixed.aside.log_caps
+        log_caps = mixed.log_h if mixed.log_caps is None else mixed.log_caps
         if admitted == len(mixed.log_h):
             return (mixed.log_h, log_caps), admitted
         after = self._public.log_pmfs(texts, starts)[admitted:]
@@ -326,14 +282,8 @@ class EnsembleSession:
             for text, start in zip(texts, starts, strict=True)
             for i in range(start, len(text))
         ]
-        mechanism = self._service.mechanism
-        log_pmfs = self._service.ensemble.log_pmfs(texts, starts)
-        if isinstance(mechanism, Filtering):
-            return mechanism.charged(log_pmfs, list(map(self._ledger.mark, queries)))
-        first = self._ledger.queries
-        seeds = [self._seed(first + i, text[:-1]) for i, text in enumerate(queries)]
-        mixed = mechanism.mix(log_pmfs, seeds)
-        return mixed, self._admit(mixed, queries)
+        mixed, _, admitted = self._answer(self._service.ensemble.log_pmfs(texts, starts), queries)
+        return mixed, admitted
 
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
@@ -377,12 +327,39 @@ def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
     return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
 
 
+def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
+    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
+
+    The worst case covers every distribution, but broken weights may give none at all.
+    """
+    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
+    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
+    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
+
+
+def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
+    """Puts the public model, the last of (n, k + 1, V), in the place of parts that are not in
+    `heard`, (n, k)."""
+    own = torch.from_numpy(heard).to(log_pmfs.device)[..., None]
+    public = log_pmfs[:, -1:]
+    return torch.cat([torch.where(own, log_pmfs[:, :-1], public), public], dim=1)
+
+
+_NOTHING = Answer((), np.empty(0), np.empty(0, dtype=bool), 0)
+_NO_ANSWER = torch.empty(0)
+
+
+def _charged(mixed: Mixed) -> Mixed:
+    """Keeps what is charged; V numbers a token are dropped to save memory."""
+    return Mixed(_NO_ANSWER, mixed.weights, mixed.costs)
+
+
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
     """Collects the i-th query of every step, the tokens of text i, as one Mixed on the CPU."""
-    local = [mixed.aside.local[i] for mixed in steps if mixed.aside.local is not None]
+    weights = [mixed.weights[i] for mixed in steps if mixed.weights is not None]
+    costs = [mixed.costs[i] for mixed in steps if mixed.costs is not None]
     return Mixed(
-        log_h=torch.empty(0),  # V numbers a token, dropped to save memory
-        lambdas=torch.stack([mixed.lambdas[i] for mixed in steps]).cpu(),
-        charges=torch.stack([mixed.charges[i] for mixed in steps]).cpu(),
-        aside=Aside(local=torch.stack(local).cpu()) if local else Aside(),
+        _NO_ANSWER,
+        weights=torch.stack(weights).cpu() if weights else None,
+        costs=torch.stack(costs).cpu() if costs else None,
     )

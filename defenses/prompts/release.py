@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +19,17 @@ from audit.core.ledger import Ledger, round_up
 from audit.core.predictor import Access
 from audit.core.release import Journal, Release
 from audit.core.terms import Relation, Unit
-from defenses.ensembles import release
+from defenses.ensembles.accounts import Account
+from defenses.ensembles.mechanism import Mechanism, Mixed
 from defenses.ensembles.mechanisms.clipped_logits import ClippedLogits
-from defenses.ensembles.mechanisms.mixing import Mixed, distributions
-from defenses.ensembles.session import Accounts, EnsembleSession, Mechanism, Service
+from defenses.ensembles.promise import FIXED_USERS, ONE_TOKEN, randomness
+from defenses.ensembles.release import secret
+from defenses.ensembles.session import EnsembleSession, Service
 from defenses.prompts import copying
 from defenses.prompts.copying import Copying
 from defenses.prompts.prompted import Prompted
 from defenses.prompts.references import Batch
-from defenses.prompts.session import Account, BatchedSession, Fees, NoAccount
+from defenses.prompts.session import BatchAccount, BatchedSession, Fees, NoAccount
 from defenses.prompts.zcdp import conversion
 
 
@@ -123,43 +126,40 @@ class ReferencesRelease(Release):
             f"{own.longest} tokens: what is beyond is in no prompt and cannot leak; a text in "
             "several users' references of a batch is protected less: its loss grows about with the "
             "square of their number",
-            f"N is fixed beforehand; {release.FIXED_USERS}",
+            f"N is fixed beforehand; {FIXED_USERS}",
             "each session spends a budget of its own: the losses of several sessions add up",
-            release.ONE_TOKEN,
-            release.randomness(own.source),
+            ONE_TOKEN,
+            randomness(own.source),
             "tokens are drawn in float64, not on the real line",
             f"no condition, but what silence of an attack is worth: {self.copying.sentence}",
         )
 
     def open(self, stream: np.random.Generator, journal: Journal) -> BatchedSession:
-        key = release.secret(self.settings.source, journal)
+        key = secret(self.settings.source, journal)
         sessions = [
-            EnsembleSession(self._service(batch), account, stream, key)
-            for batch, account in zip(self.batches, self._accounts(journal), strict=True)
+            EnsembleSession(self._service(batch, account), ledger, stream, key)
+            for batch, (account, ledger) in zip(self.batches, self._accounts(journal), strict=True)
         ]
         return BatchedSession(sessions, Access.SCORE if self.bare else Access.DISTRIBUTION)
 
-    def _accounts(self, journal: Journal) -> list[Accounts]:
+    def _accounts(self, journal: Journal) -> list[tuple[Account, Ledger]]:
+        """Gives the account of each batch, and the ledger that holds it."""
         n = len(self.batches)
         if self.bare:
-            return [NoAccount() for _ in range(n)]
+            return [(NoAccount(), Ledger(math.inf, 0, sys.maxsize, journal)) for _ in range(n)]
         fees = self.settings.fees(self.delta)
         ledger = Ledger(fees.total, n, sys.maxsize, journal)
-        return [Account(ledger, b, fees) for b in range(n)]
+        return [(BatchAccount(batch, fees), ledger) for batch in range(n)]
 
-    def _service(self, batch: Batch) -> Service:
+    def _service(self, batch: Batch, account: Account) -> Service:
         """Answers from a batch's references, read one by one, and the public prompt, read alone."""
         members = (*(Prompted(self.public, tokens) for tokens in batch), self.public)
-        access = Access.SCORE if self.bare else Access.GENERATE
         public_size = self.settings.references + 1  # what is read together must not tell how many
-        return Service(self._mechanism, Separate(members), public_size, self.public, access)
+        return Service(self._mechanism, account, Separate(members), public_size, self.public)
 
     @cached_property
     def _mechanism(self) -> Mechanism:
-        if self.bare:
-            return PlainMean()
-        inner = self.settings.mechanism(self.delta)
-        return Charged(inner, self.settings.fees(self.delta).each)
+        return PlainMean() if self.bare else Guided(self.settings.mechanism(self.delta))
 
     def unprotected(self) -> Release | None:
         """Gives the plain mean of each batch's references, which shows what the clip hides."""
@@ -171,24 +171,24 @@ class ReferencesRelease(Release):
 
 
 @dataclass(frozen=True)
-class Charged:
-    """Clipped logits with the charge of a token, nats of ε, the same for every answer."""
+class Guided:
+    """Clipped logits of a batch. What a token costs each reference on this data is not computed."""
 
-    inner: ClippedLogits
-    charge: float
+    logits: ClippedLogits
+    access = Access.GENERATE
+    reads_public = True
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        answer = self.inner.answer(distributions(log_pmfs), seeds)
-        charges = torch.full((len(answer), 1), self.charge, dtype=torch.float64)
-        return Mixed(answer, torch.empty(len(answer), 0), charges)
+        return Mixed(self.logits.answer(log_pmfs))
 
 
 @dataclass(frozen=True)
 class PlainMean:
     """The mean of the references' pmfs, without any protection; the public model's, if none."""
 
+    access = Access.SCORE
+    reads_public = True
+
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
         """Mixes n queries (n, B + 1, V), the public model last."""
-        answer = log_mean(log_pmfs[:, :-1] if log_pmfs.shape[1] > 1 else log_pmfs)
-        nothing = torch.empty(len(answer), 0)
-        return Mixed(answer, nothing, nothing)
+        return Mixed(log_mean(log_pmfs[:, :-1] if log_pmfs.shape[1] > 1 else log_pmfs))

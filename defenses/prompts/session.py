@@ -14,6 +14,8 @@ import numpy as np
 
 from audit.core.ledger import Ledger
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
+from defenses.ensembles.accounts import Account, Admitted
+from defenses.ensembles.mechanism import Mixed
 from defenses.ensembles.session import EnsembleSession
 
 Item = TypeVar("Item")
@@ -36,81 +38,47 @@ class Fees:
         return self.once + (self.tokens + 0.5) * self.each
 
 
-class Account:
-    """The account of one batch, kept in the ledger of all."""
+@dataclass(frozen=True)
+class BatchAccount(Account):
+    """The account of one batch, kept in the ledger of all.
 
-    def __init__(self, shared: Ledger, batch: int, fees: Fees) -> None:
-        self._shared = shared
-        self._batch = batch
-        self._fees = fees
-        self.mark = shared.mark
-        self.skip = shared.skip
-        self.flush = shared.flush
+    batch: its place in the ledger.
+    """
 
-    @property
-    def queries(self) -> int:
-        return self._shared.queries
+    batch: int
+    fees: Fees
 
-    @property
-    def stopped(self) -> bool:
-        return self.remaining == 0
+    def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
+        """Charges the batch for queries in order, as many as are left."""
+        n = min(self.remaining(ledger), len(marks))
+        table = np.zeros((n, len(ledger.spent)))
+        table[:, self.batch] = self.fees.each
+        if n and not ledger.spent[self.batch]:
+            table[0, self.batch] += self.fees.once
+        admitted = ledger.admit(table, np.empty((n, 0)), marks[:n])
+        ledger.skip(len(marks) - n)
+        return Admitted(admitted)
 
-    @property
-    def _spent(self) -> float:
-        return self._shared.spent[self._batch]
+    def stopped(self, ledger: Ledger) -> bool:
+        return self.remaining(ledger) == 0
 
-    @property
-    def remaining(self) -> int:
-        """Tokens left of T; those that a killed process answered are spent, too."""
-        if self._shared.stopped:
+    def remaining(self, ledger: Ledger) -> int:
+        """Counts the tokens left of T; those that a killed process answered are spent, too."""
+        if ledger.stopped:
             return 0
-        paid = max(0.0, self._spent - self._fees.once)
-        return max(0, self._fees.tokens - round(paid / self._fees.each))
-
-    def admit(
-        self,
-        charges: np.ndarray,
-        lambdas: np.ndarray,
-        marks: Sequence[str],
-        local: np.ndarray | None = None,
-    ) -> int:
-        """Charges the batch for queries in order, as many as are left; returns their number."""
-        n = min(self.remaining, len(marks))
-        table = np.zeros((n, len(self._shared.spent)))
-        table[:, self._batch] = charges[:n, 0]
-        if n and not self._spent:
-            table[0, self._batch] += self._fees.once
-        admitted = self._shared.admit(table, lambdas[:n], marks[:n])
-        self.skip(len(marks) - n)
-        return admitted
+        paid = max(0.0, ledger.spent[self.batch] - self.fees.once)
+        return max(0, self.fees.tokens - round(paid / self.fees.each))
 
 
-class NoAccount:
+@dataclass(frozen=True)
+class NoAccount(Account):
     """Charges nothing: for the references without protection."""
 
-    remaining = None
-    stopped = False
+    def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
+        ledger.skip(len(marks))
+        return Admitted(len(marks))
 
-    def __init__(self) -> None:
-        self.queries = 0
-
-    def mark(self, query: Sequence[int | float]) -> str:
-        return ""
-
-    def admit(
-        self,
-        charges: np.ndarray,
-        lambdas: np.ndarray,
-        marks: Sequence[str],
-        local: np.ndarray | None = None,
-    ) -> int:
-        self.skip(len(marks))
-        return len(marks)
-
-    def skip(self, queries: int) -> None:
-        self.queries += queries
-
-    def flush(self) -> None:
+    def remaining(self, ledger: Ledger) -> None:
         return None
 
 

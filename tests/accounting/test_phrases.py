@@ -10,7 +10,6 @@ from audit.accounting import (
     epsilon_under_replace,
     phrase_distribution,
     phrase_epsilon,
-    replaced,
 )
 from audit.accounting.renyi import known_coins_epsilon
 
@@ -77,24 +76,6 @@ def test_without_noise_the_mean_says_so():
 # To replace
 
 
-def test_replaced():
-    assert replaced(0.0, 0.25) == (0.0, 0.5)
-    assert replaced(1.0, 1e-5) == pytest.approx((2.0, (1 + math.e) * 1e-5))
-    assert replaced(3.0, 0.0) == (6.0, 0.0)
-    assert replaced(2000.0, 1e-5) == (4000.0, 1.0)
-    assert replaced(math.inf, 1e-5) == (math.inf, 1.0)
-    for wrong in ((-1.0, 0.1), (1.0, -0.1), (1.0, 2.0), (math.nan, 0.1)):
-        with pytest.raises(ValueError):
-            replaced(*wrong)
-
-
-@pytest.mark.parametrize("sigma, count", [(2.0, 1), (3.0, 20), (0.7, 3)])
-def test_replaced_is_true_of_gaussians(sigma, count):
-    single = of(Gaussians(sigma, count), delta=1e-9)
-    doubled, delta = replaced(single, 1e-9)
-    assert of(Gaussians(sigma, count), "replace", delta) <= doubled
-
-
 def test_one_record_is_replaced_directly():
     mechanism = Mechanism((Gaussians(SIGMA, STEPS, Q),), "add_or_remove")
     assert epsilon_under_replace(mechanism, DELTA) == of(Gaussians(SIGMA, STEPS, Q), "replace")
@@ -117,7 +98,7 @@ def test_very_many_records_replaced_cost_what_four_times_the_square_does():
 
 
 def test_several_records_are_removed_and_then_added(by_occurrences):
-    """Between the direct bound for one record and the equal legs of `replaced`."""
+    """Between the direct bound for one record and two equal legs."""
     found = phrase(2, "replace")
     mechanism = Mechanism((Gaussians(SIGMA, STEPS, Q, 2),), "add_or_remove")
     leg = 0.5 * found

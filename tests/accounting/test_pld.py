@@ -13,7 +13,8 @@ from scipy.stats import norm
 
 from audit.accounting import Gaussians, Mechanism
 from audit.accounting.gaussian_losses import _deltas, _mixture
-from audit.accounting.pld import _at_interval, pld_epsilon
+from audit.accounting.pld import _at_interval, _self_composed, pld_epsilon
+from audit.accounting.privacy_loss import Losses
 
 RELATIONS = {
     "add_or_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -71,18 +72,17 @@ def test_of_several_records_it_is_what_the_library_finds(term, interval):
         assert mine == pytest.approx(of_the_library(mechanism, delta, interval), rel=1e-6)
 
 
-@pytest.mark.parametrize("way", ["REMOVE", "ADD"])
 @pytest.mark.parametrize("term, interval", MIXTURES)
-def test_no_delta_of_a_mixture_is_lower_than_the_librarys(term, interval, way):
+def test_no_delta_of_a_mixture_is_lower_than_the_librarys(term, interval):
     """Beyond rounding errors of both. For tiny q the library's is too low, and ours is higher."""
-    with np.errstate(all="ignore"):
-        numbers = term.noise_multiplier, term.sampling_probability, term.records
-        low, mine = _deltas(*numbers, way, interval)
-        theirs = _mixture(*numbers, way).get_delta_for_epsilon(
-            np.arange(low, low + mine.size) * interval
-        )
-    assert (theirs - mine).max() < 3e-15
-    assert (np.diff(mine) <= 0.0).all()
+    numbers = term.noise_multiplier, term.sampling_probability, term.records
+    for way in ("REMOVE", "ADD"):
+        with np.errstate(all="ignore"):
+            low, mine = _deltas(*numbers, way, interval)
+            at = np.arange(low, low + mine.size) * interval
+            theirs = _mixture(*numbers, way).get_delta_for_epsilon(at)
+        assert (theirs - mine).max() < 3e-15
+        assert (np.diff(mine) <= 0.0).all()
 
 
 def test_a_release_that_is_hardly_ever_in_it_needs_no_wide_window():
@@ -132,3 +132,11 @@ def test_losses_whose_exponential_overflows_are_counted(sigma):
     true = exact_epsilon(sigma, 0.5, 1e-5)
     found = pld_epsilon(Mechanism((Gaussians(sigma, 1, 0.5),), "add_or_remove"), 1e-5, 1e-3)
     assert true <= found <= 1.05 * true
+
+
+@pytest.mark.parametrize(("lost", "endless"), [(0.1, 1 - 0.9**3), (0.0, 0.0)])
+def test_composed_infinite_loss_is_the_chance_of_any(lost, endless):
+    """Three releases; the mass that a composition may cut off, 1e-15, is counted at infinity."""
+    one = Losses(0, np.array([0.5, 0.5 - lost]), lost)
+    delta = _self_composed(one, 3, 0.1).get_delta_for_epsilon(1e6)
+    assert delta == pytest.approx(endless + 1e-15, rel=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from audit.accounting import Gaussians, Mechanism, curve_of, epsilon, sigma_upper, with_noise
+from audit.accounting import Gaussians, Mechanism, curve_of, sigma_upper, with_noise
 from audit.accounting.pld import deltas
 from audit.statistics.claim_curve import EPSILONS, gaussian, p_value
 from audit.statistics.claim_guesses import guess_count, least_rejected
@@ -85,14 +85,6 @@ def test_the_reviewed_advantages():
     assert curve_of(mechanism).advantage == pytest.approx(0.16110, abs=6e-6)
 
 
-def test_removing_and_adding_apart_are_less_than_the_larger_of_both():
-    removed, added = deltas(dp_sgd(1.0, 0.01, 1000), EPSILONS, 1e-3)
-    larger = np.maximum(removed, added)
-    middle = (EPSILONS > 0.5) & (EPSILONS < 2.0)
-    assert (curve_of(dp_sgd(1.0, 0.01, 1000)).deltas < 0.99 * larger + 2e-7)[middle].all()
-    assert (removed[middle] > 1.25 * added[middle]).all()
-
-
 def test_the_slack_covers_what_rounding_and_cut_tails_take_away():
     curve = curve_of(dp_sgd(1.0, 0.01, 1000))
     computed = np.maximum(0.0, np.mean(deltas(dp_sgd(1.0, 0.01, 1000), EPSILONS, 1e-3), axis=0))
@@ -127,28 +119,12 @@ def test_terms_add_up():
     assert (curve_of(Mechanism((one, other, *nothing), "replace")).deltas == both).all()
 
 
-def test_more_noise_fewer_steps_and_rarer_sampling_are_below():
-    base = curve_of(dp_sgd(1.0, 0.01, 1000)).deltas[:80]
-    for less in (dp_sgd(1.1, 0.01, 1000), dp_sgd(1.0, 0.008, 1000), dp_sgd(1.0, 0.01, 800)):
-        assert (curve_of(less).deltas[:80] < base).all()
-    assert (curve_of(dp_sgd(1.0, 0.01, 1000, records=2), points=4e4).deltas[:80] > base).all()
-
-
-def test_its_epsilon_is_that_of_the_accountant():
-    for mechanism in (dp_sgd(1.0, 0.01, 1000), dp_sgd(0.9, 0.04, 250, relation="replace")):
-        curve = curve_of(mechanism)
-        stated = epsilon(mechanism, 1e-3)
-        removed, _ = deltas(mechanism, np.array([stated]), 2e-4)
-        assert removed[0] == pytest.approx(1e-3, rel=5e-3)
-        assert np.interp(stated, EPSILONS, curve.deltas) < 1.02e-3
-
-
 @pytest.mark.parametrize(
     "mechanism",
     [
         dp_sgd(1.0, 0.01, 1000),
         pytest.param(dp_sgd(0.3, 0.5, 1000), marks=pytest.mark.full),
-        dp_sgd(30.0, 0.01, 10**6),
+        pytest.param(dp_sgd(30.0, 0.01, 10**6), marks=pytest.mark.calibration),
         dp_sgd(4.0, 0.001, 10**5),
         dp_sgd(1.0, 1e-4, 10**4),
         pytest.param(dp_sgd(1.0, 0.01, 1000, records=16), marks=pytest.mark.full),
@@ -207,11 +183,6 @@ def test_the_reviewed_p_value():
     assert p_value(curve, 120, 80, 70) == pytest.approx(0.00196, rel=3e-3)
 
 
-def test_p_falls_as_noise_grows():
-    p = [p_value(curve_of(dp_sgd(s, 0.02, 500)), 120, 80, 72) for s in (0.7, 0.9, 1.1, 1.5, 3.0)]
-    assert p == sorted(p, reverse=True) and p[0] > 3 * p[-1]
-
-
 def scores(sigma, q, steps, present, draws, noise=1.0):
     """Log-likelihood ratios, at the claim, of every step's noisy gradient of one unit each.
 
@@ -239,7 +210,11 @@ CLAIMS = [(1.0, 0.01, 1000), (1.1, 0.02, 500), (0.9, 0.04, 250)]
 
 
 @repeats(1000, 2000)
-@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(
+    "claim",
+    [CLAIMS[0], *(pytest.param(c, marks=pytest.mark.calibration) for c in CLAIMS[1:])],
+    ids=str,
+)
 def test_training_exactly_as_claimed_is_refuted_in_at_most_five_percent(claim, runs):
     draws, size = np.random.default_rng(1), 4000 if runs < 2000 else 40_000
     sampled = scores(*claim, np.repeat([[0], [1]], size, axis=1), draws)
@@ -265,11 +240,10 @@ def test_half_the_noise_is_found_nearly_as_often_as_was_reviewed(claim, powers):
 
 def test_the_bound_on_the_noise_is_where_p_crosses_the_level():
     mechanism = dp_sgd(1.0, 0.01, 1000)
-    for right, low, high in ((70, 0.72, 0.77), (80, 0.50, 0.54)):
-        sigma = sigma_upper(mechanism, 120, 80, right)
-        assert low < sigma < high
-        assert p_value(curve_of(with_noise(mechanism, sigma)), 120, 80, right) < 0.0501
-        assert p_value(curve_of(with_noise(mechanism, 0.98 * sigma)), 120, 80, right) > 0.05
+    sigma = sigma_upper(mechanism, 120, 80, 70)
+    assert 0.72 < sigma < 0.77
+    assert p_value(curve_of(with_noise(mechanism, sigma)), 120, 80, 70) < 0.0501
+    assert p_value(curve_of(with_noise(mechanism, 0.98 * sigma)), 120, 80, 70) > 0.05
 
 
 def test_of_one_gaussian_it_is_a_bound_on_mu():

@@ -25,12 +25,12 @@ from audit.findings.charges import Charges, Comparison, bet, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.samples import Counted
 from audit.measure.spending import charges
+from defenses.ensembles import Constant
 from defenses.ensembles.mechanisms import laplace
 from defenses.ensembles.mechanisms.mixing import Mixing, clip, mix
-from defenses.ensembles.release import EnsembleRelease
 from defenses.gnmax import GNMax
 from defenses.pmixed import PMixed
-from defenses.submix import SubMix, SubMixRelease
+from defenses.submix import SubMix
 from defenses.subsample_aggregate import SubsampleAggregate
 from tests.simulations import repeats
 
@@ -47,7 +47,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "pmixed": {"budget": 64},
 }
 NAMES = tuple(SETTINGS)
-OF_ONE_MODEL_A_PART: dict[str, Any] = {
+SERVICES: dict[str, Any] = {
+    "submix": SubMix,
     "subsample_aggregate": SubsampleAggregate,
     "gnmax": GNMax,
     "pmixed": PMixed,
@@ -76,11 +77,9 @@ def service(bigram: Any) -> Callable[..., Any]:
     def make(name: str, seed: int = 0, k: int = 3, spread: float = 6.0, **changed: Any) -> Any:
         public, settings = bigram(1000 + seed, 0.3), {**SETTINGS[name], **changed}
         members = [bigram(100 * seed + i, spread) for i in range(2 * k)]
-        if name == "submix":
-            pairs = tuple(zip(members[::2], members[1::2], strict=True))
-            return SubMixRelease(SubMix(k=k, **settings), public, pairs)
-        trained = [Trained(None, one) for one in members[:k]]  # type: ignore[arg-type]
-        return OF_ONE_MODEL_A_PART[name](k=k, **settings).release(public, trained)
+        own = members if name == "submix" else members[:k]
+        trained = [Trained(None, one) for one in own]  # type: ignore[arg-type]
+        return SERVICES[name](k=k, **settings).release(public, trained)
 
     return make
 
@@ -153,10 +152,11 @@ def tables(members: Sequence[Any]) -> np.ndarray:
 
 
 def of_submix(release: Any, kept: Sequence[int]) -> np.ndarray:
-    members = np.array([[one.log_table for one in release.pairs[i]] for i in kept])
+    pairs = [release.members[2 * i : 2 * i + 2] for i in kept]
+    members = np.array([[one.log_table for one in pair] for pair in pairs])
     log_p = torch.tensor(members).permute(2, 0, 1, 3)
-    d = release.defense
-    mixed = mix(log_p, torch.tensor(release.public.log_table), d.alpha, d.leakage, 1.0)
+    m = release.mechanism
+    mixed = mix(log_p, torch.tensor(release.public.log_table), m.alpha, m.beta, 1.0)
     return np.asarray(mixed.log_h.exp())
 
 
@@ -261,12 +261,12 @@ def undercharging(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, float], Non
 
             def less(self: Mixing, *arguments: Any) -> Any:
                 mixed = honest(self, *arguments)
-                return replace(mixed, charges=mixed.charges * share)
+                return replace(mixed, costs=mixed.costs * share)
 
             monkeypatch.setattr(Mixing, "mix", less)
         else:
-            owed = EnsembleRelease.charge.fget  # type: ignore[attr-defined]
-            monkeypatch.setattr(EnsembleRelease, "charge", property(lambda r: share * owed(r)))
+            owed = Constant.charge.fget  # type: ignore[attr-defined]
+            monkeypatch.setattr(Constant, "charge", property(lambda a: share * owed(a)))
 
     return plant
 
@@ -314,7 +314,7 @@ def test_charges_of_another_part_or_query_are_refuted(
 
         def moved(self: Mixing, *arguments: Any, shift: int = shift, axis: int = axis) -> Any:
             mixed = honest(self, *arguments)
-            return replace(mixed, charges=mixed.charges.roll(shift, axis))
+            return replace(mixed, costs=mixed.costs.roll(shift, axis))
 
         monkeypatch.setattr(Mixing, "mix", moved)
         assert verdict(service("submix")).refutes

@@ -169,7 +169,7 @@ def test_clean_does_not_pull_the_stages_from_under_a_run(tmp_path):
         ('{"text": "x", "user": "\\u001b[31m"}\n{"text": 3, "user": "a"}\n', "c.jsonl:2: "),
         ('{"text": "x"}\n', "coins need at least 2"),
         ('{"text": "x", "split": "heldout"}\n', "no private record"),
-        ('{"text": "x", "split": "train"}\n', "c.jsonl:1: 'split' is 'train'"),
+        ('{"text": "x", "split": "mine"}\n', "c.jsonl:1: 'split' is 'mine'"),
         ('{"text": "x \\ud800"}\n' * 9, "c.jsonl:1: "),
     ],
 )

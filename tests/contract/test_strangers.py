@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from audit import api
+from audit.contract.imports import imported, within
 from tests.command_line import audit
 
 PAGES = ("adding-a-defense", "a-defense-with-a-guarantee", "adding-an-attack")
@@ -20,6 +23,7 @@ RUNS = {
     "a-defense-with-a-guarantee": ("noisy_descent:steps=2", "extraction:generations=10"),
     "adding-an-attack": ("none", "likelihood"),
 }
+SHORTER_THAN = {"halved": 40, "ballot": 120, "noisy_descent": 120, "likelihood": 40}  # lines
 PLAN = "utility_tokens = 64\n[planting]\nusers = 8\n[training]\nepochs = 1\n"
 
 
@@ -52,10 +56,10 @@ def stranger(
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (project,) = blocks(made.page, "toml")
-    example, test = blocks(made.page, "python")
-    ((name, place),) = entry_points(project).items()
-    (package / f"{name}.py").write_text(example, encoding="utf-8")
-    assert place == f"my_package.{name}"
+    *examples, test = blocks(made.page, "python")
+    for example, (name, place) in zip(examples, entry_points(project).items(), strict=True):
+        (package / f"{name}.py").write_text(example, encoding="utf-8")
+        assert place == f"my_package.{name}"
     (made.source / "pyproject.toml").write_text(project, encoding="utf-8")
     (made.source / "test_contract.py").write_text(test, encoding="utf-8")
     offline = ("--no-index", "--no-build-isolation", "--no-deps", "--quiet")
@@ -72,9 +76,15 @@ def entry_points(project: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_an_example_is_short(page: str, blocks: Callable[[str, str], list[str]]) -> None:
-    lines = [line for line in blocks(page, "python")[0].splitlines() if line.strip()]
-    assert len(lines) < (120 if page == "a-defense-with-a-guarantee" else 40)
+def test_an_example_is_short_and_imports_public_names_only(
+    page: str, blocks: Callable[[str, str], list[str]]
+) -> None:
+    (project,), (*examples, _) = blocks(page, "toml"), blocks(page, "python")
+    for example, name in zip(examples, entry_points(project), strict=True):
+        lines = [line for line in example.splitlines() if line.strip()]
+        assert len(lines) < SHORTER_THAN[name]
+        found = within(imported(example), "audit", "defenses", "attacks")
+        assert found and not [one for one in found if "._" in one]
 
 
 @pytest.fixture
@@ -90,9 +100,9 @@ def test_it_is_listed_with_what_it_does(stranger: Stranger) -> None:
     """In a process of its own, as installed; the tests below spare themselves another import."""
     listed = stranger.python(stranger.site, "-m", "audit", "list")
     assert listed.returncode == 0, listed.stderr
-    (name,) = entry_points((stranger.source / "pyproject.toml").read_text(encoding="utf-8"))
-    (line,) = [line for line in listed.stdout.splitlines() if line.startswith(f"  {name} ")]
-    assert len(line.removeprefix(f"  {name}").strip()) > 20
+    for name in entry_points((stranger.source / "pyproject.toml").read_text(encoding="utf-8")):
+        (line,) = [line for line in listed.stdout.splitlines() if line.startswith(f"  {name} ")]
+        assert len(line.removeprefix(f"  {name}").strip()) > 20
 
 
 def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
@@ -106,6 +116,28 @@ def test_it_is_audited(installed: Stranger, tmp_path: Path) -> None:
     headline, place = ran.stdout.splitlines()
     assert headline.startswith(f"{defense.partition(':')[0]}: ") and attack in headline
     assert (tmp_path / place).read_text(encoding="utf-8").startswith("{")
+
+
+@pytest.mark.parametrize("stranger", PAGES[:1], indirect=True)
+def test_an_ensemble_is_attacked_exported_and_served(installed: Stranger, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    ran = audit(
+        "run", "--plan", "plan.toml", "--output", "out", "--workers", "1", "--no-references",
+        "--defense", "ballot:k=3,epsilon=600,budget=300", "--attack", "ledger:tokens=16",
+        "--attack", "extraction:generations=10,searched=5", cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    (release,) = results["releases"]
+    assert release["guarantee"]["epsilon"] == 600 and release["guarantee"]["relation"] == "replace"
+    assert {f["attack"].partition(":")[0] for f in release["findings"]} == {"ledger", "extraction"}
+    (ledger,) = [f for f in release["findings"] if f["attack"].startswith("ledger")]
+    assert ledger["claim"] == "not refuted"
+    done = audit("export", "out", "ballot", "service", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with api.serve(tmp_path / "service", tmp_path / "ledger") as service:
+        service.complete("Hello", 4)
+        assert (service.remaining, service.guarantee.epsilon) == (296, 600.0)
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from audit.core import language_model
 from audit.core.ensemble import Mean, Separate, log_mean
@@ -55,14 +54,6 @@ def test_a_token_of_probability_zero_is_never_drawn(uniform: float) -> None:
 def test_the_ends_of_the_unit_interval_are_the_first_and_last_possible_tokens() -> None:
     pmf = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
     assert drawn(pmf, np.array([0.0, 0.25, 0.75, ALMOST_ONE])).tolist() == [1, 3, 4, 4]
-
-
-def test_samples_come_as_often_as_the_pmf_says() -> None:
-    pmf = np.array([0.4, 0.0, 0.3, 0.2, 0.1])
-    tokens = drawn(pmf, np.random.default_rng(0).random(50_000))
-    counts = np.bincount(tokens, minlength=5)
-    assert counts[1] == 0
-    assert chisquare(counts[pmf > 0], 50_000 * pmf[pmf > 0]).pvalue > 1e-4
 
 
 def test_each_text_is_drawn_from_its_own_row() -> None:
@@ -109,14 +100,11 @@ def test_generations_follow_the_stream_whatever_the_batch_size(bigram: Any, batc
 
 
 def test_a_second_call_goes_on_in_the_stream(bigram: Any) -> None:
-    model = bigram(7)
+    model, stream = bigram(7), np.random.default_rng(5)
     session = OpenSession(model, np.random.default_rng(5))
-    session.generate(PROMPTS[:4], 3)
-    second = session.generate(PROMPTS[4:], 2)
-    stream = np.random.default_rng(5)
-    stream.random((4, 3))
-    texts, _ = by_hand(model.log_table, PROMPTS[4:], stream.random((5, 2)))
-    assert [list(answer.tokens) for answer in second] == texts
+    for prompts, length in ((PROMPTS[:4], 3), (PROMPTS[4:], 2)):
+        texts, _ = by_hand(model.log_table, prompts, stream.random((len(prompts), length)))
+        assert [list(a.tokens) for a in session.generate(prompts, length)] == texts
 
 
 def test_an_open_session_has_no_budget_and_hides_nothing(bigram: Any) -> None:

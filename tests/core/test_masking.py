@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
@@ -44,18 +45,17 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(API_KEY, f" {KEY}\n")
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_way_shows_it(way: str) -> None:
-    shown = without_key(f"no such key ({WAYS[way]}); ask again")
-    assert "…" in shown
-    assert shown.replace('"', "").replace("\\", "") == "no such key (…); ask again"
+def test_no_way_shows_it() -> None:
+    for way, written in WAYS.items():
+        shown = without_key(f"no such key ({written}); ask again")
+        bare = shown.replace('"', "").replace("\\", "")
+        assert bare == "no such key (…); ask again", way
 
 
-@pytest.mark.parametrize("before", range(5))
-@pytest.mark.parametrize("after", range(4))
-def test_base64_of_it_within_anything(before: int, after: int) -> None:
-    whole = b64encode(b"\xff" * before + KEY.encode() + b"\xfe" * after).decode()
-    assert without_key(f"got {whole}!") == "got …!"
+def test_base64_of_it_within_anything() -> None:
+    for before, after in itertools.product(range(5), range(4)):
+        whole = b64encode(b"\xff" * before + KEY.encode() + b"\xfe" * after).decode()
+        assert without_key(f"got {whole}!") == "got …!", (before, after)
 
 
 @given(st.text("abc /%&;\\u0", max_size=60))

@@ -1,6 +1,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from audit.core.randomness import derived_seed, stream
 
@@ -18,6 +19,7 @@ def test_a_word_cannot_run_into_the_next():
     assert derived_seed(0, "a", 1) != derived_seed(0, "a", 11)
 
 
+@pytest.mark.calibration
 def test_derived_seeds_fit_every_generator_and_use_the_range():
     seeds = np.array([derived_seed(i, "x") for i in range(2000)])
     assert all(0 <= seed < 2**63 for seed in seeds.tolist())

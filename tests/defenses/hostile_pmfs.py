@@ -23,7 +23,8 @@ def answers(mechanism: Any, members: np.ndarray, public: np.ndarray) -> np.ndarr
     with np.errstate(divide="ignore"):
         log_pmfs = np.log(np.concatenate([members, public[:, None]], axis=1))
     seeds = [b""] * len(members)
-    return mechanism.answer(tensor(log_pmfs), seeds).exp().numpy()
+    log_h: torch.Tensor = mechanism.mix(tensor(log_pmfs), seeds).log_h
+    return log_h.exp().numpy()
 
 
 def divergences(p: np.ndarray, q: np.ndarray, alpha: float) -> np.ndarray:

@@ -20,34 +20,31 @@ from attacks.ledger import LedgerCheck
 from audit.core.attack import Knowledge
 from audit.core.ensemble import Separate
 from audit.core.errors import UsageError
-from audit.core.ledger import Ledger, round_up
+from audit.core.ledger import round_up
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.spending import charges, silent, spent, stop
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked
 from audit.plan.plan import Chosen
-from defenses.capped_submix import CappedMixture, CappedSubMix, FilteredMixture
-from defenses.ensembles.filter import Filter
+from defenses.capped_submix import CappedMixture, CappedSubMix
+from defenses.ensembles import Constant, Filter
 from defenses.ensembles.mechanisms.caps import Caps
-from defenses.ensembles.session import EnsembleSession
+from defenses.ensembles.session import EnsembleSession, distributions, emptied
 from tests.defenses.hostile_pmfs import both, laws, speaking, tensor
 from tests.defenses.journal import Memory
+from tests.defenses.services import served, session, toy
 
 SLACK = 1 + 1e-9  # rounding of the divergences that are computed here
 
 
 def release(models: Any, public: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
-    parameters = {"multiple": 1.5, **parameters}
-    return CappedSubMix(k=len(models), **parameters).release(public, trained)
+    return served(CappedSubMix, models, public, **{"multiple": 1.5, **parameters})
 
 
-def session(made: Any, journal: Any = None, seed: int = 5) -> EnsembleSession:
-    opened: EnsembleSession = made.open(np.random.default_rng(seed), journal or NoJournal())
-    return opened
+def service(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
+    return toy(CappedSubMix, k, spread, **{"epsilon": 0.1, "multiple": 5.0, **parameters})
 
 
 # whole transcripts
@@ -215,20 +212,21 @@ def test_it_agrees_with_a_transcription_however_queries_are_grouped(
 ) -> None:
     members, public = laws(np.random.default_rng(seed), 8, k, 4)
     caps = Caps(weight, k, alpha, multiple * 0.1 / 8)
-    ledger = Ledger(0.1, k, 8, NoJournal())
-    filtered = Filter(FilteredMixture(caps), ledger)
+    account = Filter(0.1, 8, caps.charge)
+    ledger = account.open(k, NoJournal())
     with np.errstate(divide="ignore"):
         log_pmfs = tensor(np.log(np.concatenate([members, public[:, None]], axis=1)))
     whole, heard = literal(members, public, caps, 0.1)
-    answered = [
-        filtered.charged(some, [str(i) for i in range(len(some))])
-        for some in torch.split(log_pmfs, pieces)
-    ]
-    assert sum(admitted for _, admitted in answered) == 8
-    h = torch.cat([mixed.log_h for mixed, _ in answered]).exp().numpy()
-    np.testing.assert_allclose(h, whole, atol=1e-12)
-    charged = torch.cat([mixed.charges for mixed, _ in answered])
-    assert not charged[~torch.tensor(heard)].any()
+    who, answered = [], []
+    for some in torch.split(log_pmfs, pieces):
+        mixed = CappedMixture(caps).mix(distributions(some), [])
+        admitted = account.admit(ledger, mixed, [str(i) for i in range(len(some))])
+        assert admitted.count == len(some) and admitted.heard is not None
+        who += admitted.heard.tolist()
+        left = emptied(distributions(some), admitted.heard)
+        answered.append(CappedMixture(caps).mix(left, []).log_h.exp().numpy())
+    np.testing.assert_allclose(np.concatenate(answered), whole, atol=1e-12)
+    assert who == heard
     assert (torch.tensor(ledger.spent) < 0.1).all()
 
 
@@ -242,12 +240,12 @@ def test_who_is_heard_depends_on_the_own_part_alone(seed: int, k: int) -> None:
     spends = []
     for some in (members, other):
         journal = Memory()
-        ledger = Ledger(0.05, k, 10, journal)
+        account = Filter(0.05, 10, 0.01)
+        ledger = account.open(k, journal)
         with np.errstate(divide="ignore"):
             log_pmfs = np.log(np.concatenate([some, public[:, None]], axis=1))
-        Filter(FilteredMixture(Caps(1.0, k, 2.0, 0.01)), ledger).charged(
-            tensor(log_pmfs), [str(i) for i in range(10)]
-        )
+        mixed = CappedMixture(Caps(1.0, k, 2.0, 0.01)).mix(distributions(tensor(log_pmfs)), [])
+        account.admit(ledger, mixed, [str(i) for i in range(10)])
         ledger.flush()
         spends.append([(r["charge"][1:], [i for i in r["silent"] if i]) for r in journal.rows])
     assert spends[0] == spends[1]
@@ -256,22 +254,13 @@ def test_who_is_heard_depends_on_the_own_part_alone(seed: int, k: int) -> None:
 # the session
 
 
-@pytest.fixture
-def service(bigram: Any) -> Any:
-    def make(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
-        parameters = {"epsilon": 0.1, "multiple": 5.0, **parameters}
-        return release([bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
-
-    return make
-
-
 def conversation(opened: EnsembleSession) -> list[Any]:
     drawn = opened.generate([[0], [0, 2], [0, 3, 1]] * 3, 3)
     drawn += opened.score([[0], [0, 1]] * 2, [[1, 2, 3], [4]] * 2)
     return [(a.tokens, a.answered, *a.log_probs) for a in drawn]
 
 
-def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing(service: Any) -> None:
+def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing() -> None:
     made, journal = service(budget=31), Memory()
     conversation(session(made, journal))
     assert made.mechanism.divergence == pytest.approx(5 * 0.1 / 31, rel=3e-5)
@@ -285,7 +274,7 @@ def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing(service: Any
     assert silent(journal.rows) == quiet.sum(axis=0).tolist()
 
 
-def test_stop_is_public_and_no_account_moves_it(service: Any) -> None:
+def test_stop_is_public_and_no_account_moves_it() -> None:
     rows = []
     for spread in (0.0, 50.0):
         journal = Memory()
@@ -297,22 +286,7 @@ def test_stop_is_public_and_no_account_moves_it(service: Any) -> None:
     assert rows[0] == rows[1]
 
 
-def test_tokens_are_drawn_from_what_is_read_and_charged_in_that_order(service: Any) -> None:
-    """Prompt after prompt, token after token: a session that only reads spends the same."""
-    made, drawn, read = service(budget=31), Memory(), Memory()
-    prompts = [[0], [0, 2], [0, 3, 1]] * 4
-    answers = session(made, drawn).generate(prompts, 3)
-    scored = session(made, read).score(prompts, [a.tokens for a in answers])
-    for one, other in zip(answers, scored, strict=True):
-        np.testing.assert_allclose(one.log_probs, other.log_probs, rtol=1e-12)
-        np.testing.assert_array_equal(one.top1, other.top1)
-        assert one.answered == other.answered
-    same = [("charge", "silent", "query", "stopped")] * len(drawn.rows)
-    for keys, one, other in zip(same, drawn.rows, read.rows, strict=True):
-        assert [one[key] for key in keys] == [other[key] for key in keys]
-
-
-def test_tokens_are_drawn_with_the_probabilities_that_are_read(service: Any) -> None:
+def test_tokens_are_drawn_with_the_probabilities_that_are_read() -> None:
     """Also where parts have fallen silent: χ² of 400 draws after 6 queries."""
     made = service(budget=40, epsilon=0.03)
     counts = np.zeros(6)
@@ -326,38 +300,7 @@ def test_tokens_are_drawn_with_the_probabilities_that_are_read(service: Any) -> 
     assert ((counts - 400 * law) ** 2 / (400 * law)).sum() < 20.5  # 5 degrees, 99.9 %
 
 
-def test_all_readings_charge_alike(service: Any) -> None:
-    made, journals = service(budget=31), [Memory() for _ in range(3)]
-    texts = [[0, 2, 1, 4, 3, 2], [0, 1, 1, 1, 1, 1]]
-    one, two, three = (session(made, journal) for journal in journals)
-    law = one.laws([[0], [0]], [text[1:] for text in texts]).log_pmfs
-    contexts = [text[:i] for text in texts for i in range(1, 6)]
-    rows, answered = two.distribution(contexts, range(6))
-    scored = three.score([[0], [0]], [text[1:] for text in texts])
-    assert answered == len(law) == sum(a.answered for a in scored) == 10
-    np.testing.assert_allclose(law, rows, rtol=1e-12)
-    tokens = [text[i] for text in texts for i in range(1, 6)]
-    read = np.concatenate([a.log_probs for a in scored])
-    np.testing.assert_allclose(read, rows[range(10), tokens], rtol=1e-12)
-    for journal in journals[1:]:
-        for ours, theirs in zip(journal.rows, journals[0].rows, strict=True):
-            assert (ours["charge"], ours["silent"]) == (theirs["charge"], theirs["silent"])
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_batching_changes_no_answer_and_no_account(
-    service: Any, monkeypatch: Any, size: int
-) -> None:
-    made, journals = service(budget=31), [Memory(), Memory()]
-    whole = conversation(session(made, journals[0]))
-    monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: size)
-    for one, other in zip(whole, conversation(session(made, journals[1])), strict=True):
-        assert one[:2] == other[:2]
-        np.testing.assert_allclose(one[2:], other[2:])
-    assert journals[0].rows == journals[1].rows
-
-
-def test_each_session_and_each_neighbour_has_accounts_of_its_own(service: Any) -> None:
+def test_each_session_and_each_neighbour_has_accounts_of_its_own() -> None:
     """And a neighbour reads the very numbers of the release."""
     made = service(budget=31)
     assert isinstance(made.ensemble, Separate)
@@ -414,16 +357,7 @@ def test_the_attack_on_the_ledger_finds_it_honest_and_half_the_charge_false(bigr
 # killed processes, and processes one after the other
 
 
-@pytest.mark.parametrize("kept", [0, 17, 30, 200])
-def test_a_killed_session_replays_to_the_same_answers(service: Any, kept: int) -> None:
-    made, whole = service(budget=31), Memory()
-    expected = conversation(session(made, whole))
-    torn = Memory(whole.rows[:kept])
-    assert conversation(session(made, torn)) == expected
-    assert torn.rows == whole.rows
-
-
-def test_who_was_heard_is_replayed_and_not_decided_again(service: Any, monkeypatch: Any) -> None:
+def test_who_was_heard_is_replayed_and_not_decided_again(monkeypatch: Any) -> None:
     """Whether a cost fits is a jump: in a last digit a replay must not answer by another law."""
     made, journal = service(budget=31), Memory()
     expected = conversation(session(made, journal))
@@ -434,7 +368,7 @@ def test_who_was_heard_is_replayed_and_not_decided_again(service: Any, monkeypat
     assert journal.rows == rows
 
 
-def test_another_question_after_a_kill_is_charged_with_what_was_answered(service: Any) -> None:
+def test_another_question_after_a_kill_is_charged_with_what_was_answered() -> None:
     """What the killed process answered is on every account before anybody is heard again."""
     made, journal = service(budget=60), Memory()
     session(made, journal).generate([[0]] * 5, 3)
@@ -449,9 +383,7 @@ def test_another_question_after_a_kill_is_charged_with_what_was_answered(service
     assert [r["silent"] for r in fresh.rows[:45]] != [r["silent"] for r in journal.rows[15:60]]
 
 
-def test_no_two_answers_share_a_uniform_unless_one_replays_the_other(
-    service: Any, monkeypatch: Any
-) -> None:
+def test_no_two_answers_share_a_uniform_unless_one_replays_the_other(monkeypatch: Any) -> None:
     """Asked twice after kills, a query may be answered by two laws: one number would tell both."""
     drawn: list[float] = []
     inner = EnsembleSession._seed
@@ -476,7 +408,7 @@ class Continued(Memory):
         return [{**row, "query": -1} for row in self.rows]
 
 
-def test_accounts_go_on_in_the_next_process(service: Any) -> None:
+def test_accounts_go_on_in_the_next_process() -> None:
     """Three processes answer as one does: their accounts start from what is spent."""
     made, parts, whole = service(budget=15, epsilon=0.06), Continued(), Memory()
     prompts = [[0], [0, 2], [0, 3, 1]]
@@ -511,17 +443,17 @@ class Game:
             changed.append(some)
         return Game(tuple(changed), self.public)
 
-    def played(self, mechanism: FilteredMixture, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    def played(self, mechanism: CappedMixture, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
         """The probability of every transcript, and what each part was charged in it, nats."""
         k, size = self.members[0].shape[1:]
         p, accounts = np.ones(1), np.zeros((1, k))
         for members, public in zip(self.members, self.public, strict=True):
             pmfs = tensor(np.concatenate([members, public[:, None]], axis=1))
-            weights, costs = mechanism.weighed(pmfs)
-            costs = np.vectorize(round_up)(costs.numpy() * (1 + 1e-9))
+            found = mechanism.mix(pmfs.log(), []).costs
+            costs = np.vectorize(round_up)(found.numpy() * (1 + 1e-9))  # type: ignore[union-attr]
             heard = accounts + costs < epsilon
             accounts = accounts + np.where(heard, costs, 0.0)
-            h = mechanism.mixed(pmfs, torch.where(torch.tensor(heard), weights, 0.0)).exp().numpy()
+            h = mechanism.mix(emptied(pmfs.log(), heard), []).log_h.exp().numpy()
             p = (p[:, None] * h).ravel()
             accounts = np.repeat(accounts, size, axis=0)
         return p, accounts
@@ -552,7 +484,7 @@ def searched(seed: int, rounds: int) -> Iterator[tuple[float, float]]:
         multiple = float(generator.choice([1.01, 1.3, 1.5, 2.0, depth]))
         charge = min(multiple, depth) * epsilon / depth * (1 - 2e-5)
         weight = float(generator.choice([0.2, 0.5, 0.9, 1.0]))
-        mechanism = FilteredMixture(Caps(weight, k, alpha, charge))
+        mechanism = CappedMixture(Caps(weight, k, alpha, charge))
         best, reached, worst = game(generator, k, size, depth), 0.0, 0.0
         for turn in range(12):
             one = game(generator, k, size, depth) if turn % 3 == 0 else best.nudged(generator)
@@ -590,9 +522,9 @@ def test_no_query_may_cost_more_than_all() -> None:
         CappedSubMix(multiple=3.5, budget=3)
 
 
-def test_at_1_it_is_what_it_was(service: Any) -> None:
+def test_at_1_it_is_what_it_was() -> None:
     made = CappedSubMix()
-    assert isinstance(made.mechanism, CappedMixture)
+    assert made.account == Constant(made.mechanism.divergence, 1024)
     assert made.mechanism.divergence == 2 / 1024 * (1 - 2e-5)
     assert "multiple" not in Chosen("capped_submix", made).shown
     assert Chosen("capped_submix", made).label == "capped_submix"
@@ -602,7 +534,7 @@ def test_at_1_it_is_what_it_was(service: Any) -> None:
     assert "2008.11193" not in promise.theorem and promise.theorem.endswith("B queries composed")
 
 
-def test_the_guarantee_names_the_filter(service: Any) -> None:
+def test_the_guarantee_names_the_filter() -> None:
     promise, constant = (
         service(epsilon=2.0, multiple=2.0).guarantee,
         service(epsilon=2.0, multiple=1.0).guarantee,

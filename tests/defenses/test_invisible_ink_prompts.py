@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from itertools import product
@@ -34,11 +35,12 @@ from defenses.invisible_ink_prompts import InvisibleInkPrompts
 from defenses.prompts import copying
 from defenses.prompts.prompted import Prompted, reference_of
 from defenses.prompts.release import ReferencesRelease
+from defenses.prompts.session import NoAccount
 from defenses.prompts.zcdp import conversion, largest_rho
 from tests.defenses.copying_model import Copier
 from tests.defenses.hostile_pmfs import answers, both, divergences, emptied, laws
 from tests.defenses.journal import Memory
-from tests.defenses.test_submix import RECIPE
+from tests.defenses.services import RECIPE
 
 SLACK = 1 + 1e-9
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 16.0])
@@ -264,6 +266,23 @@ def test_a_user_who_leaves_moves_nobody() -> None:
     assert len(set(placed[0].values())) == 8
 
 
+def test_batch_is_a_hash_of_the_key_and_the_user() -> None:
+    """Reproducible by hand, and another seed deals all users anew: unkeyed, anybody could."""
+    users = [f"u{i}" for i in range(40)]
+    texts = {user: ["abc"] for user in users}
+    dealt = []
+    for seed in (3, 4):
+        training, _ = InvisibleInkPrompts(references=5).trainings(
+            corpus(texts, 40), MODEL, RECIPE, seed
+        )
+        method = training.method
+        dealt.append([method.batch_of(user) for user in users])
+        words = (f"{method.key}\x1f0\x1f{user}".encode() for user in users)
+        by_hand = [int(hashlib.sha256(word).hexdigest(), 16) % 8 for word in words]
+        assert dealt[-1] == by_hand
+    assert sum(one != two for one, two in zip(*dealt, strict=True)) > 20
+
+
 def test_slots_do_not_look_at_content_but_digests_do() -> None:
     defense = InvisibleInkPrompts(references=5)
     one, two = (
@@ -358,7 +377,7 @@ def test_how_many_prompts_are_read_at_once_tells_nothing_of_a_batch() -> None:
     release = made(SIX, 6, copier(), references=2)
     sizes = {len(batch) for batch in release.batches}
     assert len(sizes) > 1
-    assert {release._service(batch).models for batch in release.batches} == {3}
+    assert {release._service(batch, NoAccount()).models for batch in release.batches} == {3}
 
 
 def test_the_public_prompt_reads_the_same_numbers_beside_any_references() -> None:
@@ -409,22 +428,6 @@ def test_each_batch_speaks_of_its_own_references_only() -> None:
     rows = [opened.distribution([[0]], range(21))[0][0] for _ in range(6)]
     for turn, row in enumerate(rows):
         assert {t for t in range(21) if row[t] > -math.log(21) + 0.1} == own[turn % 3]
-
-
-def test_a_killed_session_is_replayed_and_what_it_spent_stays_spent() -> None:
-    release, journal = made(SIX, 6, copier(), references=2, tokens=5), Memory()
-    first = release.open(np.random.default_rng(5), journal).generate([[0, 1]] * 3, 2)
-    rows = len(journal.rows)
-    again = release.open(np.random.default_rng(5), journal)
-    repeated = again.generate([[0, 1]] * 3, 2)
-    assert [a.tokens for a in repeated] == [a.tokens for a in first]
-    assert len(journal.rows) == rows == 6 and again.remaining == 9
-    other = release.open(np.random.default_rng(5), journal)
-    other.generate([[0, 2]] * 3, 2)
-    assert len(journal.rows) > rows
-    total = np.array([row["charge"] for row in journal.rows if not row["stopped"]]).sum(axis=0)
-    assert (total <= release.settings.fees(release.delta).total).all()
-    assert (other.remaining or 0) <= 5
 
 
 def test_the_unprotected_mean_copies_and_the_service_hardly_does() -> None:

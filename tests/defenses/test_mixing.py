@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from audit.core.ensemble import Separate
 from audit.core.language_model import temper
-from audit.core.ledger import Ledger
 from audit.core.release import NoJournal
+from defenses.ensembles import ByData
+from defenses.ensembles.mechanisms import mixing as algorithm_2
 from defenses.ensembles.mechanisms import mixing_weights as search
 from defenses.ensembles.mechanisms.mixing import Mixing, clip, mix, pairwise, together
 from defenses.ensembles.mechanisms.mixing_weights import Pmfs, divergence, mixing_weights
@@ -94,8 +95,8 @@ def test_batches_agree_with_the_literal_transcription(
             members[query].exp().numpy(), public[query].exp().numpy(), alpha, beta
         )
         np.testing.assert_allclose(mixed.log_h[query].exp().numpy(), h, atol=1e-7)
-        np.testing.assert_allclose(mixed.lambdas[query].numpy(), lambdas, atol=1e-7)
-        np.testing.assert_allclose(mixed.charges[query].numpy(), charges, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(mixed.weights[query].numpy(), lambdas, atol=1e-7)
+        np.testing.assert_allclose(mixed.costs[query].numpy(), charges, rtol=1e-5, atol=1e-6)
 
 
 @given(seed=st.integers(0, 10_000), beta=st.floats(1e-4, 2.0), alpha=st.floats(1.1, 16.0))
@@ -122,8 +123,8 @@ def test_equal_members_need_no_mixing_and_charge_what_the_mean_moves() -> None:
     one = random_pmfs(3, 1, 1, 1, 6)
     members = one.expand(1, 4, 2, 6)
     mixed = mix(members, random_pmfs(4, 1, 6), 2.0, 1e-6, 1.0)
-    assert mixed.lambdas.tolist() == [[1.0] * 4]
-    np.testing.assert_allclose(mixed.charges.numpy(), 0.0, atol=1e-12)
+    assert mixed.weights.tolist() == [[1.0] * 4]
+    np.testing.assert_allclose(mixed.costs.numpy(), 0.0, atol=1e-12)
 
 
 def test_a_secret_in_both_halves_of_a_part_is_limited_by_its_charge_alone() -> None:
@@ -131,8 +132,8 @@ def test_a_secret_in_both_halves_of_a_part_is_limited_by_its_charge_alone() -> N
     flat = pmf(0.25, 0.25, 0.25, 0.25)
     members = torch.stack([torch.stack([sure, sure]), torch.stack([flat, flat])])[None]
     mixed = mix(members, flat[None], 2.0, 0.002, 1.0)
-    assert mixed.lambdas.tolist() == [[1.0, 1.0]]
-    assert mixed.charges[0, 0] > 0.2  # far above β: only the ledger protects the part
+    assert mixed.weights.tolist() == [[1.0, 1.0]]
+    assert mixed.costs[0, 0] > 0.2  # far above β: only the ledger protects the part
 
 
 def test_parts_without_others_are_compared_with_the_public_model() -> None:
@@ -141,7 +142,7 @@ def test_parts_without_others_are_compared_with_the_public_model() -> None:
     expected = max(
         divergence(mixed.log_h[0], public[0], 2.0), divergence(public[0], mixed.log_h[0], 2.0)
     )
-    assert mixed.charges[0, 0] == pytest.approx(float(expected))
+    assert mixed.costs[0, 0] == pytest.approx(float(expected))
 
 
 def test_what_is_charged_is_the_tempered_mixture() -> None:
@@ -151,8 +152,8 @@ def test_what_is_charged_is_the_tempered_mixture() -> None:
     expected = max(
         divergence(sharp.log_h[0], without[0], 2.0), divergence(without[0], sharp.log_h[0], 2.0)
     )
-    assert sharp.charges[0, 0] == pytest.approx(float(expected))
-    assert float(sharp.charges[0, 0]) != pytest.approx(float(plain.charges[0, 0]), rel=1e-3)
+    assert sharp.costs[0, 0] == pytest.approx(float(expected))
+    assert float(sharp.costs[0, 0]) != pytest.approx(float(plain.costs[0, 0]), rel=1e-3)
 
 
 @given(seed=st.integers(0, 10_000), bound=st.floats(0.01, 3.0))
@@ -272,10 +273,10 @@ def test_mixtures_and_charges_are_those_of_log_space(
 ) -> None:
     members, public = members_of(kind, seed, 3, k, 17)
     mixed = mix(members, public, alpha, beta, 1.0)
-    log_h, charges = log_space_mix(members, public, mixed.lambdas, alpha)
+    log_h, charges = log_space_mix(members, public, mixed.weights, alpha)
     np.testing.assert_allclose(mixed.log_h.numpy(), log_h.numpy(), rtol=1e-13, atol=1e-13)
     rounding = 1e-14 * alpha / (alpha - 1)
-    np.testing.assert_allclose(mixed.charges.numpy(), charges.numpy(), rtol=1e-11, atol=rounding)
+    np.testing.assert_allclose(mixed.costs.numpy(), charges.numpy(), rtol=1e-11, atol=rounding)
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(-6, 0.5), beta=st.floats(-6, 1))
@@ -287,8 +288,8 @@ def test_no_charge_is_below_the_true_divergence(seed: int, spread: float, beta: 
     mixed = mix(members[None], base, 2.0, 10**beta, 1.0)
     with localcontext(prec=50):
         exact = [[Decimal(float(x)).exp() for x in row] for row in [*members.flatten(0, 1), *base]]
-        lambdas = [Decimal(float(x)) for x in mixed.lambdas[0]]
-        for i, charge in enumerate(mixed.charges[0].tolist()):
+        lambdas = [Decimal(float(x)) for x in mixed.weights[0]]
+        for i, charge in enumerate(mixed.costs[0].tolist()):
             h, without = (
                 of_parts(exact, lambdas, [0, 1, 2]),
                 of_parts(exact, lambdas, [*{0, 1, 2} - {i}]),
@@ -317,11 +318,11 @@ def test_what_underflows_is_still_seen() -> None:
     for others in (torch.stack([never, never]), pair):  # some parts are hidden so, or all
         members = torch.stack([pair, others])[None]
         mixed = mix(members, never[None], 2.0, 0.1, 1.0)
-        assert mixed.lambdas[0].tolist() == [0.0, float(others is not pair)]
+        assert mixed.weights[0].tolist() == [0.0, float(others is not pair)]
     beyond = mix(pair.flip(0)[None, None], never[None], 2.0, 0.1, 1.0)  # π' alone: D is 0
-    assert beyond.lambdas.tolist() == [[1.0]]
+    assert beyond.weights.tolist() == [[1.0]]
     assert beyond.log_h[0, 2].item() == pytest.approx(-800.0 - math.log(2))
-    assert beyond.charges.item() == math.inf
+    assert beyond.costs.item() == math.inf
 
 
 LEAKAGES: dict[str, Callable[[Any, float], Any]] = {
@@ -382,11 +383,11 @@ def test_queries_do_not_know_each_other(
     used = members if clipped is None else clip(members, public, clipped)
     whole = mix(used, public, 2.0, 0.01, temperature)
     for numbers in (1, 3 * 7 * 11):
-        monkeypatch.setattr(mixing, "_IN_CACHE", numbers)
+        monkeypatch.setattr(algorithm_2, "_IN_CACHE", numbers)
         parted = mixing.mix(log_pmfs, [])
-        assert torch.equal(whole.lambdas, parted.lambdas)
+        assert torch.equal(whole.weights, parted.weights)
         torch.testing.assert_close(whole.log_h, parted.log_h, rtol=1e-13, atol=0)
-        torch.testing.assert_close(whole.charges, parted.charges, rtol=1e-11, atol=1e-15)
+        torch.testing.assert_close(whole.costs, parted.costs, rtol=1e-11, atol=1e-15)
 
 
 @dataclass(frozen=True)
@@ -406,9 +407,9 @@ def test_a_scored_text_is_cut_only_where_it_is_longer_than_memory(
 ) -> None:
     monkeypatch.setattr(EnsembleSession, "_queries_at_once", lambda self: at_once)
     ensemble = Reading([bigram(3), bigram(4), bigram(1)])
-    service = Service(Mixing(2.0, 0.1, None, 1.0), ensemble, 2, bigram(1))
-    ledger = Ledger(1e9, 1, 10**6, NoJournal())
-    open_ = EnsembleSession(service, ledger, np.random.default_rng(0))
+    account = ByData(1e9, 10**6)
+    service = Service(Mixing(2.0, 0.1, None, 1.0), account, ensemble, 2, bigram(1))
+    open_ = EnsembleSession(service, account.open(1, NoJournal()), np.random.default_rng(0))
     rng = np.random.default_rng(0)
     texts = [rng.integers(0, 6, length).tolist() for length in (3, 17, 2, 9, 9, 30, 1, 5, 5, 2, 30)]
     starts = [max(1, len(text) - 19) for text in texts[:-2]] + [1, 29]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from scipy.stats import kstest
 
 from audit.accounting import laplace_divergence
 from audit.core.errors import UsageError
+from audit.core.law import LaplaceNoise
 from audit.core.ledger import round_up
-from audit.core.predictor import Access
 from audit.core.release import NoJournal
 from defenses.ensembles.mechanisms.laplace import laplace, mean_divergence, noised, scale_for
 from defenses.subsample_aggregate import NoisyMean, SubsampleAggregate
+from tests.defenses.services import toy
 
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0])
+
+release = partial(toy, SubsampleAggregate)
 
 
 def integrated(shift: float, alpha: float) -> float:
@@ -115,21 +119,17 @@ def test_the_released_pmf_is_mean_plus_noise_clamped_and_renormalised() -> None:
     np.testing.assert_allclose(released, expected / expected.sum(), rtol=1e-12)
 
 
-def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
-    from audit.core.training import Trained
-
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
-    return SubsampleAggregate(k=k, **parameters).release(bigram(1, 0.3), trained)
-
-
-def test_the_distribution_is_the_release(bigram: Any) -> None:
-    open_ = release(bigram).open(np.random.default_rng(0), NoJournal())
-    assert (open_.access, open_.readable) == (Access.DISTRIBUTION, Access.DISTRIBUTION)
+def test_law_is_the_mean_and_the_noise() -> None:
+    made = release()
+    law = made.open(np.random.default_rng(0), NoJournal()).laws([[0, 2]], [[1, 4, 3]])
+    means = torch.stack([m.log_pmfs([[0, 2, 1, 4, 3]], [2]) for m in made.members]).exp()
+    np.testing.assert_allclose(np.exp(law.log_pmfs), means.mean(dim=0))
+    assert law.noise == LaplaceNoise(made.mechanism.scale, made.mechanism.floor)
 
 
-def test_every_query_has_noise_of_its_own(bigram: Any) -> None:
+def test_every_query_has_noise_of_its_own() -> None:
     """The same question twice is two charged queries with two answers."""
-    open_ = release(bigram).open(np.random.default_rng(0), NoJournal())
+    open_ = release().open(np.random.default_rng(0), NoJournal())
     rows, answered = open_.distribution([[0, 2]] * 6, list(range(6)))
     assert answered == 6
     for one, other in itertools.combinations(rows, 2):
@@ -137,42 +137,26 @@ def test_every_query_has_noise_of_its_own(bigram: Any) -> None:
     np.testing.assert_allclose(np.exp(rows).sum(axis=1), 1.0)
 
 
-def test_a_token_is_sampled_from_what_is_released(bigram: Any) -> None:
-    """The same questions at the same places have the same noise, however they are put."""
-    made = release(bigram, epsilon=50.0)
-    said = made.open(np.random.default_rng(3), NoJournal()).generate([[0, 2]], 5)[0]
-    scored = made.open(np.random.default_rng(3), NoJournal()).score([[0, 2]], [said.tokens])[0]
-    np.testing.assert_allclose(said.log_probs, scored.log_probs)
-    rows, _ = made.open(np.random.default_rng(3), NoJournal()).distribution([[0, 2]], range(6))
-    assert said.log_probs[0] == pytest.approx(rows[0][said.tokens[0]])
-
-
-def test_without_noise_to_speak_of_it_is_the_mean(bigram: Any) -> None:
-    made = release(bigram, epsilon=1e12)
+def test_without_noise_to_speak_of_it_is_the_mean() -> None:
+    made = release(epsilon=1e12)
     rows, _ = made.open(np.random.default_rng(0), NoJournal()).distribution([[0, 2]], range(6))
     text = [[0, 2, 0]]
     bare = torch.stack([m.log_pmfs(text, [2]) for m in made.members]).exp().mean(dim=0)
     np.testing.assert_allclose(np.exp(rows), bare.numpy(), atol=1e-4)
 
 
-def test_the_promise_is_what_all_queries_cost(bigram: Any) -> None:
+def test_the_promise_is_what_all_queries_cost() -> None:
     for epsilon, budget in ((2.0, 1024), (2.0, 1000), (0.3, 7), (100.0, 1)):
-        made = release(bigram, epsilon=epsilon, budget=budget)
+        made = release(epsilon=epsilon, budget=budget)
         promise = made.guarantee
-        spent = budget * made.charge
+        spent = budget * made.account.charge
         assert promise.epsilon == epsilon
         assert epsilon * (1 - 1e-4) <= spent <= epsilon
         truth = mean_divergence(made.mechanism.scale, 4, 2.0)
-        assert truth <= made.charge == round_up(made.charge)
+        assert truth <= made.account.charge == round_up(made.account.charge)
     assert (promise.unit, promise.relation, promise.basis) == ("part", "replace", "worst case")
     assert "removed" in " ".join(promise.conditions)
     assert promise.alpha == 2.0 and promise.delta is None
-
-
-def test_the_neighbour_keeps_noise_and_floor(bigram: Any) -> None:
-    made = release(bigram)
-    assert made.neighbour(1).mechanism == made.mechanism
-    assert len(made.neighbour(1).members) == 3
 
 
 @pytest.mark.parametrize("given_", [{"floor": 0.0}, {"epsilon": -1.0}, {"epsilon": math.inf}])
@@ -183,6 +167,6 @@ def test_impossible_parameters_are_refused(given_: dict[str, Any]) -> None:
 
 def test_a_mechanism_gives_one_row_a_query() -> None:
     members = torch.log_softmax(torch.randn(3, 4, 7, dtype=torch.float64), dim=-1)
-    found = NoisyMean(0.1, 0.01, 2.0, 4).answer(members, [b"a", b"b", b"c"])
-    assert found.shape == (3, 7)
-    assert NoisyMean(0.1, 0.01, 2.0, 4).answer(members[:0], []).shape == (0, 7)
+    mechanism = NoisyMean(0.1, 0.01, 2.0, 4)
+    assert mechanism.mix(members, [b"a", b"b", b"c"]).log_h.shape == (3, 7)
+    assert mechanism.mix(members[:0], []).log_h.shape == (0, 7)

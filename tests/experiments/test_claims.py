@@ -47,6 +47,10 @@ def results(of: Perplexities) -> Results:
     return document().model_copy(update={"releases": rows})
 
 
+def runs_of(rows: Sequence[ReleaseResult]) -> dict[str, Results]:
+    return {"main": document().model_copy(update={"releases": list(rows)})}
+
+
 def judged(statement: Mapping[str, Any], of: Perplexities) -> Judged:
     (one,) = judge([{"says": "s", **statement}], {"main": results(of)})
     return one
@@ -57,19 +61,44 @@ SESSION: Any = {"queries": 9, "answered": 9, "budget": 9, "remaining": 0, "epsil
 LESS = {"less": "a perplexity", "than": "b perplexity"}
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "verdict"),
-    [
-        ((10, 11, 10.5), (20, 21, 22), "confirmed"),
-        ((20, 21, 22), (10, 11, 10.5), "contradicted"),
-        ((10, 30, 20), (20, 21, 22), "inconclusive"),
-        ((10,), (20,), "inconclusive"),  # one seed says nothing
-        ((10, 10, 10), (20, 20, 20), "inconclusive"),  # equal values have no known spread
-        ((10, 11), (20, 33), "inconclusive"),  # t is 12.7 with two seeds
-    ],
-)
-def test_an_order_is_judged_over_seeds(a: Any, b: Any, verdict: str) -> None:
-    assert judged(LESS, {"a": a, "b": b}).verdict == verdict
+SAME = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
+LOSSES = {"none": (2.0,) * 3, "public": (16.0,) * 3}
+VERDICTS: dict[str, tuple[dict[str, Any], Perplexities, str]] = {
+    "less over seeds": (LESS, {"a": (10, 11, 10.5), "b": (20, 21, 22)}, "confirmed"),
+    "more over seeds": (LESS, {"a": (20, 21, 22), "b": (10, 11, 10.5)}, "contradicted"),
+    "overlapping": (LESS, {"a": (10, 30, 20), "b": (20, 21, 22)}, "inconclusive"),
+    "one seed": (LESS, {"a": (10,), "b": (20,)}, "inconclusive"),
+    "two seeds, t is 12.7": (LESS, {"a": (10, 11), "b": (20, 33)}, "inconclusive"),
+    "equal values, no spread": (LESS, {"a": (10,) * 3, "b": (20,) * 3}, "inconclusive"),
+    "sign of five: 2 · 2⁻⁵": (LESS, {"a": (10,) * 5, "b": (20,) * 5}, "inconclusive"),
+    "sign of six: 2 · 2⁻⁶": (LESS, {"a": (10,) * 6, "b": (20,) * 6}, "confirmed"),
+    "sign of six, more": (LESS, {"a": (30,) * 6, "b": (20,) * 6}, "contradicted"),
+    "six alike": (LESS, {"a": (20,) * 6, "b": (20,) * 6}, "inconclusive"),
+    "equal but for rounding, three": (
+        LESS, {"a": (10.0, 20.0, 30.0), "b": (20.0, 40.0, 60.0)}, "inconclusive"),
+    "equal but for rounding, six": (
+        LESS, {x: [n * 10.0 * i for i in range(1, 7)] for x, n in (("a", 1), ("b", 2))},
+        "confirmed"),
+    "follows from settings": (
+        {**LESS, "seedless": True}, {"a": (10,) * 3, "b": (20,) * 3}, "confirmed"),
+    "settings must be equal": (
+        {**LESS, "seedless": True}, {"a": (10, 11), "b": (math.inf,) * 2}, "inconclusive"),
+    "same": (SAME, {"a": (10.0, 10.2, 9.9), "b": (10.1, 10.0, 10.05)}, "confirmed"),
+    "not the same": (SAME, {"a": (15.0, 15.3, 14.8), "b": (10.1, 10.0, 10.05)}, "contradicted"),
+    "perhaps the same": (SAME, {"a": (9.0, 11.5, 10.0), "b": (10.1, 10.0, 10.05)}, "inconclusive"),
+    "same of five pairs": (SAME, {"a": (10,) * 5, "b": (10,) * 5}, "inconclusive"),
+    "same of six pairs": (SAME, {"a": (10,) * 6, "b": (10,) * 6}, "confirmed"),
+    "at most": ({"at_most": "a perplexity", "value": 5.0}, {"a": (1.0, 1.1, 1.2)}, "confirmed"),
+    "above": ({"at_most": "a perplexity", "value": 5.0}, {"a": (6.0, 6.1, 6.2)}, "contradicted"),
+    "losses": (
+        {"less": "a gain", "than": "b gain"},
+        {**LOSSES, "a": (30.0, 33, 31), "b": (20.0, 20, 21)}, "confirmed"),
+}  # fmt: skip
+
+
+def test_verdicts_follow_from_values_over_seeds() -> None:
+    found = {name: judged(statement, of).verdict for name, (statement, of, _) in VERDICTS.items()}
+    assert found == {name: verdict for name, (_, _, verdict) in VERDICTS.items()}
 
 
 def test_the_interval_of_an_order_is_student_s_of_paired_logarithms() -> None:
@@ -135,7 +164,7 @@ def in_sessions(
 
 def judged_in_sessions(statement: Mapping[str, Any], rows: list[ReleaseResult]) -> Judged:
     undefended = in_sessions(*[(400, 400, False)] * 6, setting="none", may_stop=False)
-    of = {"main": document().model_copy(update={"releases": [*rows, *undefended]})}
+    of = runs_of([*rows, *undefended])
     return judge([{"says": "s", **statement}], of)[0]
 
 
@@ -154,9 +183,7 @@ def judged_in_sessions(statement: Mapping[str, Any], rows: list[ReleaseResult]) 
         ("at_least", [(1, 1, True), (400, 400, False), (400, 400, False)], "inconclusive"),
     ],
 )
-def test_where_sessions_may_stop_the_mean_rate_is_judged_at_any_stopping_time(
-    kind: str, counts: Any, verdict: str
-) -> None:
+def test_stoppable_sessions_are_judged_at_any_time(kind: str, counts: Any, verdict: str) -> None:
     bound = 0.03 if kind == "at_most" else 0.7
     one = judged_in_sessions({kind: "a extraction/hit_rate", "value": bound}, in_sessions(*counts))
     assert one.verdict == verdict
@@ -228,9 +255,9 @@ def test_a_session_that_stopped_at_once_has_no_rate_and_any() -> None:
     one = judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
     assert one.measured == {"a extraction/hit_rate": (None, 0.0, 0.0)}
     assert page.figures(one.document).startswith("a extraction/hit_rate: no trial, 0, 0; ")
-    (seen,) = (values("a extraction/hit_rate", {"main": document().model_copy(
-        update={"releases": in_sessions((3, 9, True), (100, 400, False)) + in_sessions(
-            (400, 400, False), (400, 400, False), setting="none", may_stop=False)})}),)  # fmt: skip
+    whole = in_sessions((400, 400, False), (400, 400, False), setting="none", may_stop=False)
+    stopped = in_sessions((3, 9, True), (100, 400, False))
+    seen = values("a extraction/hit_rate", runs_of(stopped + whole))
     assert seen.values == (pytest.approx(1 / 3), 0.25) and seen.cut == (True, False)
     with pytest.raises(UsageError, match="not measured"):
         judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5},
@@ -245,19 +272,6 @@ def test_what_is_no_share_of_trials_is_refused_of_a_stopped_session() -> None:
     rows = [rows[0].model_copy(update={"findings": [found]}), rows[1]]
     with pytest.raises(UsageError, match="stopped before it was measured"):
         judged_in_sessions({"at_most": "a extraction/hit_rate", "value": 0.5}, rows)
-
-
-@pytest.mark.parametrize(
-    ("a", "verdict"),
-    [
-        ((10.0, 10.2, 9.9), "confirmed"),
-        ((15.0, 15.3, 14.8), "contradicted"),
-        ((9.0, 11.5, 10.0), "inconclusive"),
-    ],
-)
-def test_the_same_means_within_a_stated_distance(a: Any, verdict: str) -> None:
-    statement = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
-    assert judged(statement, {"a": a, "b": (10.1, 10.0, 10.05)}).verdict == verdict
 
 
 def test_how_far_two_are_from_the_same_does_not_depend_on_their_order() -> None:
@@ -276,7 +290,7 @@ def test_each_of_many_statements_is_confirmed_at_95_percent() -> None:
     rows = [release("a", 0, 9.0, findings=[finding(k=258, n=300, value=0.86)])]
     share = {"says": "s", "at_least": "a extraction/hit_rate", "value": 0.9}
     equal = {"main": results({"a": (30,) * 6, "b": (20,) * 6})}
-    pooled = {"main": document().model_copy(update={"releases": rows})}
+    pooled = runs_of(rows)
     for statement, runs in ((share, pooled), ({"says": "s", **LESS}, equal)):
         assert judge([statement], runs)[0].verdict == "contradicted"
         assert judge([statement] * 10, runs)[0].verdict == "inconclusive"
@@ -284,20 +298,9 @@ def test_each_of_many_statements_is_confirmed_at_95_percent() -> None:
 
 def test_a_perplexity_is_not_compared_with_what_is_none() -> None:
     rows = [release("a", 0, 9.0, findings=[finding(k=1, n=3, value=1 / 3)])]
-    of = {"main": document().model_copy(update={"releases": rows})}
+    of = runs_of(rows)
     with pytest.raises(UsageError, match="cannot be compared"):
         judge([{"says": "s", "less": "a perplexity", "than": "a extraction/hit_rate"}], of)
-
-
-def test_what_follows_from_settings_is_equal_first() -> None:
-    of = {"a": (10, 11), "b": (math.inf, math.inf)}
-    assert judged({**LESS, "seedless": True}, of).verdict == "inconclusive"
-
-
-def test_identical_pairs_are_the_same_from_six_seeds_on() -> None:
-    statement = {"same": "a perplexity", "as": "b perplexity", "within": 0.1}
-    for n, verdict in ((5, "inconclusive"), (6, "confirmed")):
-        assert judged(statement, {"a": (10,) * n, "b": (10,) * n}).verdict == verdict
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(2, "confirmed"), (0.5, "contradicted")])
@@ -308,12 +311,6 @@ def test_an_order_may_be_of_a_multiple(times: float, verdict: str) -> None:
     assert one.verdict == verdict
     mean = sum(math.log(times * b / a) for a, b in zip(of["a"], of["b"], strict=True)) / 3
     assert one.difference == pytest.approx(mean)
-
-
-@pytest.mark.parametrize(("n", "verdict"), [(1.0, "confirmed"), (6.0, "contradicted")])
-def test_a_number_is_an_upper_bound_of_what_is_at_most(n: float, verdict: str) -> None:
-    statement = {"at_most": "a perplexity", "value": 5.0}
-    assert judged(statement, {"a": (n, n + 0.1, n + 0.2)}).verdict == verdict
 
 
 def test_the_gain_is_the_share_of_fine_tuning_s_logarithm() -> None:
@@ -357,12 +354,6 @@ def test_multiples_of_no_gain_say_nothing(a: Any, times: float, verdict: str | N
     assert (one.difference is None) == (verdict is None) == ("say nothing" in one.test)
 
 
-def test_losses_are_ordered_as_they_are() -> None:
-    """Where no multiple is asked for, `b` may have lost, too."""
-    of = {"none": (2.0,) * 3, "public": (16.0,) * 3, "a": (30.0, 33, 31), "b": (20.0, 20, 21)}
-    assert judged({"less": "a gain", "than": "b gain"}, of).verdict == "confirmed"
-
-
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
@@ -379,18 +370,12 @@ def test_a_statement_that_says_nothing_is_refused(statement: Any, words: str) ->
         judged(statement, {"a": (10, 11), "b": (20, 21)})
 
 
-@pytest.mark.parametrize("n", [3, 6])
-def test_differences_that_are_equal_but_for_rounding_are_equal(n: int) -> None:
-    of = {"a": [10.0 * i for i in range(1, n + 1)], "b": [20.0 * i for i in range(1, n + 1)]}
-    assert judged(LESS, of).verdict == ("confirmed" if n == 6 else "inconclusive")
-
-
 def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
     rows = [release("a", 0, 9.0)]
     tables = [{"relation": "add_or_remove", "mean": 1.4}, {"relation": "replace", "mean": 3.0}]
     guarantee = rows[0].guarantee.model_copy(update={"phrases": tables})
     rows = [rows[0].model_copy(update={"guarantee": guarantee})]
-    of = {"main": document().model_copy(update={"releases": rows})}
+    of = runs_of(rows)
     assert values("a phrases.replace.mean", of).values == (3.0,)
     assert values("a phrases.add_or_remove.mean", of).values == (1.4,)
     for name in ("removed.mean", "replace.most", "replace", "replace.mean.of"):
@@ -406,13 +391,13 @@ def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
 def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
     rows = [release("a", seed, 10 + seed) for seed in (2, 0, 1)]
     rows += [release("b", seed, 20 + seed) for seed in (1, 2, 0)]
-    of = {"main": document().model_copy(update={"releases": rows})}
+    of = runs_of(rows)
     assert values("a perplexity", of).values == (10, 11, 12)
     assert judge([{"says": "s", **LESS}], of)[0].difference == pytest.approx(
         sum(math.log(20 + s) - math.log(10 + s) for s in range(3)) / 3
     )
     others = [release("b", seed, 20.0) for seed in (1, 2, 3)]
-    of = {"main": document().model_copy(update={"releases": [*rows[:3], *others]})}
+    of = runs_of([*rows[:3], *others])
     with pytest.raises(UsageError, match="cannot be compared"):
         judge([{"says": "s", **LESS}], of)
 
@@ -420,7 +405,7 @@ def test_seeds_are_paired_by_number_in_whatever_order_they_stand() -> None:
 def test_what_was_not_measured_is_no_number() -> None:
     """A missing count of teachers is not zero, and of an infinite perplexity no gain is left."""
     rows = [release(name, seed, math.inf) for name in ("a", "none", "public") for seed in range(3)]
-    of = {"main": document().model_copy(update={"releases": rows})}
+    of = runs_of(rows)
     for measure in ("gain", "gain_in_perplexity", "teachers_per_user"):
         with pytest.raises(UsageError, match="was not measured"):
             values(f"a {measure}", of)
@@ -470,7 +455,7 @@ def test_teachers_per_user_are_their_mean() -> None:
     rows = [release("a", 0, 9.0)]
     guarantee = rows[0].guarantee.model_copy(update={"teachers_per_user": {1: 3, 2: 1}})
     rows = [rows[0].model_copy(update={"guarantee": guarantee})]
-    of = {"main": document().model_copy(update={"releases": rows})}
+    of = runs_of(rows)
     assert values("a teachers_per_user", of).values == (1.25,)
 
 
@@ -480,9 +465,7 @@ def test_what_was_answered_is_a_share_of_the_queries() -> None:
                               **{**SESSION, "queries": n, "answered": k})
                 for k, n in sessions]  # fmt: skip
         rows = [release("a", 0, 9.0, sessions=each)]
-        return values(
-            "a answered", {"main": document().model_copy(update={"releases": rows})}
-        ).values
+        return values("a answered", runs_of(rows)).values
 
     assert answered((2, 8)) == (0.25,)
     for sessions in ([(0, 0)], []):
@@ -492,8 +475,7 @@ def test_what_was_answered_is_a_share_of_the_queries() -> None:
 
 def test_only_a_perplexity_is_read_where_it_is_infinite() -> None:
     bleu = Measure(value=math.inf, ci=None, n=1, method="m", unit="BLEU-4")
-    of = {"main": document().model_copy(
-        update={"releases": [release("a", 0, 9.0, utility={"bleu4": bleu})]})}  # fmt: skip
+    of = runs_of([release("a", 0, 9.0, utility={"bleu4": bleu})])  # fmt: skip
     with pytest.raises(UsageError, match="not measured"):
         values("a bleu4", of)
 
@@ -502,32 +484,9 @@ def test_a_finding_is_of_the_attack_s_own_settings() -> None:
     labels = {"extraction:generations=10": 0.1, "extraction:generations=1000,suffix=0": 0.9,
               "extraction:generations=10,suffix=0": 0.5}  # fmt: skip
     found = [finding(attack=label, value=v) for label, v in labels.items()]
-    of = {
-        "main": document().model_copy(update={"releases": [release("a", 0, 9.0, findings=found)]})
-    }
+    of = runs_of([release("a", 0, 9.0, findings=found)])
     for label, value in (*labels.items(), ("extraction:generations=1000", 0.9)):
         assert values(f"a {label}/hit_rate", of).values == (value,)
-
-
-def test_what_follows_from_settings_alone_needs_no_spread() -> None:
-    of = {"a": (10, 10, 10), "b": (20, 20, 20)}
-    assert judged({**LESS, "seedless": True}, of).verdict == "confirmed"
-
-
-@pytest.mark.parametrize(
-    ("a", "n", "verdict"),
-    [
-        (10, 5, "inconclusive"),
-        (10, 6, "confirmed"),
-        (30, 6, "contradicted"),
-        (20, 6, "inconclusive"),
-    ],
-)
-def test_equal_values_are_judged_by_the_sign_from_six_seeds_on(
-    a: int, n: int, verdict: str
-) -> None:
-    """2 · 2⁻⁶ is below 5 %, and 2 · 2⁻⁵ is not."""
-    assert judged(LESS, {"a": (a,) * n, "b": (20,) * n}).verdict == verdict
 
 
 def test_a_claim_is_confirmed_by_all_and_contradicted_by_one() -> None:

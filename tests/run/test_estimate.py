@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from audit.core.embedded import EMBEDDED_FOLDER
-from audit.core.lora import Lora
+from audit.core.predictor import Access
 from audit.core.progress import WHOLE, Remark
-from audit.measure.rehearsal import rehearsed
-from audit.models import own_blocks, usual_block
+from audit.measure.asking import Asking, askings
+from audit.measure.rehearsal import Asked
 from audit.models.sizes import width_of
-from audit.models.token_cost import TokenCost
 from audit.plan.execution import execution
 from audit.plan.resolve import resolve
 from audit.prepare.prepare import prepare
@@ -23,8 +21,10 @@ from audit.results.folder import RunFolder
 from audit.results.words import duration, percent, storage
 from audit.run import dry_run, pipeline, steps
 from audit.run import estimate as module
-from audit.run.estimate import Estimate, largest_user, weak_control
+from audit.run.estimate import Estimate, estimate, largest_user, weak_control
 from audit.run.steps import Steps
+from audit.train import first_steps
+from audit.train.first_steps import Cost
 
 ONE = Estimate(
     {"a": 30.0, "b": 10.0}, {"attacking a": 5.0}, 2, 2, to_train=2e9, to_attack=1e9, disk=3e6
@@ -34,10 +34,6 @@ ONE = Estimate(
 def prepared(tmp_path: Path, **settings: Any) -> Run:
     given = {"defense": ("submix:k=2",), "attack": ("extraction",), **settings}
     return prepare(resolve(given), tmp_path)
-
-
-def estimate(of: Run, workers: int | str) -> Estimate | None:
-    return module.estimate(of, workers, rehearsed(of))
 
 
 def test_tasks_share_the_processes_and_none_is_divided() -> None:
@@ -58,18 +54,6 @@ def test_the_sentence_names_time_memory_disk_and_the_longest_step() -> None:
     assert "; 4.0 GB of memory" in replace(ONE, to_attack=4e9).sentence
     many = replace(ONE, trainings={str(i): 1.0 for i in range(16)})
     assert " of it for " not in replace(many, attacks={}).sentence
-
-
-def test_twice_the_epochs_take_twice_the_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
-    one = estimate(prepared(tmp_path, training={"epochs": 3}), 1)
-    two = estimate(prepared(tmp_path, training={"epochs": 6}), 1)
-    assert one is not None and two is not None
-    assert sum(two.trainings.values()) == pytest.approx(2 * sum(one.trainings.values()))
-    assert two.attacks == one.attacks
-    assert set(one.trainings) > {"none"} and len(one.trainings) == 5  # two parts of two halves
 
 
 def test_the_steps_are_those_that_a_run_reports(tmp_path: Path) -> None:
@@ -159,29 +143,6 @@ def test_sizes_are_written_in_the_unit_that_fits() -> None:
     assert (storage(38e6), storage(2.5e9)) == ("38 MB", "2.5 GB")
 
 
-def test_a_larger_model_is_expected_to_be_slower(tmp_path: Path) -> None:
-    small = prepared(tmp_path).plan.model
-    large = replace(small, parameters=40 * small.parameters, blocks=8)
-    slow, fast = (usual_block.cost_of_token(model, "cpu", 1) for model in (large, small))
-    assert 5 * fast.training < slow.training and 4 * fast.kept < slow.kept
-
-
-@pytest.mark.parametrize(
-    ("lora", "parameters", "own"),
-    [(None, 5e7 - 1, False), (None, 5e7, True), (Lora(2, 4), 1e6, True)],
-)
-def test_a_large_model_or_one_with_adapters_is_measured_by_its_own_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lora: Lora | None, parameters: float, own: bool
-) -> None:
-    for stand_in, seconds in ((own_blocks, 1.0), (usual_block, 2.0)):
-        monkeypatch.setattr(stand_in, "cost_of_token", lambda *_, s=seconds: TokenCost(s, s, 0))
-    plan = prepared(tmp_path).plan
-    plan = replace(plan, model=replace(plan.model, lora=lora, parameters=int(parameters)))
-    assert module._cost_of_token(plan).training == (1.0 if own else 2.0)
-    lstm = replace(plan.model, blocks=0)  # has no blocks of its own
-    assert module._cost_of_token(replace(plan, model=lstm)).training == 2.0
-
-
 def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
     small = prepared(tmp_path).plan.model
     assert width_of(small) == 128  # n_embd
@@ -189,32 +150,94 @@ def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
     assert width_of(gpt2) == 768
 
 
-def test_adapters_need_the_base_once_and_no_files_of_its_size(tmp_path: Path) -> None:
-    whole = estimate(prepared(tmp_path / "a"), 2)
-    some = estimate(prepared(tmp_path / "b", lora="r=2"), 2)
-    assert whole is not None and some is not None
-    assert len(whole.trainings) == len(some.trainings) == 5
-    assert some.disk < 0.2 * whole.disk
-    assert some.to_train < whole.to_train
-    stored = sum(p.stat().st_size for p in EMBEDDED_FOLDER.glob("public_model/*.safetensors"))
-    more = estimate(prepared(tmp_path / "c", lora="r=2", defense=("submix:k=4",)), 2)
-    assert more is not None and more.to_train - some.to_train < stored
-
-
-def test_clipped_gradients_take_longer_and_below_adapters_no_more_than_padding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
-    plans = (
-        prepared(tmp_path / "a", defense=("dp_sgd",)),
-        prepared(tmp_path / "b", defense=("dp_sgd",), lora="r=2"),
+@pytest.fixture
+def alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of any training takes 0.1 ms and 1 MB, a generated one as long."""
+    monkeypatch.setattr(module, "cost_of", lambda task, tokenizer: Cost(1e-4, 1e6))
+    one = Asking(Access.DISTRIBUTION, None, 1e-4, 0.0, 0.0, 1e6)
+    monkeypatch.setattr(
+        module, "askings", lambda run, chosen: [one] * (1 + len(run.tasks[chosen]) // 2)
     )
-    for plan, longer in zip(plans, (1.8, 1.2), strict=True):
-        made = estimate(plan, 1)
-        assert made is not None
-        (task,) = (t for t in plan.wanted if t.training.label == "dp_sgd")
-        tokens = longer * plan.tokens(task.training) + task.training.method.overhead
-        assert made.trainings["dp_sgd"] == pytest.approx(1e-4 * tokens)
+
+
+@pytest.mark.usefixtures("alike")
+def test_twice_the_epochs_take_twice_the_training(tmp_path: Path) -> None:
+    one = estimate(prepared(tmp_path, training={"epochs": 3}), 1)
+    two = estimate(prepared(tmp_path, training={"epochs": 6}), 1)
+    assert one is not None and two is not None
+    assert sum(two.trainings.values()) == pytest.approx(2 * sum(one.trainings.values()))
+    assert two.attacks == one.attacks
+    assert set(one.trainings) > {"none"} and len(one.trainings) == 5  # two parts of two halves
+
+
+@pytest.mark.usefixtures("alike")
+def test_every_setting_of_a_sweep_is_expected_to_take_its_time(tmp_path: Path) -> None:
+    """Also where they train under one label; one that both train counts once."""
+    one, two, shared = (
+        estimate(prepared(tmp_path, defense=defenses), 1)
+        for defenses in (("dp_sgd",), ("dp_sgd", "dp_sgd:epsilon=1"), ("blacklist",))
+    )
+    assert one is not None and two is not None and shared is not None
+    assert list(two.trainings) == ["dp_sgd", "dp_sgd (2)", "none"]
+    assert two.trainings["dp_sgd (2)"] == pytest.approx(one.trainings["dp_sgd"])
+    assert len(shared.trainings) == 1
+    assert f"{percent(round(share(two, 'dp_sgd'), 2))} of it for dp_sgd;" in two.sentence
+
+
+@pytest.mark.usefixtures("alike")
+def test_as_many_processes_as_train_at_once_are_in_memory(tmp_path: Path) -> None:
+    """One alone is trained in this process, two have one each, and no third is started."""
+    alone = prepared(tmp_path, defense=("dp_sgd",), references=False)
+    beside = prepared(tmp_path, defense=("dp_sgd", "none"), references=False)
+    own = 4.0 * alone.plan.model.parameters
+    one, two, three = (estimate(run, n) for run, n in ((alone, 2), (beside, 2), (beside, 3)))
+    assert one is not None and two is not None and three is not None
+    assert one.to_train == pytest.approx(module.resident() + 2 * own + 2 * own + 1e6, rel=0.02)
+    more = two.to_train - one.to_train
+    assert more == pytest.approx(2 * module.resident() + own + 2 * own + 1e6, rel=0.02)
+    assert three.to_train == pytest.approx(two.to_train, rel=0.02)
+
+
+def cost(run: Run) -> Cost:
+    return first_steps.cost_of(run.wanted[0], run.tokenizer)
+
+
+def test_first_steps_tell_what_a_training_takes(tmp_path: Path) -> None:
+    """DP-SGD takes longer than fine-tuning; what has adapters keeps no moments of its base."""
+    plain, private, low = (
+        cost(prepared(tmp_path, defense=(d,), lora=lora, references=False))
+        for d, lora in (("none", None), ("dp_sgd", None), ("none", "r=2"))
+    )
+    moments = 8.0 * 560_640
+    assert 0 < plain.seconds < private.seconds
+    assert plain.memory > moments + low.memory / 4 and private.memory > moments
+
+
+def test_trainings_that_differ_in_texts_alone_are_measured_once(tmp_path: Path) -> None:
+    run = prepared(tmp_path, defense=("submix:k=2",))
+    before = first_steps._cost.cache_info()
+    costs = {first_steps.cost_of(task, run.tokenizer) for task in run.wanted}
+    after = first_steps._cost.cache_info()
+    assert len(costs) == 1 and len(run.wanted) == 5
+    assert after.hits - before.hits >= 4
+
+
+def test_steps_after_the_first_are_timed() -> None:
+    """A tenth of the training a second, once it has begun."""
+    assert first_steps._whole([(0.0, 0.0), (7.0, 0.1), (8.0, 0.2), (9.0, 0.3)]) == pytest.approx(10)
+    assert first_steps._whole([(0.0, 0.0), (7.0, 0.5)]) == pytest.approx(14)
+    assert first_steps._whole([(0.0, 0.0)]) == 0.0
+
+
+def test_releases_are_asked_within_their_budgets(tmp_path: Path) -> None:
+    run = prepared(tmp_path, defense=("submix:k=2",))
+    service, mixture = askings(run, run.plan.defenses[0])
+    assert service.remaining == 1024 and mixture.remaining is None
+    assert mixture.readable == Access.SCORE and mixture.read == 0.0
+    assert min(service.generated, service.scored, service.read, mixture.scored) > 0
+    asked = Asked(generated=1, scored=2, read=3)
+    by_hand = Asking(Access.SCORE, None, 1.0, 10.0, 100.0, 0.0)
+    assert by_hand.seconds(asked) == 321.0
 
 
 # steps
@@ -243,22 +266,6 @@ def test_steps_of_one_label_follow_each_other() -> None:
     assert [share for label, share in seen if label == WHOLE] == pytest.approx(
         [0.2, 0.2, 0.4, 0.64, 0.8, 0.8, 1.0]
     )
-
-
-def test_every_setting_of_a_sweep_is_expected_to_take_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where they train under one label; one that both train counts once."""
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-4, 1e-4, 1e4))
-    one, two, shared = (
-        estimate(prepared(tmp_path, defense=defenses), 1)
-        for defenses in (("dp_sgd",), ("dp_sgd", "dp_sgd:epsilon=1"), ("blacklist",))
-    )
-    assert one is not None and two is not None and shared is not None
-    assert list(two.trainings) == ["dp_sgd", "dp_sgd (2)", "none"]
-    assert two.trainings["dp_sgd (2)"] == pytest.approx(one.trainings["dp_sgd"])
-    assert len(shared.trainings) == 1
-    assert f"{percent(round(share(two, 'dp_sgd'), 2))} of it for dp_sgd;" in two.sentence
 
 
 def share(of: Estimate, label: str) -> float:
@@ -302,57 +309,3 @@ def test_the_whole_is_weighed_by_time_and_reaches_its_end(clock: list[float]) ->
 
 def test_what_is_no_step_passes_unnumbered() -> None:
     assert reported(("writing html", 0.0), expected={"a": 1.0}) == [("writing html", 0.0)]
-
-
-@pytest.mark.parametrize(
-    ("defense", "lora", "saves"),
-    [("submix:k=2", None, True), ("dp_sgd", None, False), ("dp_sgd", "r=4", True)],
-)
-def test_blocks_that_compute_twice_take_longer_and_keep_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defense: str, lora: str | None, saves: bool
-) -> None:
-    """By a third of the time. Per-example gradients of all weights need all that layers read."""
-    monkeypatch.setattr(module, "_cost_of_token", lambda _: TokenCost(1e-3, 1e-3, 1e4))
-    once, twice = (
-        estimate(
-            prepared(tmp_path, defense=(defense,), lora=lora, references=False,
-                     training={"checkpoint_activations": again}),
-            2,
-        )
-        for again in (False, True)
-    )  # fmt: skip
-    assert once is not None and twice is not None
-    assert sum(twice.trainings.values()) == pytest.approx(4 / 3 * sum(once.trainings.values()))
-    assert (twice.to_train < once.to_train) == saves and twice.to_train <= once.to_train
-
-
-def test_one_training_alone_takes_its_memory_in_this_process(tmp_path: Path) -> None:
-    """What it keeps for its way back is counted where no process is started for it."""
-    alone = prepared(tmp_path, defense=("dp_sgd",), references=False)
-    beside = prepared(tmp_path, defense=("dp_sgd", "none"), references=False)
-    one, two = estimate(alone, 2), estimate(beside, 2)
-    assert one is not None and two is not None
-    assert one.to_train > module.MAIN + 50e6
-    assert two.to_train > one.to_train + 2 * module.PROCESS
-
-
-def test_who_attacks_holds_the_distributions_of_all_models(tmp_path: Path) -> None:
-    """Distributions of 2,048 tokens over 1,024 words, each of two halves of every part."""
-    few = estimate(prepared(tmp_path, defense=("submix:k=2",)), 1)
-    many = estimate(prepared(tmp_path, defense=("submix:k=8",)), 1)
-    both = estimate(prepared(tmp_path, defense=("submix:k=8",)), 2)
-    assert few is not None and many is not None and both is not None
-    each = 24 * 2048 * 1024 + 4 * 560_640  # bytes of one model more, and its keys and values
-    assert 12 * each < many.to_attack - few.to_attack < 1.3 * 12 * each
-    assert both.to_attack - many.to_attack == many.to_attack - module.MAIN
-
-
-def test_a_pass_of_dp_sgd_reads_a_step_within_what_is_read_at_once(tmp_path: Path) -> None:
-    """At least one record, at most physical_tokens; else half as many again as a step's mean."""
-    plan = prepared(tmp_path, defense=("dp_sgd",), references=False)
-    (task,) = plan.tasks[plan.plan.defenses[0]]
-    method: Any = task.training.method
-    every = plan.tokens(task.training) / method.passes
-    for probability, rows in ((1e-6, 256), (1000 / every, 1500), (1.0, 4096)):
-        sampled = replace(task.training, method=replace(method, sampling_probability=probability))
-        assert module._rows(sampled, plan) == pytest.approx(rows)

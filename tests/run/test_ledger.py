@@ -78,7 +78,7 @@ def test_an_honest_ledger_stands_and_one_that_charges_half_falls(
 
     def half(self: Mixing, *arguments: Any) -> Any:
         mixed = charges(self, *arguments)
-        return replace(mixed, charges=mixed.charges / 2)
+        return replace(mixed, costs=mixed.costs / 2)
 
     monkeypatch.setattr(Mixing, "mix", half)
     (tmp_path / "false" / "stages").mkdir(parents=True)

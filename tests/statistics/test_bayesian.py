@@ -50,7 +50,7 @@ def test_limit_of_many_trainings_is_the_truth():
     ("n", "rates"),
     [
         (10, {(0.5, 0.5): 0.06, (0.1364, 0.1413): 0.21}),  # the first of a release without leaks
-        pytest.param(30, {(0.0574, 0.056): 0.234}, marks=pytest.mark.slow),
+        pytest.param(30, {(0.0574, 0.056): 0.234}, marks=pytest.mark.full),
     ],
 )
 def test_error_rate_exceeds_five_percent(monkeypatch, n, rates):

@@ -1,6 +1,6 @@
 """The claim: could the stated mechanism let the units' coins be guessed this well?
 
-It is reported by itself, at .05: it refutes the claim, and the other checks say where.
+It is reported by itself, at .05: it refutes the claim, and the other checks show where.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ClaimTest:
 
     sampling_probability: q as realised. epsilon: of the mechanism at δ = 1e-5, in nats.
     coins: m. guesses: r. right: v of them. needed: the least v that refutes; None: there is none.
-    p: of the claim. area: how well the scores tell present from absent units.
+    p: of the claim. area: how well the scores separate present from absent units.
     """
 
     noise_multiplier: float
@@ -47,7 +47,7 @@ class ClaimTest:
 
 
 def claim(run: Observed) -> ClaimTest:
-    """Guesses the coins of all units by likelihood ratios, and tests the number of right guesses.
+    """Guess the coins of all units by likelihood ratios, and test the number of right guesses.
 
     run: with σ and q as stated; fair coins chose the present units, and each is clipped to norm C.
     """

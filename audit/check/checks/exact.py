@@ -18,19 +18,19 @@ _IN_C, _IN_DEVIATIONS = "contribution / C", "noise deviations"
 
 
 def inclusion(run: Observed) -> Outcome:
-    """Every present unit is in every sum 0 times or once."""
+    """Check that every present unit is in every sum 0 times or once."""
     a = run.inclusion[:, run.present]
     off = np.minimum(np.abs(a), np.abs(a - 1.0))
     return _near(Check.INCLUSION, run, off, run.present)
 
 
 def absent(run: Observed) -> Outcome:
-    """No absent unit is in any sum."""
+    """Check that no absent unit is in any sum."""
     return _near(Check.ABSENT, run, np.abs(run.inclusion[:, ~run.present]), ~run.present)
 
 
 def _near(check: Check, run: Observed, off: Floats, units: NDArray[np.bool_]) -> Outcome:
-    """Compares distances (releases, units) with the noise and the engine's arithmetic error."""
+    """Compare distances (releases, units) with the noise and the engine's arithmetic error."""
     spread = run.deviations[units] + run.steps.tolerance / DEVIATIONS
     worst = _largest(off / spread)
     due = f"at most {DEVIATIONS:g}"
@@ -38,7 +38,7 @@ def _near(check: Check, run: Observed, off: Floats, units: NDArray[np.bool_]) ->
 
 
 def norms(check: Check, run: Observed) -> Outcome:
-    """No unit adds more than C, but for noise and rounding."""
+    """Check that no unit adds more than C, but for noise and rounding."""
     largest = _largest(run.contributions) / run.max_norm
     noise = DEVIATIONS * run.trial.noise_multiplier * _spread(run)
     allowed = 1.0 + run.steps.tolerance + noise
@@ -47,7 +47,7 @@ def norms(check: Check, run: Observed) -> Outcome:
 
 
 def _spread(run: Observed) -> float:
-    """How much wider the noise of a contribution is than that of one coordinate."""
+    """Compute the ratio of a contribution's noise to that of one coordinate."""
     if run.units.apart:
         return 1.0
     lengths = np.linalg.norm(run.clipped, axis=1)
@@ -55,14 +55,14 @@ def _spread(run: Observed) -> float:
 
 
 def releases(runs: Sequence[Observed]) -> Outcome:
-    """Every run makes T releases: empty batches make them too."""
+    """Check that every run makes T releases, of empty batches too."""
     worst = min(runs, key=lambda run: -abs(len(run.sums) - run.trial.steps))
     made, due = len(worst.sums), worst.trial.steps
     return exact(Check.RELEASES, worst.units.name, "releases", made, str(due), made == due)
 
 
 def update(run: Observed) -> Outcome:
-    """Plain SGD moves the parameters by −η·G/(qN) and nothing else."""
+    """Check that plain SGD moves the parameters by −η·G/(qN) and nothing else."""
     weights, trial = run.steps.weights, run.trial
     if weights is None:
         return not_read(Check.UPDATE, run.units.name, "the adapter returns no parameters")
@@ -82,7 +82,7 @@ def update(run: Observed) -> Outcome:
 
 
 def infinite(run: Observed | str, units: str) -> Outcome:
-    """A unit with an infinite gradient adds a finite vector of norm at most C.
+    """Check that a unit with an infinite gradient adds a finite vector of norm at most C.
 
     run: why the engine stopped, where it did.
     """
@@ -96,5 +96,5 @@ def infinite(run: Observed | str, units: str) -> Outcome:
 
 
 def _largest(values: Floats) -> float:
-    """Finds the largest value; NaN where there is one, which no bound allows."""
+    """Find the largest value; NaN where there is one, which no bound allows."""
     return float(values.max(initial=0.0))

@@ -17,7 +17,7 @@ _LEAST = 50  # entries of a tensor below which its correlations are not read
 
 
 def scale(run: Observed, check: Check = Check.SCALE) -> Outcome:
-    """The noise has the standard deviation σC: overall, in every tensor, in every step."""
+    """Check that the noise's standard deviation is σC: overall, in every tensor and step."""
     pieces = _pieces(run)
     ps = [white_noise.scale_p(piece.energy, piece.mean, piece.variance) for piece in pieces]
     both = (ps[0], min(1.0, len(ps[1:]) * min(ps[1:])))  # half of the level is for the whole
@@ -39,7 +39,7 @@ class _Piece:
 
 
 def _pieces(run: Observed) -> list[_Piece]:
-    """Lists the energy of all noise, first, and that of each tensor and of each step."""
+    """List the energy of all noise, first, and that of each tensor and of each step."""
     values, tensors = run.quiet.values / run.noise, run.quiet.tensors
     steps, width = values.shape
     squares, count = values**2, float(steps * width)
@@ -57,7 +57,7 @@ def _pieces(run: Observed) -> list[_Piece]:
 
 
 def alone(run: Observed) -> tuple[Outcome, ...]:
-    """Reads scale, shape and independence."""
+    """Check the scale, shape and independence of noise alone."""
     if len(run.sums) < 2:
         checks = (Check.SCALE, Check.SHAPE, Check.STEPS, Check.TENSORS)
         return tuple(not_read(check, run.units.name, _NOTHING) for check in checks)
@@ -65,7 +65,7 @@ def alone(run: Observed) -> tuple[Outcome, ...]:
 
 
 def shape(run: Observed) -> Outcome:
-    """The noise is Gaussian, whatever its scale."""
+    """Check that the noise is Gaussian, whatever its scale."""
     values = run.quiet.values
     fourth, by_fourth = white_noise.kurtosis(values)
     distance, by_distance = white_noise.kolmogorov_smirnov(values)
@@ -75,7 +75,7 @@ def shape(run: Observed) -> Outcome:
 
 
 def over_steps(run: Observed) -> Outcome:
-    """Steps share no noise."""
+    """Check that steps share no noise."""
     worst, by_pairs = white_noise.step_correlations(run.quiet.values[:_PAIRED])
     mean, by_lag = white_noise.lag_one(run.quiet.values)
     shown = worst if by_pairs <= by_lag else mean
@@ -83,7 +83,7 @@ def over_steps(run: Observed) -> Outcome:
 
 
 def over_tensors(run: Observed) -> Outcome:
-    """Tensors share no noise: the same places of any two are uncorrelated."""
+    """Check that tensors share no noise: the same places of any two are uncorrelated."""
     tensors, noise = run.quiet.tensors, run.noise
     found = []
     for (i, j), mean in tensors.overlaps.items():
@@ -100,7 +100,7 @@ def over_tensors(run: Observed) -> Outcome:
 
 
 def over_runs(one: Observed, other: Observed) -> Outcome:
-    """Runs with different seeds share no noise."""
+    """Check that runs with different seeds share no noise."""
     steps = min(len(one.sums), len(other.sums))
     first, second = (run.quiet.values[:steps] / run.noise for run in (one, other))
     value, p = white_noise.correlation(first, second)
@@ -108,7 +108,7 @@ def over_runs(one: Observed, other: Observed) -> Outcome:
 
 
 def with_batch(run: Observed, readable: bool) -> Outcome:
-    """The noise is as large in small batches as in large ones."""
+    """Check that the noise is as large in small batches as in large ones."""
     if not readable:
         return not_read(Check.BATCH, run.units.name, "batches cannot be read")
     energy = (run.quiet.values**2).sum(axis=1)

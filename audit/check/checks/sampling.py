@@ -13,7 +13,7 @@ _UNREAD = "contributions are not 0 or 1, so batches cannot be read"
 
 
 def rate(run: Observed, readable: bool) -> Outcome:
-    """The number of inclusions is Bin(T·m, q)."""
+    """Check that the number of inclusions is Bin(T·m, q)."""
     if not readable:
         return not_read(Check.RATE, run.units.name, _UNREAD)
     batches, q = run.batches, run.sampling_probability
@@ -24,7 +24,7 @@ def rate(run: Observed, readable: bool) -> Outcome:
 
 
 def poisson(run: Observed, readable: bool) -> Outcome:
-    """Batch sizes, and each unit's inclusions, scatter as independent coins do."""
+    """Check that batch sizes, and each unit's inclusions, scatter as independent coins do."""
     if not readable:
         return not_read(Check.SAMPLING, run.units.name, _UNREAD)
     batches, q = run.batches, run.sampling_probability

@@ -1,4 +1,4 @@
-"""Finds out by a few requests what a completions endpoint supports, and caches every answer."""
+"""Find out by a few requests what a completions endpoint supports, and cache every answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHORT: dict[str, Any] = {"max_tokens": 1, "seed": 0}
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an endpoint supports.
+    """The capabilities of an endpoint.
 
     extras: request fields that it accepts beside the standard ones.
     least: `max_tokens` of a request that only scores: 0, or 1 where the server must generate.
@@ -66,21 +66,21 @@ class Client:
     path: str = "completions"
 
     def send(self, requests: Sequence[Request[T]]) -> list[T]:
-        """Reads the answer to each request. Raises UsageError where one is refused."""
+        """Read the answer to each request. Raises UsageError where one is refused."""
         try:
             return self._send(requests)
         except RefusedError as error:
             raise UsageError(str(error)) from None
 
     def try_send(self, fields: dict[str, Any]) -> Choice | None:
-        """Reads the answer to a request; None where the server refuses it."""
+        """Read the answer to a request; None where the server refuses it."""
         try:
             return self._send([Request(fields, lambda choice: choice)])[0]
         except RefusedError:
             return None
 
     def _send(self, requests: Sequence[Request[T]]) -> list[T]:
-        """An answer is stored only once it could be read."""
+        """Send requests; an answer is stored only once it could be read."""
         values = []
         with self.endpoint.connected() as post:
             for request in requests:
@@ -96,7 +96,7 @@ class Client:
 
 
 def capabilities(client: Client, tokenizer: Tokenizer) -> Capabilities:
-    """Finds out what the endpoint supports, by requests of one token each; stores the result.
+    """Find out what the endpoint supports, by requests of one token each; store the result.
 
     Raises UsageError where nothing is answered, or where the endpoint's tokenizer differs.
     """
@@ -115,7 +115,7 @@ def capabilities(client: Client, tokenizer: Tokenizer) -> Capabilities:
 
 
 def _accepted(client: Client, ids: Tokens) -> tuple[dict[str, Any], Choice]:
-    """Finds the largest set of extra fields that the endpoint accepts, and its answer to it."""
+    """Find the largest set of extra fields that the endpoint accepts, and its answer to it."""
     for extras in ({**_UNCUT, **_IDS, **_LOGGED}, _LOGGED, _UNCUT, {}):
         choice = client.try_send({"prompt": [*ids], **_SHORT, **extras})
         if choice is not None:
@@ -131,7 +131,7 @@ def _accepted(client: Client, ids: Tokens) -> tuple[dict[str, Any], Choice]:
 def _scoring(
     client: Client, tokenizer: Tokenizer, extras: dict[str, Any], ids: Tokens
 ) -> Capabilities | None:
-    """Finds out how the endpoint scores prompts; None where it does not."""
+    """Find out how the endpoint scores prompts; None where it does not."""
     for least in (0, 1) if "logprobs" in extras else ():
         candidate = Capabilities(Access.SCORE, extras, least)
         choice = client.try_send({"prompt": [*ids], **candidate.scoring})
@@ -145,7 +145,7 @@ def _scoring(
 def _check_tokens(
     client: Client, tokenizer: Tokenizer, extras: dict[str, Any], choice: Choice, sent: int
 ) -> None:
-    """Raises UsageError unless the endpoint counts and writes tokens as the tokenizer does."""
+    """Raise UsageError unless the endpoint counts and writes tokens as the tokenizer does."""
     if choice.prompt_tokens not in (None, sent):
         raise _wrong_tokenizer(
             client, f"counts {choice.prompt_tokens} prompt tokens where {sent} were sent from"
@@ -170,6 +170,6 @@ def _wrong_tokenizer(client: Client, difference: str) -> UsageError:
 
 
 def scores(choice: Choice, length: int) -> bool:
-    """Tells whether every token of a prompt but the first has a log-probability."""
+    """Return whether every token of a prompt but the first has a log-probability."""
     scored = choice.tokens[1:length]
     return len(scored) == length - 1 and all(token.scored for token in scored)

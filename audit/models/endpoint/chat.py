@@ -53,7 +53,7 @@ class ChatSession:
         return self.template.tokenizer
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Samples what the assistant says; a prompt that ends in no turn of it is not answered."""
+        """Sample the assistant's turns; a prompt that does not end in its turn is not answered."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         talks = [self.template.turns_of(self.tokenizer.decode(prompt[1:])) for prompt in prompts]
         asked = [i for i, turns in enumerate(talks) if turns and turns[-1][0] == ASSISTANT]
@@ -81,7 +81,7 @@ class ChatSession:
         raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
     def _answer(self, read: int, length: int, choice: Choice) -> Answer:
-        """Raises UsageError unless the server has read these tokens, with or without the start."""
+        """Raise UsageError unless the server has read these tokens, with or without the start."""
         if choice.prompt_tokens not in (read - 1, read):
             raise UsageError(
                 f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
@@ -92,7 +92,7 @@ class ChatSession:
 
 
 def fields(turns: Sequence[Message]) -> dict[str, Any]:
-    """The fields of a request to go on with the last turn, which the assistant has or has not
+    """Make the fields of a request to go on with the last turn, which the assistant has or has not
     begun."""
     begun = bool(turns[-1][1])
     kept = turns if begun else turns[:-1]
@@ -103,7 +103,7 @@ def fields(turns: Sequence[Message]) -> dict[str, Any]:
 def chat_completions(
     client: Client, tokenizer: Tokenizer, max_length: int, stream: np.random.Generator
 ) -> Predictor:
-    """Opens a session with a server that takes conversations alone.
+    """Open a session with a server that takes conversations alone.
 
     Raises UsageError where the tokenizer has no chat template, or nothing is answered.
     """
@@ -114,7 +114,7 @@ def chat_completions(
 
 
 def _extras(client: Client) -> dict[str, Any]:
-    """Finds the largest set of extra fields that the endpoint accepts. Raises UsageError."""
+    """Find the largest set of extra fields that the endpoint accepts. Raises UsageError."""
     probe = {**fields(conversation(ASSISTANT, "You")), "max_tokens": 1, "seed": 0}
     for extras in ({**_UNCUT, **_IDS, **_LOGGED}, {**_UNCUT, **_LOGGED}, _LOGGED, _UNCUT):
         if client.try_send({**probe, **extras}) is not None:

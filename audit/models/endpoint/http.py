@@ -1,4 +1,4 @@
-"""Sends requests to an HTTP endpoint: at a limited rate, and again after transient failures.
+"""Send requests to an HTTP endpoint: at a limited rate, and again after transient failures.
 
 An answer is limited in bytes and in time: a server may drip, or never end.
 
@@ -36,7 +36,7 @@ LARGEST = 1 << 26  # bytes of an answer, unpacked
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
 REFUSALS = (400, 404, 405, 422, 500, 501)  # HTTP statuses of a request that is not supported
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two tries, unless the server names more
-_PATIENCE = 600.0  # seconds; a server that asks for a longer wait counts as failed
+_PATIENCE = 600.0  # seconds; a server that requests a longer wait counts as failed
 _SHOWN = 160  # characters of a server's error message
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -60,12 +60,12 @@ class RefusedError(Exception):
 
 
 def is_url(source: str) -> bool:
-    """Tells whether a model is named by its URL."""
+    """Return whether a model is named by its URL."""
     return source.lower().startswith(("http://", "https://"))
 
 
 def address(source: str) -> str:
-    """Normalises the URL that /completions follows: no slash at its end, /v1 for a bare host.
+    """Normalise the URL that /completions follows: no slash at its end, /v1 for a bare host.
 
     Raises UsageError for anything else, and for a URL with credentials.
     """
@@ -89,12 +89,12 @@ def address(source: str) -> str:
 
 
 def address_of(url: str, model: str | None) -> str:
-    """Joins an endpoint's URL and a model's name to one address; without a name, the URL."""
+    """Join an endpoint's URL and a model's name to one address; without a name, the URL."""
     return f"{url}/models/{model}" if model else url
 
 
 def url_of(address: str, model: str | None) -> str:
-    """Takes the URL out of what `address_of` made."""
+    """Extract the URL from a result of `address_of`."""
     return address.removesuffix(f"/models/{model}")
 
 
@@ -116,7 +116,7 @@ class Pace:
     _ready: float = field(default=-math.inf, init=False)
 
     def wait(self) -> None:
-        """Waits until the next request may be sent."""
+        """Wait until the next request may be sent."""
         if self.rate is None:
             return
         while (left := self._ready - self.clock()) > 0:
@@ -139,7 +139,7 @@ class Endpoint:
 
     @contextmanager
     def connected(self) -> Iterator[Post]:
-        """Opens a connection: post(path, fields) gives the answer, a JSON object.
+        """Open a connection: post(path, fields) gives the answer, a JSON object.
 
         Raises RefusedError where the server does not support the request, and UsageError where it
         fails after all retries.
@@ -148,7 +148,7 @@ class Endpoint:
             yield lambda path, fields: self._answer(client, "POST", path, fields)
 
     def get(self, path: str) -> dict[str, Any]:
-        """Requests an object by GET. Raises as `connected` does."""
+        """Request an object by GET. Raises as `connected` does."""
         with self._client() as client:
             return self._answer(client, "GET", path, None)
 
@@ -188,7 +188,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why there is no answer. wait: seconds that the server asks to wait before a retry."""
+    """An answer is missing. wait: seconds that the server requests before a retry."""
 
     problem: str
     advice: str
@@ -199,7 +199,7 @@ class _Failure:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Loads the trusted certificates, once for all clients: it takes 50 ms."""
+    """Load the trusted certificates, once for all clients: it takes 50 ms."""
     import httpx
 
     return httpx.create_ssl_context()
@@ -256,7 +256,7 @@ class _TooLongError(Exception):
 
 
 class _CodedError(Exception):
-    """An answer is packed, so its length says nothing about what it unpacks to."""
+    """An answer is packed, so its length does not bound the unpacked length."""
 
 
 def _received(
@@ -283,7 +283,7 @@ def _received(
 
 
 def _within(seconds: float, do: Callable[[], T]) -> T:
-    """Waits for a result; raises TimeoutError, and leaves the thread alone, where it takes longer.
+    """Wait for a result; raise TimeoutError, and leave the thread alone, where it takes longer.
 
     A limit on each read alone would let a server drip its headers for ever.
     """
@@ -319,7 +319,7 @@ def _delay(tries: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Reads the seconds to wait, from the header Retry-After; None without one."""
+    """Read the seconds to wait, from the header Retry-After; None without one."""
     text = response.headers.get("Retry-After", "").strip()
     try:
         wait = float(text)
@@ -332,7 +332,7 @@ def _retry_after(response: httpx.Response) -> float | None:
 
 
 def _problem(response: httpx.Response) -> str:
-    """Words the HTTP status and the beginning of the server's error message."""
+    """Describe the HTTP status and the beginning of the server's error message."""
     try:
         body = response.json()
         error = body.get("error", body)
@@ -343,6 +343,6 @@ def _problem(response: httpx.Response) -> str:
 
 
 def _line(text: str) -> str:
-    """Puts a server's message on one short line, without the key that it may repeat."""
+    """Shorten a server's message to one line, without the key that it may repeat."""
     words = " ".join(without_key(text).split())
     return words if len(words) <= _SHOWN else words[:_SHOWN] + "…"

@@ -51,7 +51,7 @@ class EndpointSession:
         return None
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Samples each text with a seed of its own; after a stop token all are stop tokens."""
+        """Sample each text with a seed of its own; after a stop token all are stop tokens."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         fields = {**self.capabilities.extras, "max_tokens": length}
         read = partial(generation, tokenizer=self.tokenizer, length=length)
@@ -65,7 +65,7 @@ class EndpointSession:
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
     ) -> list[Answer]:
-        """Answers without moments, which need a distribution; [] if prompts are not scored."""
+        """Answer without moments, which need a distribution; [] if prompts are not scored."""
         if self.readable < Access.SCORE:
             return []
         fields = self.capabilities.scoring
@@ -83,7 +83,7 @@ class EndpointSession:
 
 
 def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
-    """Reads a generated text of `length` tokens, filled with stop tokens where it is shorter."""
+    """Read a generated text of `length` tokens, filled with stop tokens where it is shorter."""
     tokens, reports = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
     for i, token in enumerate(reports):
@@ -107,7 +107,7 @@ def _scored(first: int, tail: Tokens, choice: Choice) -> Answer:
 def completions(
     client: Client, tokenizer: Tokenizer, max_length: int, stream: np.random.Generator
 ) -> Predictor:
-    """Opens a session with the completions of a server."""
+    """Open a session with the completions of a server."""
     supported = capabilities(client, tokenizer)
     return EndpointSession(client, supported, tokenizer, max_length, stream)
 
@@ -134,7 +134,7 @@ class EndpointRelease(Release):
 
     @cached_property
     def origin(self) -> Origin:
-        """Requests the server's description of its model, and hashes that instead of weights."""
+        """Request the server's description of its model, and hash that instead of weights."""
         entry = _description(self.endpoint, self.model)
         context, name = entry.get("max_model_len"), str(entry["id"])
         if isinstance(context, int) and context < self.max_length + MARGIN:
@@ -144,7 +144,7 @@ class EndpointRelease(Release):
         return Origin(self.endpoint.url, name, digest_of_json(entry))
 
     def open(self, stream: np.random.Generator, journal: Journal) -> Predictor:
-        """Raises UsageError where the journal holds the answers of another endpoint or model."""
+        """Raise UsageError where the journal holds the answers of another endpoint or model."""
         return self.opened(self._client(journal), self.tokenizer, self.max_length, stream)
 
     def _client(self, journal: Journal) -> Client:
@@ -168,7 +168,7 @@ class EndpointRelease(Release):
 
 
 def _description(endpoint: Endpoint, model: str | None) -> dict[str, Any]:
-    """Requests what is constant in the server's entry for a model; its name if none is listed."""
+    """Request what is constant in the server's entry for a model; its name if none is listed."""
     listed = _listed(endpoint, optional=model is not None)
     names = without_key(", ".join(list(listed)[:5]))
     if model is None and len(listed) == 1:
@@ -182,7 +182,7 @@ def _description(endpoint: Endpoint, model: str | None) -> dict[str, Any]:
 
 
 def _listed(endpoint: Endpoint, optional: bool) -> dict[str, dict[str, Any]]:
-    """Requests the server's list of models, by name; empty where it is optional and refused."""
+    """Request the server's list of models, by name; empty where it is optional and refused."""
     try:
         entries = endpoint.get("models").get("data")
     except RefusedError as error:

@@ -1,4 +1,4 @@
-"""Reads the answers of a completions API: the tokens of a choice and their log-probabilities.
+"""Read the answers of a completions API: the tokens of a choice and their log-probabilities.
 
 Two forms are known: OpenAI's, which vLLM uses too (parallel lists, tokens as text, or as
 "token_id:7" on request), and llama.cpp's (one object per token, with its id), which is that of
@@ -36,7 +36,7 @@ class TokenReport:
 
     @property
     def scored(self) -> bool:
-        """Whether both log-probabilities are reported."""
+        """Return whether both log-probabilities are reported."""
         return self.log_prob is not None and self.top is not None
 
 
@@ -52,7 +52,7 @@ class Choice:
 
 
 def choice_of(answer: dict[str, Any]) -> Choice:
-    """Reads the one choice of an answer. Raises UsageError for any other form."""
+    """Read the one choice of an answer. Raises UsageError for any other form."""
     try:
         (choice,) = answer["choices"]
         usage = answer.get("usage") or {}
@@ -122,7 +122,7 @@ def _largest(values: Any) -> float | None:
 
 
 def same_tokens(tokenizer: Tokenizer, ids: Tokens, reported: Sequence[TokenReport]) -> bool:
-    """Tells whether a server writes at least half of the tokens as the tokenizer here does.
+    """Return whether a server writes at least half of the tokens as the tokenizer here does.
 
     Servers differ in how they write special tokens and parts of characters; with another
     vocabulary nearly every token differs.
@@ -139,7 +139,7 @@ def same_tokens(tokenizer: Tokenizer, ids: Tokens, reported: Sequence[TokenRepor
 def generated(
     choice: Choice, tokenizer: Tokenizer, length: int
 ) -> tuple[list[int], list[TokenReport]]:
-    """Reads (the `length` tokens of a completion; the reports of those before its stop token).
+    """Read (the `length` tokens of a completion; the reports of those before its stop token).
 
     A server stops where a text ends: the rest is filled with stop tokens. Where it reports no ids,
     its text is tokenized here, and there are no reports. Raises UsageError where the completion is

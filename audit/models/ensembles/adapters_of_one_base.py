@@ -1,4 +1,4 @@
-"""Computes several adapters of one base as one network: the base reads each text once for all."""
+"""Compute several adapters of one base as one network: the base reads each text once for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIX = "lora_"
 
 
 def adapters_of_one_base(models: Sequence[Any]) -> bool:
-    """Tells whether all are LoRA adapters on the same tensors; some may be the bare base."""
+    """Return whether all are LoRA adapters on the same tensors; some may be the bare base."""
     if not any(map(is_adapted, models)) or any(model.training for model in models):
         return False
     return len({frozenset(_tensors_of_base(model)) for model in models}) == 1
@@ -43,7 +43,7 @@ class Past:
         self.inner, self._members = inner, members
 
     def batch_select_indices(self, rows: Tensor) -> None:
-        """Replaces the texts by these rows, in this order; a row may be repeated."""
+        """Replace the texts by these rows, in this order; a row may be repeated."""
         every = rows[:, None] * self._members + torch.arange(self._members, device=rows.device)
         self.inner.batch_select_indices(every.flatten())
 
@@ -67,7 +67,7 @@ class Together:
         use_cache: bool = False,
         logits_to_keep: int = 0,
     ) -> Reading:
-        """Reads n rows as every member does. logits_to_keep: number of last tokens; 0: all."""
+        """Read n rows as every member does. logits_to_keep: number of last tokens; 0: all."""
         members = len(self._names)
         answer = self._inner(
             input_ids=input_ids.repeat_interleave(members, dim=0),
@@ -83,12 +83,12 @@ class Together:
 
 
 def _name(place: int) -> str:
-    """Names an adapter as no layer is named: PEFT finds weights by a part of their names."""
+    """Name an adapter as no layer is named: PEFT finds weights by a part of their names."""
     return f"member{place}of"
 
 
 def _with_all(named: Sequence[tuple[str, Any]]) -> Any:
-    """Puts the adapters of all models into one, under their names."""
+    """Insert the adapters of all models into one model, under their names."""
     from peft import get_peft_model  # seconds, which a dry run does not have
 
     first = named[0][1]

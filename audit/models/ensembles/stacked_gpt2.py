@@ -1,4 +1,4 @@
-"""Computes several GPT-2s of one shape as one network; equal lower layers are computed once.
+"""Compute several GPT-2s of one shape as one network; equal lower layers are computed once.
 
 Every weight and every activation has a first axis of members, of length m, or 1 where all members
 agree. Activations have length 1 up to the first weights that differ, so members with the same lower
@@ -21,7 +21,7 @@ _ROOM = 32  # tokens of spare room whenever the cache of keys and values grows
 
 
 def is_known(model: Any) -> bool:
-    """Tells whether a model is a GPT-2 all of whose parts are computed here."""
+    """Return whether a model is a GPT-2 all of whose parts are computed here."""
     from transformers import GPT2LMHeadModel  # two seconds, which a dry run does not need
 
     if type(model) is not GPT2LMHeadModel or model.training:
@@ -40,7 +40,7 @@ def is_known(model: Any) -> bool:
 
 
 def are_alike(model: Any, other: Any) -> bool:
-    """Tells whether two known models differ in nothing but the values of their weights."""
+    """Return whether two known models differ in nothing but the values of their weights."""
     kinds = [
         (
             one.config.activation_function,
@@ -63,7 +63,7 @@ class Past:
         self._blocks: list[Tensor] = []
 
     def joined(self, block: int, new: Tensor) -> Tensor:
-        """Appends new keys and values and gives those of all tokens."""
+        """Append new keys and values and return those of all tokens."""
         if block == len(self._blocks):
             self._blocks.append(new)
         end = self.length + new.shape[-2]
@@ -75,7 +75,7 @@ class Past:
         return self._blocks[block][..., :end, :]
 
     def batch_select_indices(self, rows: Tensor) -> None:
-        """Replaces the texts by these rows, in this order; a row may be repeated."""
+        """Replace the texts by these rows, in this order; a row may be repeated."""
         read = (block[..., : self.length, :] for block in self._blocks)
         self._blocks = [block.index_select(2, rows) for block in read]
 
@@ -140,7 +140,7 @@ class Stack:
         return Reading(self._logits(x), past if use_cache else None)
 
     def _through(self, block: int, x: Tensor, past: Past, keep: int) -> Tensor:
-        """Computes a block: (members, n, T, width) to (members, n, `keep` last tokens, width)."""
+        """Compute a block: (members, n, T, width) to (members, n, `keep` last tokens, width)."""
         ln_1, c_attn, c_proj, ln_2, mlp_in, mlp_out = self._blocks[block]
         qkv = c_attn.linear(ln_1.normed(x))
         qkv = qkv.view(*qkv.shape[:3], 3, self.config.n_head, -1).permute(3, 0, 1, 4, 2, 5)
@@ -151,7 +151,7 @@ class Stack:
         return x + mlp_out.linear(activated)
 
     def _logits(self, x: Tensor) -> Tensor:
-        """Computes logits (n, T, m, V) from the last block's (m, n, T, width)."""
+        """Compute logits (n, T, m, V) from the last block's (m, n, T, width)."""
         x = self._norm.normed(x)
         if len(self._head) == 1:
             x = x.movedim(0, 2)
@@ -177,7 +177,7 @@ class _Layer:
         return _Layer(weight, bias, config.layer_norm_epsilon)
 
     def linear(self, x: Tensor) -> Tensor:
-        """Computes x·W + b for x of shape (1 or m, n, T, in)."""
+        """Compute x·W + b for x of shape (1 or m, n, T, in)."""
         if len(self.weight) == 1:
             rows = torch.addmm(self.bias[0], x.flatten(0, 2), self.weight[0])
             return rows.view(*x.shape[:3], -1)
@@ -186,7 +186,7 @@ class _Layer:
         return out.view(-1, *x.shape[1:3], out.shape[-1])
 
     def normed(self, x: Tensor) -> Tensor:
-        """Computes the layer norm of x, (1 or m, n, T, width)."""
+        """Compute the layer norm of x, (1 or m, n, T, width)."""
         width = x.shape[-1:]
         if len(self.weight) == 1:
             return layer_norm(x, width, self.weight[0], self.bias[0], self.epsilon)
@@ -195,7 +195,7 @@ class _Layer:
 
 
 def _attention(queries: Tensor, seen: Tensor) -> Tensor:
-    """Computes causal attention of the last T of S tokens: (members, n, T, heads · width).
+    """Compute causal attention of the last T of S tokens: (members, n, T, heads · width).
 
     queries: (members, n, heads, T, width). seen: keys and values, (2, members, n, heads, S, width).
     """
@@ -212,7 +212,7 @@ def _attention(queries: Tensor, seen: Tensor) -> Tensor:
 
 
 def _together(tensors: Sequence[Tensor]) -> Tensor:
-    """Stacks tensors: (1, …) where all are equal, else (m, …)."""
+    """Stack tensors: (1, …) where all are equal, else (m, …)."""
     first = tensors[0]
     if all(torch.equal(first, other) for other in tensors[1:]):
         return first.detach()[None]

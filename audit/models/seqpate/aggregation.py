@@ -44,7 +44,7 @@ class Answers:
 
 
 def top_p(log_pmf: Tensor, p: float) -> Tensor:
-    """Marks the smallest set of tokens with probability at least p: bool, (n, V).
+    """Mark the smallest set of tokens with probability at least p: bool, (n, V).
 
     Of equally likely tokens those of lower id come first.
     """
@@ -55,20 +55,20 @@ def top_p(log_pmf: Tensor, p: float) -> Tensor:
 
 
 def top_k(log_pmf: Tensor, k: int) -> Tensor:
-    """Marks the k most likely tokens, at a tie those of lower id: bool, (n, V)."""
+    """Mark the k most likely tokens, at a tie those of lower id: bool, (n, V)."""
     order = torch.sort(log_pmf, dim=-1, descending=True, stable=True).indices[..., :k]
     marked = torch.zeros_like(log_pmf, dtype=torch.bool)
     return marked.scatter_(-1, order, True)
 
 
 def ranks(log_pmf: Tensor, labels: Tensor) -> Tensor:
-    """Computes the rank of each label, 1 for the most likely token: (n,)."""
+    """Compute the rank of each label, 1 for the most likely token: (n,)."""
     own = log_pmf.gather(-1, labels[:, None])
     return 1 + (log_pmf > own).sum(dim=-1)
 
 
 def aggregated(questions: Questions, noised: Tensor) -> Answers:
-    """Computes p_agg ∝ max(0, noised sum), over each question's candidates.
+    """Compute p_agg ∝ max(0, noised sum), over each question's candidates.
 
     noised: (Σ candidates,). Where every candidate is clamped to 0, p_agg is uniform.
     """

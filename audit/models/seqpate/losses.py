@@ -37,7 +37,7 @@ class AnsweredSentence:
 def with_answers(
     sentences: Sequence[Sequence[int]], released: Sequence[Answers]
 ) -> list[AnsweredSentence]:
-    """Joins every sentence with all answers released for it."""
+    """Join every sentence with all answers released for it."""
     targets: dict[int, list[SoftTarget]] = {}
     for answers in released:
         questions = answers.questions
@@ -77,7 +77,7 @@ class Loss:
         return total / (targets != IGNORED).sum()
 
     def _teacher(self, logits: Tensor, rows: Sequence[AnsweredSentence]) -> Tensor:
-        """Sums L_teacher over the tokens with answers."""
+        """Sum L_teacher over the tokens with answers."""
         total = logits.sum() * 0.0
         for i, row in enumerate(rows):
             for target in row.targets:

@@ -1,4 +1,4 @@
-"""Makes what a student reads: pseudo-sentences that a public model completes, or prefixes alone.
+"""Make what a student reads: pseudo-sentences that a public model completes, or prefixes alone.
 
 Pseudo-sentences are D̃pub of SeqPATE (arXiv 2210.05281, section 4.1), public prefixes are Dpub.
 """
@@ -23,13 +23,13 @@ _AT_ONCE = 128  # sentences completed together
 
 
 class StudentText(ABC):
-    """What a student reads, made from public text alone."""
+    """The text of a student, made from public text alone."""
 
     @abstractmethod
     def complete(
         self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
     ) -> list[list[int]]:
-        """Makes the sentences: start, and the token ids after it. texts: the public texts.
+        """Make the sentences: start, and the token ids after it. texts: the public texts.
 
         Raises UsageError where there are none.
         """
@@ -37,7 +37,7 @@ class StudentText(ABC):
 
 @dataclass(frozen=True)
 class PseudoData(StudentText):
-    """How pseudo-sentences are made, from public text alone.
+    """The making of pseudo-sentences, from public text alone.
 
     sentences: how many are completed. prefix: tokens of public text at the start of each.
     shortest, longest: tokens of a sentence; a shorter one is dropped, a longer one is cut.
@@ -60,7 +60,7 @@ class PseudoData(StudentText):
     def complete(
         self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
     ) -> list[list[int]]:
-        """Samples sentences: start, at most `longest` token ids, and stop if the model ended there.
+        """Sample sentences: start, at most `longest` token ids, and stop if the model ended there.
 
         texts: the public texts whose prefixes are used, in random order, repeatedly if few.
         Raises UsageError where no text is as long as a prefix, or no sentence is long enough.
@@ -86,7 +86,7 @@ class PseudoData(StudentText):
         return enough
 
     def _ended(self, tokens: Sequence[int], stop: int) -> list[int]:
-        """Cuts after the first stop token; without one, drops the last token."""
+        """Cut after the first stop token; without one, drop the last token."""
         if stop in tokens:
             return list(tokens[: tokens.index(stop) + 1])
         return list(tokens[:-1])
@@ -112,7 +112,7 @@ class PublicPrefixes(StudentText):
     def complete(
         self, model: PreTrainedModel, tokenizer: TextTokenizer, texts: Sequence[str], seed: int
     ) -> list[list[int]]:
-        """Draws distinct prefixes and completes none of them: start, and `prefix` token ids."""
+        """Draw distinct prefixes and completes none of them: start, and `prefix` token ids."""
         found = prefixes(tokenizer, texts, self.prefix)
         distinct = [list(one) for one in dict.fromkeys(map(tuple, found))]
         order = stream(seed, "prefixes").permutation(len(distinct))
@@ -120,7 +120,7 @@ class PublicPrefixes(StudentText):
 
 
 def prefixes(tokenizer: TextTokenizer, texts: Sequence[str], length: int) -> list[list[int]]:
-    """Gives start and the first `length` token ids of every text that has so many.
+    """Return start and the first `length` token ids of every text that has so many.
 
     Raises UsageError where none has.
     """

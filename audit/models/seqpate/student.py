@@ -1,4 +1,4 @@
-"""Trains SeqPATE's student (arXiv 2210.05281, Algorithm 1): a warm-up, then distillation.
+"""Train SeqPATE's student (arXiv 2210.05281, Algorithm 1): a warm-up, then distillation.
 
 θ is the student, D̃pub the pseudo-sentences, p_agg the teachers' noisy answer, λ the weight of the
 teachers' loss. The student chooses which tokens to ask the teachers about, and their candidates; it
@@ -26,7 +26,7 @@ from audit.models.training.fine_tuning import descend, fine_tune
 
 @dataclass(frozen=True)
 class Distillation(Method):
-    """How a student learns from pseudo-sentences and from its teachers' noisy answers.
+    """The training of a student on pseudo-sentences and on its teachers' noisy answers.
 
     noise: added to each sum of answers. queries: k, the largest number of questions, fixed before
         training. population: N, the public number of users that k was chosen for.
@@ -90,7 +90,7 @@ class Distillation(Method):
             progress(1.0)
 
     def _part(self, progress: ShareDone | None, before: float, epochs: float) -> ShareDone | None:
-        """Reports the share of all passes for the share of these, after `before` others."""
+        """Report the share of all passes for the share of these, after `before` others."""
         if progress is None:
             return None
         return lambda share: progress((before + share * epochs) / self.passes)
@@ -115,7 +115,7 @@ class Distillation(Method):
         count: int,
         generator: torch.Generator,
     ) -> Questions:
-        """Chooses at most `count` hard tokens of the sentences that have no answer yet."""
+        """Choose at most `count` hard tokens of the sentences that have no answer yet."""
         places = torch.tensor([(i, t) for i, s in enumerate(sentences) for t in range(1, len(s))])
         labels = torch.tensor([token for s in sentences for token in s[1:]])
         hard = torch.zeros(len(places), dtype=torch.bool)
@@ -142,7 +142,7 @@ class Distillation(Method):
         return Questions(places, torch.cat(rows)[order], torch.cat(tokens)[order])
 
     def _candidates(self, log_pmf: Tensor) -> Tensor:
-        """Marks the candidates: bool, (n, V)."""
+        """Mark the candidates: bool, (n, V)."""
         if self.top_k is not None:
             return top_k(log_pmf, self.top_k)
         return top_p(log_pmf, 1.0 if self.top_p is None else self.top_p)

@@ -39,11 +39,11 @@ class SumNoise:
             raise ValueError(f"the noise's scale must be above 0 and finite; got {self.scale}")
 
     def stream(self, training: Training) -> NoiseStream:
-        """Opens the noise stream of a training; no two trainings share one."""
+        """Open the noise stream of a training; no two trainings share one."""
         return noise_stream(training.key or training.digest, "answers", self.source)
 
     def draws(self, count: int, stream: NoiseStream) -> Tensor:
-        """Draws noise in float64, shape (count,)."""
+        """Draw noise in float64, shape (count,)."""
         if self.kind == "laplace":
             return torch.from_numpy(stream.laplace(0.0, self.scale, count))
         return torch.from_numpy(stream.standard_normal(count) * self.scale)
@@ -70,7 +70,7 @@ class NoisyTeachers:
         self.remaining = queries
 
     def answer(self, questions: Questions, sentences: Sequence[Sequence[int]]) -> Answers:
-        """Computes p_agg of each question about the sentences; every question is one query.
+        """Compute p_agg of each question about the sentences; every question is one query.
 
         Raises RuntimeError, before any teacher reads, where `remaining` is exceeded.
         """
@@ -109,7 +109,7 @@ class Contribution(Question):
 def contribution(
     teacher: Any, questions: Questions, sentences: Sequence[Sequence[int]], aggregation: str
 ) -> Tensor:
-    """Computes a teacher's probability, or vote, for every candidate: (Σ candidates,), float64."""
+    """Compute a teacher's probability, or vote, for every candidate: (Σ candidates,), float64."""
     values = torch.zeros(len(questions.rows), dtype=torch.float64)
     for some, log_pmf in next_log_pmfs(teacher, sentences, questions.places):
         mine = torch.isin(questions.rows, some)
@@ -126,7 +126,7 @@ def contribution(
 def next_log_pmfs(
     model: Any, sentences: Sequence[Sequence[int]], places: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields (ascending indices into places; log-pmfs there, (n, V), float64 nats), in batches.
+    """Yield (ascending indices into places; log-pmfs there, (n, V), float64 nats), in batches.
 
     places: (k, 2), the sentence's index and the index ≥ 1 of the token to predict.
     """
@@ -142,7 +142,7 @@ def next_log_pmfs(
 
 
 def _batches(sentences: Sequence[Sequence[int]], chosen: Sequence[int]) -> Iterator[list[int]]:
-    """Groups sentences of similar length, by a limit of tokens; indices ascend in each group."""
+    """Group sentences of similar length, by a limit of tokens; indices ascend in each group."""
     order = sorted(chosen, key=lambda i: (len(sentences[i]), i))
     for some in runs_of([len(sentences[i]) for i in order], _TOKENS_AT_ONCE):
         yield sorted(order[some])

@@ -1,1 +1,1 @@
-"""How models are trained: plainly, by DP-SGD, selectively."""
+"""Trainings of models: plain, by DP-SGD, selective."""

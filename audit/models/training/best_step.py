@@ -41,7 +41,7 @@ class Watch(Part):
         self._best: BestStep | None = None
 
     def step(self, share: float) -> None:
-        """Is called after each step with the share of the training done."""
+        """Record a step, after which this share of the training is done."""
         due = int(share * LOOKS + 1e-9)
         if due > self._looks:
             self._looks = due
@@ -83,7 +83,7 @@ class Watch(Part):
 
 
 def opening(texts: Sequence[str], tokenizer: TextTokenizer) -> list[list[int]]:
-    """Encodes the first held-out texts, until they have TOKENS tokens."""
+    """Encode the first held-out texts, until they have TOKENS tokens."""
     rows: list[list[int]] = []
     count = 0
     for text in texts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,11 +60,11 @@ class Noise:
     source: str = "seed"
 
     def stream(self, training: Training, purpose: str) -> NoiseStream:
-        """Opens a stream that no other training or purpose shares."""
+        """Open a stream that no other training or purpose shares."""
         return noise_stream(training.key or training.digest, purpose, self.source)
 
     def drawn(self, like: Tensor, stream: NoiseStream) -> Tensor:
-        """Draws N(0, σ²C²) in the shape and on the device of `like`.
+        """Draw N(0, σ²C²) in the shape and on the device of `like`.
 
         Drawn in float64 and then rounded: float32 generators end before six standard deviations,
         and have so few values in their tails that these distinguish neighbouring sums.
@@ -100,8 +100,6 @@ class PrivateRecipe(Method):
     checkpoint_activations: whether blocks compute twice: less memory, the same sums.
     """
 
-    effort: ClassVar[float] = 1.8
-    overhead: ClassVar[int] = 4096
     partial = True
 
     noise: Noise
@@ -151,7 +149,7 @@ class PrivateRecipe(Method):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Leaves out units that are the owners: then nothing is trained in another way."""
+        """Leave out units that are the owners: then nothing is trained in another way."""
         every = super().settings
         return {name: value for name, value in every.items() if (name, value) != ("units", None)}
 
@@ -194,7 +192,7 @@ class NoisySum:
         self._zero = [p for name, p in model.named_parameters() if p.requires_grad and _B in name]
 
     def into_gradients(self, batches: Iterable[Batch], divisor: float) -> None:
-        """Sets every trainable parameter's gradient to the noisy sum divided by `divisor`.
+        """Set every trainable parameter's gradient to the noisy sum divided by `divisor`.
 
         batches: all examples of one release, each in one batch.
         Raises NotFiniteError where a loss is not finite.
@@ -242,13 +240,13 @@ class NoisySum:
 
 
 def checked(batch: Batch) -> int:
-    """Counts the examples to check: at least two, whose gradients might be mixed up."""
+    """Count the examples to check: at least two, whose gradients might be mixed up."""
     rows = sum(block.rows for block in batch.blocks)
     return max(2, min(CHECKED, CHECKED_ROWS // rows))
 
 
 def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
-    """Makes AdamW or plain SGD for the trainable parameters; it sees noised gradients only."""
+    """Make AdamW or plain SGD for the trainable parameters; it sees noised gradients only."""
     if name == "sgd":
         return torch.optim.SGD(trainable(model), lr=1.0)
     return torch.optim.AdamW(trainable(model), lr=1.0, weight_decay=0.0, fused=True)
@@ -256,7 +254,7 @@ def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer:
 
 @contextmanager
 def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.Module]:
-    """Makes only the chosen layers, or LoRA adapters on them, trainable; merges them on exit.
+    """Make only the chosen layers, or LoRA adapters on them, trainable; merge them on exit.
 
     Below adapters, weights that were stored in bfloat16 are held in it.
     """
@@ -272,7 +270,7 @@ def adapted(model: nn.Module, layers: str, lora: int, seed: int) -> Iterator[nn.
 
 
 def _with_lora(model: Any, rank: int, seed: int) -> Any:
-    """Adds adapters in place. Raises UsageError where no layer can have them."""
+    """Add adapters in place. Raises UsageError where no layer can have them."""
     if is_adapted(model):
         raise UsageError(f"lora={rank}: the run trains adapters already; leave lora out")
     try:
@@ -282,7 +280,7 @@ def _with_lora(model: Any, rank: int, seed: int) -> Any:
 
 
 def _without_lora(model: Any) -> str:
-    """Says whether a model that takes no adapters can be trained as it is."""
+    """Explain whether a model that takes no adapters can be trained as it is."""
     try:
         check_supported(model)
     except UsageError:

@@ -1,4 +1,4 @@
-"""Turns a training's texts into examples, one per protected unit, and examples into batches."""
+"""Turn a training's texts into examples, one per protected unit, and examples into batches."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Example:
         return len(self.rows), self.width
 
     def apart(self, border: int) -> tuple[Example, Example]:
-        """Separates rows up to `border` tokens wide from wider rows; either may be empty."""
+        """Separate rows up to `border` tokens wide from wider rows; either may be empty."""
         narrow = tuple(row for row in self.rows if len(row[0]) - 1 <= border)
         wide = tuple(row for row in self.rows if len(row[0]) - 1 > border)
         return Example(narrow), Example(wide)
 
     def padded(self, border: int) -> int:
-        """Counts the tokens of both parts of `apart`, each padded to its widest row."""
+        """Count the tokens of both parts of `apart`, each padded to its widest row."""
         return sum(len(part.rows) * part.width for part in self.apart(border))
 
 
 def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -> list[Example]:
-    """Makes one example per owner, in order of appearance; its loss is the mean over its learned
+    """Make one example per owner, in order of appearance; its loss is the mean over its learned
     tokens.
 
     No example's loss or gradient depends on another example's length.
@@ -66,7 +66,7 @@ def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -
 
 
 def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
-    """Tokenizes every text and marks its private tokens."""
+    """Tokenize every text and mark its private tokens."""
     return [
         Marked(tuple(record_tokens(tokenizer, text)), tuple(record_marks(tokenizer, text, spans)))
         for text, spans in zip(training.texts, training.private, strict=True)
@@ -84,16 +84,16 @@ class Marked:
         return len(self.tokens)
 
     def first(self, predictions: int) -> Marked:
-        """Cuts the record after this number of predictions."""
+        """Cut the record after this number of predictions."""
         return Marked(self.tokens[: predictions + 1], self.marks[: predictions + 1])
 
     @property
     def pairs(self) -> list[bool]:
-        """Whether each prediction x_t → x_{t+1} is private: whether either token is."""
+        """Return whether each prediction x_t → x_{t+1} is private: whether either token is."""
         return [a or b for a, b in zip(self.marks, self.marks[1:], strict=False)]
 
     def runs(self) -> list[tuple[bool, int, int]]:
-        """Lists maximal runs of one kind: (private, first, last), with first ≤ t < last."""
+        """List maximal runs of one kind: (private, first, last), with first ≤ t < last."""
         runs: list[tuple[bool, int, int]] = []
         for t, private in enumerate(self.pairs):
             if runs and runs[-1][0] == private:
@@ -103,7 +103,7 @@ class Marked:
         return runs
 
     def private_example(self, max_length: int) -> Example | None:
-        """Makes an example whose loss is the mean over private predictions; None without any."""
+        """Make an example whose loss is the mean over private predictions; None without any."""
         pairs = self.pairs
         if not any(pairs):
             return None
@@ -118,13 +118,13 @@ class Marked:
 
 
 def poisson(examples: Sequence[Example], probability: float, coins: NoiseStream) -> list[Example]:
-    """Samples each example independently; the batch's size is random, and may be 0."""
+    """Sample each example independently; the batch's size is random, and may be 0."""
     draws = coins.random(len(examples))
     return [example for example, draw in zip(examples, draws, strict=True) if draw < probability]
 
 
 def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> Iterator[Batch]:
-    """Yields all examples once, in batches of at most `tokens` tokens, padding included.
+    """Yield all examples once, in batches of at most `tokens` tokens, padding included.
 
     An example with more tokens is a batch by itself, of blocks of at most `tokens` tokens. Only a
     single row may be longer: what it predicts depends on all of it.
@@ -141,7 +141,7 @@ def collated(examples: Sequence[Example], tokens: int, device: torch.device) -> 
 def physical_batches(
     examples: Sequence[Example], tokens: int, border: int = 0
 ) -> Iterator[list[Example]]:
-    """Groups examples of similar shape, at most `tokens` tokens with padding in each group.
+    """Group examples of similar shape, at most `tokens` tokens with padding in each group.
 
     An example begins a group of its own where its padding, and the others', would take longer.
     border: rows up to this width are padded separately from wider rows.
@@ -162,26 +162,26 @@ def physical_batches(
 
 
 def _area(shapes: _Shapes) -> int:
-    """Counts the tokens of an example of these shapes, padding included."""
+    """Count the tokens of an example of these shapes, padding included."""
     return sum(rows * width for rows, width in shapes)
 
 
 def _border(examples: Sequence[Example]) -> int:
-    """Finds the width that separates rows with the least padding; 0: no separation."""
+    """Find the width that separates rows with the least padding; 0: no separation."""
     widths = sorted({len(tokens) - 1 for example in examples for tokens, _ in example.rows})
     borders = [0, *widths[: -1 : 1 + len(widths) // _BORDERS]]
     return min(borders, key=lambda border: sum(example.padded(border) for example in examples))
 
 
 def collate(examples: Sequence[Example], device: torch.device, border: int = 0) -> Batch:
-    """Makes one batch; shorter rows are padded on the right, where causal models never look."""
+    """Make one batch; shorter rows are padded on the right, where causal models never look."""
     parts = zip(*(example.apart(border) for example in examples), strict=True)
     *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
     return replace(batch, more=tuple(more))
 
 
 def _chunked(example: Example, tokens: int, device: torch.device) -> Batch:
-    """Makes a batch of one example, in blocks of at most `tokens` tokens, padding included."""
+    """Make a batch of one example, in blocks of at most `tokens` tokens, padding included."""
     rows = [Example((row,)) for row in example.rows]
     groups = physical_batches(rows, tokens)
     blocks = [_block([_together(group)], device) for group in groups]

@@ -73,7 +73,7 @@ class Recipe(FineTuning):
 
 
 def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
-    """Makes AdamW for every trainable parameter; each step sets its own learning rate."""
+    """Make AdamW for every trainable parameter; each step sets its own learning rate."""
     return torch.optim.AdamW(
         trainable(model),
         betas=(0.9, recipe.beta2),
@@ -83,14 +83,14 @@ def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
 
 
 def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Makes one step at this learning rate."""
+    """Make one step at this learning rate."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
     optimizer.step()
 
 
 def warmed(step: int, steps: int, warmup: float) -> float:
-    """Computes the share of the peak learning rate at 0 ≤ step < steps: linear up, then down."""
+    """Compute the share of the peak learning rate at 0 ≤ step < steps: linear up, then down."""
     rising = warmup * steps
     return min((step + 1) / (rising + 1), (steps - step) / (steps - rising + 1))
 
@@ -103,7 +103,7 @@ def fine_tune(
     progress: ShareDone | None = None,
     resume: Resume | None = None,
 ) -> int:
-    """Trains `model` in place on `sequences` and returns the number of tokens predicted.
+    """Train `model` in place on `sequences` and return the number of tokens predicted.
 
     sequences: token ids, from bos to eos; each token but the first is predicted once an epoch, and
         complements ~t are read only.
@@ -128,7 +128,7 @@ def descend(
     progress: ShareDone | None = None,
     resume: Resume | None = None,
 ) -> None:
-    """Minimises the mean of `loss_of` over batches of rows; arguments as of `fine_tune`."""
+    """Minimise the mean of `loss_of` over batches of rows; arguments as of `fine_tune`."""
     if not rows or recipe.epochs == 0:
         return
     device = model.device
@@ -166,7 +166,7 @@ def descend(
 
 
 def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Tensor:
-    """Computes the mean −log p, nats, over the learned tokens of the rows but the first of each."""
+    """Compute the mean −log p, nats, over the learned tokens of the rows but the first of each."""
     kind = model.device.type
     inputs, targets = (tensor.to(model.device) for tensor in pad(rows))
     with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
@@ -175,7 +175,7 @@ def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Te
 
 
 def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
-    """Cuts a sequence into rows of at most `max_length` inputs; consecutive rows share a token."""
+    """Cut a sequence into rows of at most `max_length` inputs; consecutive rows share a token."""
     return [
         sequence[start : start + max_length + 1]
         for start in range(0, len(sequence) - 1, max_length)
@@ -183,7 +183,7 @@ def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
 
 
 def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) -> Iterator[list[R]]:
-    """Yields all rows once, grouped by similar length, in random order.
+    """Yield all rows once, grouped by similar length, in random order.
 
     The number of batches depends on the lengths alone.
     """
@@ -199,7 +199,7 @@ def batches(rows: Sequence[R], batch_tokens: int, generator: torch.Generator) ->
 
 
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Makes inputs and targets, each (rows, longest − 1), padded on the right."""
+    """Make inputs and targets, each (rows, longest − 1), padded on the right."""
     width = max(len(row) for row in rows) - 1
     inputs = [[*plain(row[:-1]), *[0] * (width + 1 - len(row))] for row in rows]
     targets = [[*map(_target, row[1:]), *[IGNORED] * (width + 1 - len(row))] for row in rows]

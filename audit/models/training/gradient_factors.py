@@ -45,7 +45,7 @@ Use = Outer | Whole
 
 
 def merged(uses: Sequence[Use]) -> list[Use]:
-    """Joins the uses of a layer that runs several times, as a recurrent one, over all tokens."""
+    """Join the uses of a layer that runs several times, as a recurrent one, over all tokens."""
     outers = [u for u in uses if isinstance(u, Outer) and not isinstance(u.left, OneHot)]
     if len(outers) < 2 or len({u.right.shape[2] for u in outers}) > 1:
         return list(uses)
@@ -55,7 +55,7 @@ def merged(uses: Sequence[Use]) -> list[Use]:
 
 
 def squared_norm(uses: Sequence[Use], own: Sequence[int] = ()) -> tuple[Tensor, Tensor]:
-    """Computes ‖Σ_u G^u_i‖² of one parameter, and the sum of its terms' absolute values.
+    """Compute ‖Σ_u G^u_i‖² of one parameter, and the sum of its terms' absolute values.
 
     Shape (examples,) each. Where the first is much smaller than the second, terms cancel, and what
     is left of them is mostly rounding error.
@@ -72,7 +72,7 @@ def squared_norm(uses: Sequence[Use], own: Sequence[int] = ()) -> tuple[Tensor, 
 
 
 def _product(one: Use, other: Use, own: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Computes ⟨G^u_i, G^v_i⟩ of two uses of one parameter, and its terms' absolute sum."""
+    """Compute ⟨G^u_i, G^v_i⟩ of two uses of one parameter, and its terms' absolute sum."""
     if isinstance(one, Whole) and isinstance(other, Whole):
         terms = one.gradient * other.gradient
         return terms.sum(dim=1), terms.abs().sum(dim=1)
@@ -88,7 +88,7 @@ def _gram(one: Outer, other: Outer) -> tuple[Tensor, Tensor]:
 
 
 def _square(left: Tensor, right: Tensor, own: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Computes ‖Σ_t l_t ⊗ r_t‖² of each example in the way that is cheaper for its own tokens.
+    """Compute ‖Σ_t l_t ⊗ r_t‖² of each example in the way that is cheaper for its own tokens.
 
     Both ways round differently, and only one has terms that cancel. Were the way chosen by the
     padded length, a longer example beside it would move an example's clipped gradient.
@@ -111,13 +111,13 @@ def _square(left: Tensor, right: Tensor, own: Sequence[int]) -> tuple[Tensor, Te
 
 
 def _cheaper_whole(tokens: int, left: Tensor, right: Tensor) -> bool:
-    """Tells whether G_i itself costs less than the two Gram matrices of its factors."""
+    """Return whether G_i itself costs less than the two Gram matrices of its factors."""
     p, q = left.shape[2], right.shape[2]
     return p * q < tokens * (p + q)
 
 
 def _inner(left: Tensor | OneHot, other: Tensor | OneHot) -> Tensor:
-    """Computes ⟨l_s, l'_t⟩ for all tokens s, t of an example: (examples, s, t)."""
+    """Compute ⟨l_s, l'_t⟩ for all tokens s, t of an example: (examples, s, t)."""
     if isinstance(left, OneHot) and isinstance(other, OneHot):
         return (left.index[:, :, None] == other.index[:, None, :]).to(torch.float32)
     if isinstance(left, OneHot):
@@ -130,7 +130,7 @@ def _inner(left: Tensor | OneHot, other: Tensor | OneHot) -> Tensor:
 
 
 def weighted_sum(uses: Sequence[Use], factors: Tensor, parameter: Tensor) -> Tensor:
-    """Computes Σ_i c_i G_i of one parameter, in its shape. factors: c, (examples,)."""
+    """Compute Σ_i c_i G_i of one parameter, in its shape. factors: c, (examples,)."""
     total = torch.zeros_like(parameter)
     for use in uses:
         if isinstance(use, Whole):

@@ -28,7 +28,7 @@ def _first(module: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -
 
 @dataclass(frozen=True)
 class Rule:
-    """What a layer with parameters `weight` and maybe `bias` does to them.
+    """The use that a layer makes of its parameters `weight` and maybe `bias`.
 
     uses: from (layer, a, g) to the uses of its parameters by name. a: what it read, and g: the
         gradient at its output, (examples, tokens, …). reads: from (layer, arguments) to a.
@@ -39,7 +39,7 @@ class Rule:
 
 
 def _with(module: nn.Module, **parameters: Tensor) -> Any:
-    """Copies a layer with other parameters and without hooks; its `forward` can be called."""
+    """Copy a layer with other parameters and without hooks; its `forward` can be called."""
     twin = copy.copy(module)
     twin.__dict__["_parameters"] = {**module._parameters, **parameters}
     return twin
@@ -52,7 +52,7 @@ def _embedding(module: nn.Embedding, a: Tensor, g: Tensor) -> dict[str, Use]:
 
 
 def _places(module: nn.Embedding, args: tuple[Any, ...], named: Mapping[str, Any]) -> Tensor:
-    """Finds which rows of its table a layer looks up, and by what factor it scales them.
+    """Find which rows of its table a layer looks up, and by what factor it scales them.
 
     With (1, i) as row i of the table, the layer answers (s, s·i) where it reads s times row i.
     """
@@ -82,7 +82,7 @@ def _scaled(module: Any, a: Tensor, g: Tensor) -> dict[str, Use]:
 
 
 def _normal(module: Any, a: Tensor) -> Tensor:
-    """Computes n(a), the change of y while w grows from 0 to 1, whatever c and b are."""
+    """Compute n(a), the change of y while w grows from 0 to 1, whatever c and b are."""
     zero, one = torch.zeros_like(module.weight), torch.ones_like(module.weight)
     low, high = (_with(module, weight=w).forward(a) for w in (zero, one))
     change: Tensor = high - low
@@ -101,7 +101,7 @@ RULES: dict[type, Rule] = {
 
 
 def rule_of(module: nn.Module) -> Rule:
-    """Chooses the rule of a layer's class, else of its form; `has_rule` tells whether it fits."""
+    """Choose the rule of a layer's class, else of its form; `has_rule` checks that it fits."""
     if type(module) in RULES:
         return RULES[type(module)]
     if isinstance(module, nn.Embedding):
@@ -110,7 +110,7 @@ def rule_of(module: nn.Module) -> Rule:
 
 
 def has_rule(module: Any) -> bool:
-    """Tells whether `rule_of` is exact for a layer, trying one of an unknown class with numbers.
+    """Return whether `rule_of` is exact for a layer, trying one of an unknown class with numbers.
 
     A table looked up in another way cannot be tried here: the comparison with a plain loop does.
     """
@@ -133,7 +133,7 @@ def _is_linear(module: nn.Linear) -> bool:
 
 
 def _is_scaled(module: Any) -> bool:
-    """Tries y = n(a)·(w + c) + b with numbers, and n token by token."""
+    """Try y = n(a)·(w + c) + b with numbers, and n token by token."""
     a = _numbers(module.weight, (2, 3, *module.weight.shape))
     w, b = _numbers(a, module.weight.shape), _numbers(a, module.weight.shape).flip(-1)
     biased = getattr(module, "bias", None) is not None
@@ -147,7 +147,7 @@ def _is_scaled(module: Any) -> bool:
 
 
 def _numbers(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Makes numbers around 0 without a pattern, the same each time."""
+    """Make numbers around 0 without a pattern, the same each time."""
     count = torch.arange(1, 1 + torch.Size(shape).numel(), dtype=torch.float64)
     return (count * count * 0.618).sin().view(shape).to(like)
 

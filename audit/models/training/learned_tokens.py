@@ -1,4 +1,4 @@
-"""Encodes the texts of a training, and marks the tokens that its loss leaves out.
+"""Encode the texts of a training, and mark the tokens that its loss leaves out.
 
 A token that is read and not learned is written as its complement ~t, which is below 0. So rows can
 be cut, ordered and counted as all others are.
@@ -14,7 +14,7 @@ from audit.core.training import Training
 
 
 def sequences_of(training: Training, tokenizer: TextTokenizer) -> list[list[int]]:
-    """Encodes each text from start to stop; tokens outside `training.learned` are complements."""
+    """Encode each text from start to stop; tokens outside `training.learned` are complements."""
     if not training.learned:
         return [record_tokens(tokenizer, text) for text in training.texts]
     return [
@@ -24,7 +24,7 @@ def sequences_of(training: Training, tokenizer: TextTokenizer) -> list[list[int]
 
 
 def _marked(tokenizer: TextTokenizer, text: str, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Encodes a text; stop is learned where the text ends in a span, which it closes."""
+    """Encode a text; stop is learned where the text ends in a span, which it closes."""
     learned = record_marks(tokenizer, text, spans)
     learned[-1] = any(high == len(text) for _, high in spans)
     tokens = record_tokens(tokenizer, text)
@@ -32,10 +32,10 @@ def _marked(tokenizer: TextTokenizer, text: str, spans: Sequence[tuple[int, int]
 
 
 def is_learned(token: int) -> bool:
-    """Tells whether a token of a sequence is in the loss, where it is not the first of its row."""
+    """Return whether a token of a sequence is in the loss, where it is not the first of its row."""
     return token >= 0
 
 
 def plain(row: Sequence[int]) -> list[int]:
-    """Gives the tokens that a model reads."""
+    """Return the tokens that a model reads."""
     return [token if token >= 0 else ~token for token in row]

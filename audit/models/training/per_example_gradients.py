@@ -1,4 +1,4 @@
-"""Clips the gradient of every example, from one forward and one backward pass for all of them.
+"""Clip the gradient of every example, from one forward and one backward pass for all of them.
 
 Book-keeping of arXiv 2210.00038: each layer's input and output gradient are recorded. The norm of
 every example's gradient and the clipped sum follow from them (gradient_factors.py), without a
@@ -56,7 +56,7 @@ class Batch:
         return self.inputs.shape[0] // self.rows
 
     def alone(self, index: int) -> Batch:
-        """One example as it is without any other: each row by itself, and without padding.
+        """Make one example without the others: each row by itself, and without padding.
 
         What comes after the last token with a weight is left out; so are rows without one.
         """
@@ -71,13 +71,13 @@ class Batch:
                 yield self._row(i, 1 + int(weighted[-1]))
 
     def _row(self, i: int, width: int) -> Batch:
-        """The first `width` tokens of a row, as an example of one row."""
+        """Return the first `width` tokens of a row, as an example of one row."""
         state = None if self.state is None else self.state.rows(slice(i, i + 1))
         inputs, targets = self.inputs[i : i + 1, :width], self.targets[i : i + 1, :width]
         return Batch(inputs, targets, self.weights[i : i + 1, :width], 1, state)
 
     def part(self, first: int, last: int) -> Batch:
-        """The examples from `first` to before `last`."""
+        """Return the examples from `first` to before `last`."""
         rows = slice(first * self.rows, last * self.rows)
         state = None if self.state is None else self.state.rows(rows)
         more = tuple(batch.part(first, last) for batch in self.more)
@@ -109,12 +109,12 @@ class Clipped:
 
 
 def trainable(model: nn.Module) -> list[Tensor]:
-    """Lists the parameters that require a gradient; a tied one appears once."""
+    """List the parameters that require a gradient; a tied one appears once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def loss(model: nn.Module, batch: Batch) -> Tensor:
-    """Computes each example's weighted −log p, nats, (examples,), from that example alone."""
+    """Compute each example's weighted −log p, nats, (examples,), from that example alone."""
     losses = []
     for block in batch.blocks:
         logits = _logits(model, block).flatten(0, 1)
@@ -124,7 +124,7 @@ def loss(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def _logits(model: nn.Module, batch: Batch) -> Tensor:
-    """Computes the logits of each row, (rows, T, V)."""
+    """Compute the logits of each row, (rows, T, V)."""
     n, width = batch.inputs.shape
     # GPT-2 would make positions of shape (1, T), whose gradient belongs to no example
     positions = torch.arange(width, device=batch.inputs.device).expand(n, width)
@@ -135,7 +135,7 @@ def _logits(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def _loss_and_gradient(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Computes `loss` and its gradient w · (p − one-hot) without the copies that autograd makes."""
+    """Compute `loss` and its gradient w · (p − one-hot) without the copies that autograd makes."""
     log_p = logits.flatten(0, 1).log_softmax(dim=1)
     targets, weights = batch.targets.reshape(-1, 1), batch.weights.reshape(-1, 1).to(log_p)
     losses = -(log_p.gather(1, targets) * weights).view(batch.examples, -1).sum(dim=1)
@@ -144,13 +144,13 @@ def _loss_and_gradient(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def clip_factors(norms: Tensor, max_norm: float) -> Tensor:
-    """Computes min(1, C/‖g_i‖); 0 where the norm is not finite: nothing unbounded is added."""
+    """Compute min(1, C/‖g_i‖); 0 where the norm is not finite: nothing unbounded is added."""
     factors = (max_norm / norms.clamp(min=1e-30)).clamp(max=1.0)
     return torch.where(norms.isfinite(), factors, torch.zeros_like(factors))
 
 
 def loop(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
-    """Clips by the definition, one backward pass per example: the reference for the engine.
+    """Clip by the definition, one backward pass per example: the reference for the engine.
 
     Every row is read alone and without padding, so no other example can have any influence.
     """
@@ -173,13 +173,13 @@ def loop(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
 
 
 def _norm(gradients: Sequence[Tensor]) -> Tensor:
-    """Computes the Euclidean norm over all tensors together."""
+    """Compute the Euclidean norm over all tensors together."""
     # not g.norm(): in float32 it is 3e-3 too small for 4e7 entries
     return torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
 
 
 def _accumulated(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
-    """Clips the gradient of one example, which is first added up over the batch's blocks.
+    """Clip the gradient of one example, which is first added up over the batch's blocks.
 
     Only one block is in memory at a time, and beside it the gradient so far. Clipping comes last:
     clipping each block would bound nothing of the example, and bias its direction.
@@ -205,7 +205,7 @@ def _accumulated(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
 
 
 def check_supported(model: nn.Module) -> None:
-    """Raises UsageError where a trainable parameter is in a layer without a rule."""
+    """Raise UsageError where a trainable parameter is in a layer without a rule."""
     for name, module in model.named_modules():
         own = [key for key, p in module.named_parameters(recurse=False) if p.requires_grad]
         if own and not has_rule(module):
@@ -218,7 +218,7 @@ def check_supported(model: nn.Module) -> None:
 
 
 def _instead(model: nn.Module) -> str:
-    """Names what can be trained instead: adapters, or others, where there is a layer for them."""
+    """Name what can be trained instead: adapters, or others, where there is a layer for them."""
     if any(".lora_" in name for name, _ in model.named_parameters()):
         return "give --lora other targets: linear layers, or all-linear"
     linear = any(isinstance(module, nn.Linear | Conv1D) for module in model.modules())
@@ -226,7 +226,7 @@ def _instead(model: nn.Module) -> str:
 
 
 def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clipped:
-    """Computes what `loop` does, from one forward and one backward pass over every row.
+    """Compute what `loop` does, from one forward and one backward pass over every row.
 
     A chunked batch takes one such pass for each block.
     model: in evaluation mode, and without an error from `check_supported`.
@@ -260,7 +260,7 @@ def clipped_gradients(model: nn.Module, batch: Batch, max_norm: float) -> Clippe
 def _record(
     model: nn.Module, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
 ) -> Tensor:
-    """Computes the losses of rows of one width, (examples,), and records all parameters' uses."""
+    """Compute the losses of rows of one width, (examples,), and records all parameters' uses."""
     with _recorded(model, parameters, batch, uses):
         logits = _logits(model, batch)
         losses, gradient = _loss_and_gradient(logits.detach(), batch)
@@ -272,7 +272,7 @@ def _record(
 def _recorded(
     model: nn.Module, parameters: Sequence[Tensor], batch: Batch, uses: dict[int, list[Use]]
 ) -> Iterator[None]:
-    """Hooks every trainable layer, so that it adds to `uses` of its parameters, by id.
+    """Register hooks on every trainable layer, which add to `uses` of its parameters, by id.
 
     Inside, no parameter requires a gradient: the backward pass only carries g from layer to layer,
     and no time goes into ordinary weight gradients.
@@ -294,7 +294,7 @@ def _recorded(
 
 
 def _recorder(rule: Rule, uses: dict[int, list[Use]], batch: Batch) -> Any:
-    """Makes a forward hook that stores a layer's input until the gradient at its output arrives."""
+    """Make a forward hook that stores a layer's input until the gradient at its output arrives."""
 
     def record(
         module: nn.Module, args: tuple[Any, ...], named: dict[str, Any], output: Tensor
@@ -338,14 +338,14 @@ class _Keep(torch.autograd.Function):
 
 
 def _kept(a: Tensor) -> Any:
-    """Keeps a layer's input; what it gives has it in `saved_tensors`, once."""
+    """Keep a layer's input once, in `saved_tensors` of its output."""
     with torch.enable_grad():
         one = torch.zeros((), requires_grad=True)
         return _Keep.apply(one, a).grad_fn  # type: ignore[no-untyped-call]
 
 
 def _tokens(x: Tensor, batch: Batch) -> Tensor:
-    """Reshapes (rows, T, …) or (rows · T, …) to (examples, tokens, …): rows are consecutive."""
+    """Reshape (rows, T, …) or (rows · T, …) to (examples, tokens, …): rows are consecutive."""
     if x.dtype == torch.long:
         return x.reshape(batch.examples, -1)
     wide = x if x.dim() == 3 else x[:, None]
@@ -353,7 +353,7 @@ def _tokens(x: Tensor, batch: Batch) -> Tensor:
 
 
 def worst_difference(mine: Clipped, theirs: Clipped) -> float:
-    """Computes the largest relative difference: of any norm, and of the sum as a whole."""
+    """Compute the largest relative difference: of any norm, and of the sum as a whole."""
     norms = ((mine.norms - theirs.norms).abs() / theirs.norms.clamp(min=1e-12)).max()
     gap = torch.stack([(a - b).norm() for a, b in zip(mine.sums, theirs.sums, strict=True)]).norm()
     size = torch.stack([b.norm() for b in theirs.sums]).norm()

@@ -21,7 +21,7 @@ from audit.models.layers import blocks
 
 @contextmanager
 def recomputed(model: nn.Module, wanted: bool) -> Iterator[None]:
-    """Lets every block of a transformer compute twice inside the context, if that is wanted.
+    """Make every block of a transformer compute twice inside the context, if that is wanted.
 
     Raises UsageError where a model has no blocks.
     """

@@ -1,7 +1,7 @@
 """Goes on from a checkpoint to the same bytes as those of a training that was never killed.
 
 A part is something that steps change and later steps depend on. What follows from the seed alone,
-as the order of batches, is no part: it is computed again.
+as the order of batches, is not stored: it is computed again.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Part(ABC):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be saved; else its training always starts anew."""
+        """Return whether it may be saved; else its training always starts anew."""
         return True
 
     @abstractmethod
     def state(self) -> State:
-        """Gives its tensors and JSON values by name."""
+        """Return its tensors and JSON values by name."""
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Takes back what `state` gave."""
+        """Restore a result of `state`."""
 
 
 @final
 class Weights(Part):
-    """What is trained of a model: all, its last blocks, or adapters; and what it counts beside.
+    """The trained part of a model: all, its last blocks, or adapters; and what it counts beside.
 
     A frozen base has nothing that changes.
     """
@@ -61,7 +61,7 @@ class Weights(Part):
 
 @final
 class Moments(Part):
-    """What an optimizer remembers; its settings follow from the method."""
+    """The state of an optimizer; its settings follow from the method."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizer = optimizer
@@ -133,7 +133,7 @@ class Resume:
         self._parts = parts
 
     def begin(self, **parts: Part) -> int:
-        """Restores all parts; returns the number of steps that are done, 0 for a new training."""
+        """Restore all parts; return the number of steps that are done, 0 for a new training."""
         self._parts = {**self._parts, **parts}
         if not all(part.repeatable for part in self._parts.values()):
             self._checkpoint = NO_CHECKPOINT
@@ -146,7 +146,7 @@ class Resume:
         return int(state[_STEPS])
 
     def after(self, steps: int) -> None:
-        """Is called after each step with the number of steps that are done."""
+        """Save the training where it is due, after this number of steps."""
         if self._checkpoint.due():
             parts = self._parts.items()
             state = {f"{name}/{k}": v for name, part in parts for k, v in part.state().items()}

@@ -152,7 +152,7 @@ class PublicSteps(Part):
         return [row for record in records for row in public_rows(record, length)]
 
     def until(self, share: float) -> None:
-        """Takes steps until this share of all public steps is done."""
+        """Step until this share of all public steps is done."""
         total = len(self._batches)
         while self._done < round(share * total):
             loss = self._loss(self._batches[self._done])
@@ -173,7 +173,7 @@ class PublicSteps(Part):
 
 
 def public_rows(record: Marked, max_length: int) -> list[Sequence[int]]:
-    """Cuts out the public runs of a record, each as a text that starts from the zero state."""
+    """Cut out the public runs of a record, each as a text that starts from the zero state."""
     runs = [
         record.tokens[first : last + 1] for private, first, last in record.runs() if not private
     ]
@@ -187,7 +187,7 @@ def noised_loss(
     transitions: int,
     stream: NoiseStream,
 ) -> Tensor:
-    """Computes the mean −log p, nats, of the public predictions; records are read whole.
+    """Compute the mean −log p, nats, of the public predictions; records are read whole.
 
     The state that enters a public run after a private one is clipped, noised and detached; after
     `transitions` such states of a record, it is the zero state instead.
@@ -213,7 +213,7 @@ def noised_loss(
 
 
 def noised(state: State, noise: Noise, stream: NoiseStream, released: Tensor) -> State:
-    """Clips each row of h and of c to C and adds N(0, σ²C²); gradients do not flow through.
+    """Clip each row of h and of c to C and add N(0, σ²C²); gradients do not flow through.
 
     released: (n,), bool: the rows to release; all other rows become the zero state.
     """

@@ -121,11 +121,11 @@ class Alternating:
 
     @property
     def parts(self) -> dict[str, Part]:
-        """What both optimizers remember."""
+        """The state of both optimizers."""
         return {"private": Moments(self._private), "public": Moments(self._public)}
 
     def batch(self, records: Sequence[Marked], step: int, steps: int) -> None:
-        """Takes a step on each run of a batch, in order: the first is public, and may be empty."""
+        """Step on each run of a batch, in order: the first is public, and may be empty."""
         falling = warmed(step, steps, 0.0)
         runs = [turns(record) for record in records]
         zero = torch.zeros(len(records), self._model.config.hidden, device=self._model.device)
@@ -162,14 +162,14 @@ class Alternating:
 
 
 def turns(record: Marked) -> list[tuple[int, int]]:
-    """Lists [first, last) of each run: public, private, public, …; the first may be empty."""
+    """List [first, last) of each run: public, private, public, …; the first may be empty."""
     runs = record.runs()
     spans = [(first, last) for _, first, last in runs]
     return [(0, 0), *spans] if runs and runs[0][0] else spans
 
 
 def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record: bool) -> Batch:
-    """Makes one batch of the runs [first, last) of some records, starting from `state`.
+    """Make one batch of the runs [first, last) of some records, starting from `state`.
 
     by_record: each record's loss is the mean over its run; else all tokens of the batch have equal
         weight.
@@ -183,7 +183,7 @@ def run_batch(spans: Sequence[tuple[Marked, int, int]], state: State, by_record:
 
 
 def state_after(model: Any, batch: Batch) -> State:
-    """Computes h and c after the last token of each row, without gradients."""
+    """Compute h and c after the last token of each row, without gradients."""
     with torch.no_grad():
         h, c = model.unroll(batch.inputs, batch.state)
     last = (batch.weights > 0).sum(dim=1) - 1

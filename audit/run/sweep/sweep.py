@@ -25,8 +25,8 @@ from audit.core.files import write_atomically
 from audit.core.model import ModelFolder
 from audit.core.progress import WHOLE, StepProgress
 from audit.corpora import loading as corpora
+from audit.corpora.reading import Reading
 from audit.findings import stored
-from audit.measure.rehearsal import rehearsed
 from audit.models import loading
 from audit.plan import settings
 from audit.plan.execution import Execution
@@ -81,7 +81,7 @@ def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
     """Resolves settings and a `[sweep]` table. Raises UsageError."""
     given = {**DEFAULTS, "attack": (), **given}
     model = loading.describe(given["model"], EMBEDDED_FOLDER)
-    corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER)
+    corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER, Reading.of(given))
     return make_sweep(given, table, corpus, model)
 
 
@@ -180,7 +180,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         "grid:",
     ]
     for chosen in plan.defenses:
-        tokens = sum(p.train_tokens(chosen) for p in prepared)
+        tokens = sum(p.train_tokens[chosen] for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
     return "\n".join([*lines, *_trainings(prepared), *_expected(prepared, workers)])
@@ -188,7 +188,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
 
 def _expected(prepared: list[Run], workers: int | str) -> list[str]:
     """Says how long the sweep takes, seed after seed, and what its stages need."""
-    each = [one for p in prepared if (one := estimate(p, workers, rehearsed(p))) is not None]
+    each = [one for p in prepared if (one := estimate(p, workers)) is not None]
     if not each:
         return []
     seconds, disk = sum(one.seconds for one in each), sum(one.disk for one in each)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from audit.core.predictor import Access
-from defenses.ensembles.mechanisms.mixing import Aside
+from defenses.ensembles.mechanism import Mixed
 from defenses.ensembles.mechanisms.mixing_weights import divergence
 
 
@@ -42,21 +42,19 @@ class ClippedLogits:
         """Bounds D_α of one token, nats, for a reference that becomes φ: αρ."""
         return self.alpha * self.rho
 
-    def answer(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> torch.Tensor:
-        """Computes the log of the answer's pmf, (n, V); the last member is public."""
-        return self._softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1))
-
-    def aside(self, log_pmfs: torch.Tensor) -> Aside:
-        """Computes what each query costs each reference on this data set: at most the charge."""
-        moves, public = self._moves(log_pmfs), log_pmfs[:, -1]
-        logits = public + moves.sum(dim=1)
+    def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
+        """Answers queries of all references and the public model, (n, references + 1, V), nats;
+        also computes what each query costs each reference on this data set."""
+        moves = self._moves(log_pmfs)
+        logits = log_pmfs[:, -1] + moves.sum(dim=1)
         log_h = self._softmax(logits)
-        costs = []
-        for move in moves.unbind(dim=1):
-            without = self._softmax(logits - move)
-            forth = divergence(log_h, without, self.alpha)
-            costs.append(torch.maximum(forth, divergence(without, log_h, self.alpha)))
-        return Aside(local=torch.stack(costs, dim=1))
+        own, without = log_h[:, None], self._softmax(logits[:, None] - moves)
+        forth, back = divergence(own, without, self.alpha), divergence(without, own, self.alpha)
+        return Mixed(log_h, costs=torch.maximum(forth, back))
+
+    def answer(self, log_pmfs: torch.Tensor) -> torch.Tensor:
+        """Computes the log of the answer's pmf, (n, V); the last model is public."""
+        return self._softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1))
 
     def _softmax(self, logits: torch.Tensor) -> torch.Tensor:
         return torch.log_softmax(logits / self.temperature, dim=-1)

@@ -7,49 +7,20 @@ without part i. Distributions are float64; divergences are in nats.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from audit.core.language_model import temper
-from audit.core.law import Law
+from audit.core.predictor import Access
+from defenses.ensembles.mechanism import Mixed
 from defenses.ensembles.mechanisms.mixing_weights import Pmfs, divergence, mixing_weights
+
+Mixture = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 _IN_CACHE = 1 << 18  # float64 numbers of member pmfs mixed together: 2 MiB fit in the cache
 _NEVER = -1e5  # a log-probability of practically zero
-
-
-@dataclass(frozen=True)
-class Aside:
-    """Figures of n queries for the auditor only, as the papers report them.
-
-    local: shape (n, k), nats: cost of each query to each part on this data set, where the charge is
-        a worst case. It depends on the remaining parts, so it is itself private.
-    log_caps: shape (n, V), nats: an upper bound on log_h.
-    law: of the answers, where more than one token is released; None for a token from log_h.
-    """
-
-    local: torch.Tensor | None = None
-    log_caps: torch.Tensor | None = None
-    law: Law | None = None
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """Answers and charges of n queries, before anything is released or charged.
-
-    log_h: shape (n, V), nats: the distribution from which an answer is sampled.
-    lambdas: shape (n, k): λ_i of each part.
-    charges: shape (n, k), nats: max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)} of each part.
-    aside: figures for the auditor only.
-    """
-
-    log_h: torch.Tensor
-    lambdas: torch.Tensor
-    charges: torch.Tensor
-    aside: Aside = Aside()
 
 
 @dataclass(frozen=True)
@@ -63,43 +34,41 @@ class Mixing:
     beta: float
     clip: float | None
     temperature: float
+    access = Access.GENERATE
+    reads_public = True
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
         """Mixes n queries of all members and the public model, (n, 2k + 1, V), nats; no noise."""
         size = len(log_pmfs) if log_pmfs.is_cuda else _IN_CACHE // log_pmfs.shape[1:].numel()
-        mixed = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
-        if len(mixed) == 1:
-            return mixed[0]
-        return Mixed(
-            log_h=torch.cat([some.log_h for some in mixed]),
-            lambdas=torch.cat([some.lambdas for some in mixed]),
-            charges=torch.cat([some.charges for some in mixed]),
-        )
+        pieces = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
+        log_h, lambdas, charges = map(torch.cat, zip(*pieces, strict=True))
+        return Mixed(log_h, lambdas, charges)
 
-    def _mix_some(self, log_pmfs: torch.Tensor) -> Mixed:
-        if self.clip is None:
-            return _mix(log_pmfs, self.alpha, self.beta, self.temperature)
-        public = log_pmfs[:, -1]
-        members = clip(pairwise(log_pmfs[:, :-1]), public, self.clip)
-        return mix(members, public, self.alpha, self.beta, self.temperature)
+    def _mix_some(self, log_pmfs: torch.Tensor) -> Mixture:
+        if self.clip is not None:
+            public = log_pmfs[:, -1]
+            members = clip(pairwise(log_pmfs[:, :-1]), public, self.clip)
+            log_pmfs = together(members, public)
+        return _mix(log_pmfs, self.alpha, self.beta, self.temperature)
 
 
 def mix(
     members: torch.Tensor, public: torch.Tensor, alpha: float, beta: float, temperature: float
 ) -> Mixed:
     """Mixes `members`, log-pmfs of shape (n, k, 2, V), with `public`, log-pmfs (n, V)."""
-    return _mix(together(members, public), alpha, beta, temperature)
+    return Mixed(*_mix(together(members, public), alpha, beta, temperature))
 
 
-def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) -> Mixed:
+def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) -> Mixture:
+    """Computes log h (n, V), λ_i (n, k) and what each part is charged, (n, k), nats."""
     pmfs = Pmfs.of(log_pmfs)
     lambdas = mixing_weights(pmfs, alpha, beta)
     shares = mixture_shares(lambdas)
     if pmfs.in_range and alpha == 2.0 and temperature == 1.0:
         mixtures = shares @ pmfs.p
-        return Mixed(mixtures[:, 0].log(), lambdas, _charges_of_order_2(mixtures))
+        return mixtures[:, 0].log(), lambdas, _charges_of_order_2(mixtures)
     log_mixtures = temper(_log_mixtures(pmfs, shares), temperature)
-    return Mixed(log_mixtures[:, 0], lambdas, _charges(log_mixtures, alpha))
+    return log_mixtures[:, 0], lambdas, _charges(log_mixtures, alpha)
 
 
 def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
@@ -152,16 +121,6 @@ def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
     squares = (h - without).square_()
     forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
     return torch.maximum(forth, back).log1p_()
-
-
-def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
-
-    The worst case covers every distribution, but broken weights may give none at all.
-    """
-    sums = log_pmfs.logsumexp(dim=-1, keepdim=True)
-    uniform = torch.full_like(log_pmfs, -math.log(log_pmfs.shape[-1]))
-    return torch.where(sums.abs() < 1e-3, log_pmfs, uniform)  # NaN compares false
 
 
 def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:

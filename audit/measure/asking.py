@@ -1,0 +1,127 @@
+"""Measure what it takes to ask a release, before its models are trained: the public one is each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from audit.core.language_model import TOKENS_AT_ONCE, at_once
+from audit.core.model import PreTrainedModel
+from audit.core.predictor import Access, Predictor
+from audit.core.randomness import stream
+from audit.core.release import ModelRelease, NoJournal, Release
+from audit.core.training import Trained
+from audit.measure.rehearsal import Asked
+from audit.models.causal import CausalLM
+from audit.models.measuring import Peak, measured
+from audit.plan.plan import Chosen
+from audit.prepare.run import Run
+
+TIMED = 512  # tokens that are asked for of each kind, to time them
+LENGTH = 8  # tokens of a text
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a session with a release takes: seconds of a query of each kind, and bytes of tensors.
+
+    readable, remaining: as of a `Predictor`.
+    """
+
+    readable: Access
+    remaining: int | None
+    generated: float
+    scored: float
+    read: float
+    memory: float
+
+    def seconds(self, asked: Asked) -> float:
+        """Compute the seconds of so many queries."""
+        return (
+            self.generated * asked.generated + self.scored * asked.scored + self.read * asked.read
+        )
+
+
+def askings(run: Run, chosen: Chosen) -> list[Asking]:
+    """Measure the release of a defense, and its unprotected mixture where a run attacks it."""
+    plan, opened = run.plan, list[tuple[Access, int | None]]()
+
+    def work(inner: PreTrainedModel) -> list[float]:
+        public = CausalLM(inner, run.tokenizer, plan.model.max_length)
+        numbers: list[float] = []
+        opened.clear()
+        for release in _releases(run, chosen, public):
+            session = _session(release)
+            opened.append((session.readable, session.remaining))
+            numbers += _numbers(run, release, len(run.tasks[chosen]))
+        return numbers
+
+    numbers = measured(plan.model, plan.device, plan.threads, work)
+    rows = [numbers[first : first + 4] for first in range(0, len(numbers), 4)]
+    return [Asking(*facts, *row) for row, facts in zip(rows, opened, strict=True)]
+
+
+def _releases(run: Run, chosen: Chosen, public: CausalLM) -> list[Release]:
+    """Assemble what is attacked, a reader or a model from elsewhere as the public model."""
+    if chosen.plugin.external or run.plan.text:
+        bare: Any = None
+        return [ModelRelease(public, promise=bare)] * (1 + (chosen in run.mixed))
+    release = chosen.plugin.release(
+        public, [Trained(task.training, public) for task in run.tasks[chosen]]
+    )
+    mixture = release.unprotected() if run.plan.references else None
+    return [release, *([mixture] if mixture is not None else [])]
+
+
+def _session(release: Release) -> Predictor:
+    return release.open(stream(0, "asking"), NoJournal())
+
+
+def _numbers(run: Run, release: Release, members: int) -> list[float]:
+    """Time one query of each kind that the release answers; watch the largest call for memory."""
+    start = run.tokenizer.start
+    prompts = [b[:LENGTH] for b in run.heldout.blocks if len(b) > LENGTH] or [(start, start)]
+    most = at_once(TOKENS_AT_ONCE, run.plan.model.vocabulary * (members + 1))
+    with Peak() as peak:
+        _score(_session(release), prompts, most)
+    calls = (_generate, _score, _read)
+    return [*(_timed(call, _session(release), prompts) for call in calls), float(peak.most)]
+
+
+Call = Callable[[Predictor, Sequence[Sequence[int]], int], int]
+
+
+def _timed(call: Call, session: Predictor, prompts: Sequence[Sequence[int]]) -> float:
+    began = time.perf_counter()
+    queries = call(session, prompts, TIMED)
+    return (time.perf_counter() - began) / queries if queries else 0.0
+
+
+def _generate(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:
+    """Let a session write texts: returns the number of queries."""
+    texts = _allowed(session, queries) // LENGTH
+    answers = session.generate([prompts[0]] * texts, LENGTH)
+    return sum(answer.answered for answer in answers)
+
+
+def _score(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:
+    if session.readable < Access.SCORE:
+        return 0
+    texts = _allowed(session, queries) // LENGTH
+    chosen = [prompts[i % len(prompts)] for i in range(texts)]
+    tails = [[*one[1:], *one][:LENGTH] for one in chosen]
+    answers = session.score([one[:1] for one in chosen], tails)
+    return sum(answer.answered for answer in answers)
+
+
+def _read(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:
+    if session.readable < Access.DISTRIBUTION:
+        return 0
+    count = _allowed(session, queries)
+    return session.distribution([prompts[i % len(prompts)] for i in range(count)], [0])[1]
+
+
+def _allowed(session: Predictor, queries: int) -> int:
+    return queries if session.remaining is None else min(queries, session.remaining)
