@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from audit.canaries import shadows
-from audit.canaries.planting import trained_on
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
 from audit.core.heldout import heldout
@@ -20,6 +18,8 @@ from audit.core.spans import Span
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
+from audit.planting import shadows
+from audit.planting.planting import trained_on
 from audit.prepare.run import Run
 from audit.train.task import Task
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from audit.canaries.coverage import Coverage
 from audit.core.attack import Attack
 from audit.core.corpus import Corpus
 from audit.core.heldout import Heldout
@@ -17,6 +16,7 @@ from audit.core.training import Training
 from audit.findings.families import NONE, family_of
 from audit.findings.rejections import Family
 from audit.plan.plan import Chosen, Plan
+from audit.planting.coverage import Coverage
 from audit.train.publication import Publication
 from audit.train.task import Task
 

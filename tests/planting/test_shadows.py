@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from attacks.membership import Membership
-from audit.canaries.shadows import tosses
 from audit.core.attack import Attack, Knowledge
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -28,6 +27,7 @@ from audit.measure.release import _attack
 from audit.models.loading import describe
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
+from audit.planting.shadows import tosses
 from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import dry_run

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from audit.canaries.coins import coins_of
 from audit.core.randomness import stream
 from audit.core.secret import Coins
+from audit.planting.coins import coins_of
 
 
 def tosses(coins: Coins, count: int, seed: int) -> tuple[Coins, ...]:
