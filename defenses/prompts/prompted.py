@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from audit.core.language_model import Cursor, LanguageModel
+from audit.core.language_model import Around, Cursor, LanguageModel
 from audit.core.predictor import Tokenizer, Tokens
 
 
@@ -29,7 +29,7 @@ def reference_of(tokenizer: Tokenizer, texts: Sequence[str], longest: int) -> tu
 
 
 @dataclass(frozen=True)
-class Prompted:
+class Prompted(Around):
     """A language model with a reference before every text; () is the public prompt, token by token.
 
     A context of more than max_length − len(reference) tokens is read without the reference: that
@@ -38,18 +38,6 @@ class Prompted:
 
     inner: LanguageModel
     reference: tuple[int, ...]
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.inner.tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.inner.vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return self.inner.max_length
 
     @property
     def room(self) -> int:

@@ -170,7 +170,7 @@ def test_hashes_are_written_where_they_are_hashes(tmp_path: Path) -> None:
 def test_the_number_is_of_the_content(results: Results, tmp_path: Path) -> None:
     again = built(results, tmp_path)["serialNumber"]
     assert built(results, tmp_path)["serialNumber"] == again
-    other = results.model_copy(update={"headline": "other"})
+    other = results.model_copy(update={"headline": ["other"]})
     assert built(other, tmp_path)["serialNumber"] != again
 
 
