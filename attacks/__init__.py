@@ -1,1 +1,1 @@
-"""Attacks, one a file: the file name is the name on the command line. `_files` are shared."""
+"""Attacks, one a file: the file name is the name on the command line. Sub-packages are shared."""

@@ -18,9 +18,9 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._alignment import BETWEEN, as_characters, edits, letters, longest_run
-from attacks._guesses import form_of
-from attacks._texts import texts_of
+from attacks.texts.alignment import BETWEEN, as_characters, edits, letters, longest_run
+from attacks.texts.guesses import form_of
+from attacks.texts.released import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes
 from audit.core.predictor import Access, Predictor

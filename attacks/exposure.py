@@ -14,9 +14,9 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._prefix_tree import search, tree_of
-from attacks._ranking import COLUMNS, counted, sampled
-from attacks._reading import log_probs_of, read
+from attacks.search.prefix_tree import search, tree_of
+from attacks.search.ranking import COLUMNS, counted, sampled
+from attacks.search.reading import log_probs_of, read
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Ranks
 from audit.core.predictor import Access, Predictor, affordable, continuation

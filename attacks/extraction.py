@@ -21,10 +21,10 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._guesses import form_of, kinds_of
-from attacks._membership_targets import overlapping
-from attacks._prefix_tree import Tree, beam, search, tree_of
-from attacks._reading import read
+from attacks.scores.membership_targets import overlapping
+from attacks.search.prefix_tree import Tree, beam, search, tree_of
+from attacks.search.reading import read
+from attacks.texts.guesses import form_of, kinds_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
 from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation, is_chat

@@ -16,11 +16,11 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._membership_scores import ALONE, BESIDE_BASE, access_of, one_pass
-from attacks._membership_sessions import Sessions
-from attacks._membership_targets import TARGETS, Target, targets_of
-from attacks._shadow_models import lira_offline, lira_online, rmia
-from attacks._token_readings import mean_log_probs
+from attacks.scores.membership_scores import ALONE, BESIDE_BASE, access_of, one_pass
+from attacks.scores.membership_sessions import Sessions
+from attacks.scores.membership_targets import TARGETS, Target, targets_of
+from attacks.scores.shadow_models import lira_offline, lira_online, rmia
+from attacks.scores.token_readings import mean_log_probs
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import Access, Predictor

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks import _names
+from attacks.texts import naming
 from audit.core.attack import Attack, Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Mentions, Successes
@@ -51,7 +51,7 @@ class NameLeak(Attack):
     def __post_init__(self) -> None:
         check_fields("name_leak", self)
         if self.pipeline is not None:
-            _names.load_pipeline(self.pipeline)  # reports a missing one before any training
+            naming.load_pipeline(self.pipeline)  # reports a missing one before any training
 
     def shape(self, secrets: Sequence[Secret], public: bool) -> Sequence[Evidence]:
         nobody = Mentions(((),) * self.generations, np.full(self.generations, np.nan))
@@ -75,7 +75,7 @@ class NameLeak(Attack):
         self, predictor: Predictor, texts: Sequence[str], count: int
     ) -> list[tuple[str, str]]:
         """Generates (prompt, whole text); drops texts after STOP, which are the public model's."""
-        prompts = _names.prompts(predictor.tokenizer, texts, self.prefix, count)
+        prompts = naming.prompts(predictor.tokenizer, texts, self.prefix, count)
         needed = self.length + max(map(len, prompts), default=0)
         if needed > predictor.max_length:
             raise UsageError(
@@ -93,16 +93,16 @@ class NameLeak(Attack):
         self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret], whole: bool
     ) -> Mentions:
         """Finds the people that each generated text names after its prompt."""
-        find = _names.finder(secret.value for secret in secrets)
-        index = _names.attributable(secrets)
+        find = naming.finder(secret.value for secret in secrets)
+        index = naming.attributable(secrets)
         named = [
-            {index[span.label_] for span in _names.mentions(find, *one) if span.label_ in index}
+            {index[span.label_] for span in naming.mentions(find, *one) if span.label_ in index}
             for one in generated
         ]
         others = np.full(len(generated), np.nan)
         if self.pipeline is not None:
-            pipeline = _names.load_pipeline(self.pipeline)
-            others[:] = [_names.names_another(pipeline, find, *one) for one in generated]
+            pipeline = naming.load_pipeline(self.pipeline)
+            others[:] = [naming.names_another(pipeline, find, *one) for one in generated]
         return Mentions(
             named=tuple(tuple(sorted(indices)) for indices in named),
             others=others,
@@ -116,7 +116,7 @@ def _read(tokenizer: Tokenizer, prompt: Tokens, generated: Tokens) -> tuple[str,
     given = list(prompt[1:])
     return (
         tokenizer.decode(given),
-        tokenizer.decode([*given, *_names.until_stop(tokenizer, generated)]),
+        tokenizer.decode([*given, *naming.until_stop(tokenizer, generated)]),
     )
 
 
@@ -141,13 +141,13 @@ def _contests(
     taken = {secret.value for secret in secrets}
     people = dict.fromkeys(knowledge.names)
     pool = [name for name in people if name.strip() and name not in taken]
-    targets = [secrets[i] for i in _names.attributable(secrets).values()]
+    targets = [secrets[i] for i in naming.attributable(secrets).values()]
     drawn = [_decoys(target, decoys, pool, taken, knowledge.stream) for target in targets]
     fewest = min(map(len, drawn), default=0)
     contests = []
     for target, names in zip(targets, drawn, strict=True):
         values = [target.value, *names[:fewest]]
-        context, tails = _names.continuations(predictor.tokenizer, target.prefix, values)
+        context, tails = naming.continuations(predictor.tokenizer, target.prefix, values)
         head = [predictor.tokenizer.start, *context]
         # all use the same context, which leaves room for the longest tail
         room = predictor.max_length - max(map(len, tails))

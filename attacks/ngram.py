@@ -15,9 +15,9 @@ from typing import Annotated
 
 import numpy as np
 
-from attacks._membership_targets import TARGETS, Target, targets_of
-from attacks._names import until_stop
-from attacks._texts import texts_of
+from attacks.scores.membership_targets import TARGETS, Target, targets_of
+from attacks.texts.naming import until_stop
+from attacks.texts.released import texts_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Scores
 from audit.core.predictor import Access, Predictor, Tokenizer, record_tokens

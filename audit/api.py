@@ -23,9 +23,9 @@ from audit.plugins import registry
 from audit.results.schema import Results
 
 if TYPE_CHECKING:
-    from audit.canaries.designs import Base
     from audit.check import Engine, Examination
     from audit.gate.outcome import Outcome
+    from audit.planting.designs import Base
     from audit.run.service import Service
     from audit.verify import Verification
     from reports._content.table import Table
@@ -220,17 +220,17 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, each as `audit
     plant --help` describes it. Raises UsageError.
     """
-    from audit.canaries import plant_corpus
+    from audit.planting import plant_corpus
 
     return plant_corpus.plant(corpus, output, manifest, given, _base)
 
 
 def _base(source: str) -> Base:
     """Loads the model that designed records are made with. Raises UsageError."""
-    from audit.canaries.designs import Base
     from audit.core.embedded import EMBEDDED_FOLDER
     from audit.models.causal import CausalLM
     from audit.models.loading import LSTM, describe, load_tokenizer, load_weights
+    from audit.planting.designs import Base
 
     folder = describe(source, EMBEDDED_FOLDER)
     if folder.kind == LSTM:

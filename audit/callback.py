@@ -27,14 +27,14 @@ import numpy as np
 import torch
 from transformers import TrainerCallback
 
-from audit.canaries import coverage
-from audit.canaries import manifest as manifests
-from audit.canaries.coverage import IGNORED, StreamReader, TokenRow
 from audit.core.attack import Attack
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
 from audit.core.files import write_atomically
 from audit.core.model import TextTokenizer
+from audit.planting import coverage
+from audit.planting import manifest as manifests
+from audit.planting.coverage import IGNORED, StreamReader, TokenRow
 from audit.plugins import registry
 
 # set where a process is one of several

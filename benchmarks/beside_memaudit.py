@@ -24,8 +24,6 @@ import torch
 
 from attacks.membership import Membership
 from audit import api
-from audit.canaries import manifest
-from audit.canaries.insertion import Canaries, plant_into
 from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -35,6 +33,8 @@ from audit.core.secret import Secret
 from audit.corpora import loading
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.planting import manifest
+from audit.planting.insertion import Canaries, plant_into
 from audit.statistics import roc
 
 BASE = EMBEDDED_FOLDER / "public_model"

@@ -18,10 +18,6 @@ import torch
 from scipy.stats import rankdata, t
 
 from attacks.membership import Membership
-from audit.canaries import designs
-from audit.canaries.designs import DESIGNS, RANDOM, Base
-from audit.canaries.insertion import Canaries, plant_into
-from audit.canaries.manifest import Manifest
 from audit.core.attack import Knowledge
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -33,6 +29,10 @@ from audit.corpora import loading
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe, fine_tune
+from audit.planting import designs
+from audit.planting.designs import DESIGNS, RANDOM, Base
+from audit.planting.insertion import Canaries, plant_into
+from audit.planting.manifest import Manifest
 
 AT_FPR = 0.1
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.canaries import manifest as manifests
-from audit.canaries.insertion import Canaries, plant_into
-from audit.canaries.manifest import Manifest
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.corpora import loading as corpora
 from audit.corpora import writing
+from audit.planting import manifest as manifests
+from audit.planting.insertion import Canaries, plant_into
+from audit.planting.manifest import Manifest
 
 BASE = EMBEDDED_FOLDER / "public_model"
 

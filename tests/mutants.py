@@ -32,8 +32,8 @@ MATHEMATICS = (
     "audit/core/ledger.py",
     "audit/models/training/per_example_gradients.py",
     "audit/models/training/dp_sgd.py",
-    "audit/canaries/planting.py",
-    "audit/canaries/insertion.py",
+    "audit/planting/planting.py",
+    "audit/planting/insertion.py",
 )
 VERDICTS = ("audit/findings", "audit/gate", "audit/verify")
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -28,14 +28,14 @@ ROOMS = {
     "plugins": ["core", "corpora", "policies"],
     "models": ["accounting", "core"],
     "check": ["accounting", "core", "models", "results", "statistics"],
-    "canaries": ["core", "corpora", "results"],
+    "planting": ["core", "corpora", "results"],
     "findings": ["accounting", "core", "results", "statistics"],
     "gate": ["core", "findings", "results", "statistics"],
-    "plan": ["canaries", "core", "corpora", "models", "plugins", "policies"],
+    "plan": ["planting", "core", "corpora", "models", "plugins", "policies"],
     "train": ["core", "models", "plan"],
-    "prepare": ["canaries", "core", "findings", "models", "plan", "train"],
+    "prepare": ["planting", "core", "findings", "models", "plan", "train"],
     "measure": ["core", "findings", "models", "plan", "prepare", "results", "statistics", "train"],
-    "verify": ["accounting", "canaries", "core", "findings", "measure", "results", "run"],
+    "verify": ["accounting", "planting", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart
 FOR_ATTACKS = ["attacks", "audit.core", "audit.statistics"]

@@ -1,4 +1,4 @@
-"""Reads from its source what a module imports, without running it."""
+"""Read from its source what a module imports, without running it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def nouns(*files: str) -> tuple[str, ...]:
     )
 
 
-COINS = ("audit.core.secret.Coins", "audit.core.secret.Planted", "audit.canaries")
+COINS = ("audit.core.secret.Coins", "audit.core.secret.Planted", "audit.planting")
 
 
 def imported(source: str, package: str = "") -> frozenset[str]:

@@ -119,7 +119,7 @@ class Planting:
         own; their records are secrets and nothing else.
     kinds: kinds of secrets to plant.
     *_digits: length of drawn values. pattern: what values of kind "pattern" look like, as
-        `audit.canaries.pattern` reads it.
+        `audit.planting.pattern` reads it.
     *_prefix: text before the value; None: drawn by the run's seed. *_suffix: text after it.
     *_copies: copies of each secret in the owner's records; id_copies are taken in turn by the
         planted users, 0 for no id.

@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 
 from audit.core.progress import StepProgress, attacking
+from audit.measure.bench import Bench
 from audit.measure.release import hold_sessions
 from audit.measure.releases import audited_of, public_model
 from audit.models.sizes import weights_of
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.train.workers.place import Workers
 
 LARGEST = 1e9  # bytes of weights of a release that two processes may each have in memory
@@ -24,21 +24,18 @@ LARGEST = 1e9  # bytes of weights of a release that two processes may each have 
 class _Attacked:
     """One release to attack. bare: its unprotected mixture, which has sessions of its own."""
 
-    run: Run
-    folder: RunFolder
-    reveal: bool
+    bench: Bench
     chosen: Chosen
     bare: bool
 
 
-def attack_ahead(
-    run: Run, folder: RunFolder, reveal: bool, place: Workers, report: StepProgress
-) -> dict[str, float]:
+def attack_ahead(bench: Bench, place: Workers, report: StepProgress) -> dict[str, float]:
     """Attacks the releases side by side where that helps; gives the seconds of each by label."""
+    run, folder = bench.run, bench.folder
     items = [
-        _Attacked(run, folder, reveal, chosen, bare)
+        _Attacked(bench, chosen, bare)
         for chosen in run.tasks
-        for bare in ((True, False) if run.mixes(chosen) else (False,))
+        for bare in ((True, False) if chosen in run.mixed else (False,))
     ]
     finished = (folder.path / "results.json").exists()
     if place.at_once == 1 or not possible(run) or finished:
@@ -61,11 +58,11 @@ def possible(run: Run) -> bool:
 def _attack(item: _Attacked, report: StepProgress) -> list[tuple[str, float]]:
     """Holds the sessions of one release; an ensemble may have no unprotected mixture."""
     taken = []
-    for one in audited_of(item.run, item.chosen, public_model(item.run)):
+    for one in audited_of(item.bench.run, item.chosen, public_model(item.bench.run)):
         if one.bare == item.bare:
             report(attacking(one.label), 0.0)
             began = time.monotonic()
-            hold_sessions(item.run, one, item.folder, item.reveal)
+            hold_sessions(item.bench, one)
             taken.append((one.label, time.monotonic() - began))
             report(attacking(one.label), 1.0)
     return taken

@@ -67,7 +67,7 @@ def _releases(run: Run, chosen: Chosen, public: CausalLM) -> list[Release]:
     """Assemble what is attacked, a reader or a model from elsewhere as the public model."""
     if chosen.plugin.external or run.plan.text:
         bare: Any = None
-        return [ModelRelease(public, promise=bare)] * (1 + run.mixes(chosen))
+        return [ModelRelease(public, promise=bare)] * (1 + (chosen in run.mixed))
     release = chosen.plugin.release(
         public, [Trained(task.training, public) for task in run.tasks[chosen]]
     )

@@ -16,11 +16,10 @@ from audit.core.progress import StepProgress
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import NoJournal, Release
 from audit.core.training import Training
+from audit.measure.bench import Bench
 from audit.measure.releases import Audited, releases, texts_of
-from audit.measure.session import Session
+from audit.measure.session import Looked, Session
 from audit.plan.text import Text
-from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.train.publication import Publication, Written
 from audit.train.task import Task
 from audit.train.train import train_on
@@ -29,34 +28,34 @@ from audit.train.workers.place import Workers
 _PURPOSE = "text"
 
 
-def publish(run: Run, folder: RunFolder, place: Workers, report: StepProgress) -> Run:
+def publish(bench: Bench, place: Workers, report: StepProgress) -> Bench:
     """Lets every release write its texts, and trains a reader on each; what is there is loaded.
 
     Raises UsageError for a budget that does not last for one text, or too long texts.
     """
-    text = run.plan.text
+    run, text = bench.run, bench.run.plan.text
     if text is None:
-        return run
+        return bench
     made = {}
     for one in releases(run, report):
         if not texts_of(one.release):
             report(f"{one.label} writes {text.texts:,} texts", 0.0)
-            made[one.label] = _publication(run, one, text, folder)
+            made[one.label] = _publication(bench, one, text)
     train_on(place, [task for one in made.values() for task in one.readers], report)
-    return replace(run, published=made)
+    return replace(bench, run=replace(run, published=made))
 
 
-def _publication(run: Run, one: Audited, text: Text, folder: RunFolder) -> Publication:
+def _publication(bench: Bench, one: Audited, text: Text) -> Publication:
     settings = [text.texts, text.tokens]
-    session = Session(run, one, folder, _PURPOSE, settings, code=(__name__,))
+    session = Session(bench, one, _PURPOSE, settings, code=(__name__,))
 
-    def look(predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+    def look(predictor: Predictor) -> Looked:
         texts, answered = _sampled(predictor, text, one.label)
-        return {"texts": texts}, len(texts) * text.tokens, answered
+        return Looked({"texts": texts}, len(texts) * text.tokens, answered)
 
     stored = session.stored(look)
-    shadows = _shadows(run, one, text, folder)
-    written = _written(run, one.label, stored["seen"]["texts"], folder)
+    shadows = _shadows(bench, one, text)
+    written = _written(bench, one.label, stored["seen"]["texts"])
     return Publication(written, stored["session"], session.stage, tuple(shadows))
 
 
@@ -74,9 +73,9 @@ def _until(stop: int, tokens: Tokens) -> Tokens:
     return tokens[: tokens.index(stop)] if stop in tokens else tokens
 
 
-def _shadows(run: Run, one: Audited, text: Text, folder: RunFolder) -> Iterator[Written]:
+def _shadows(bench: Bench, one: Audited, text: Text) -> Iterator[Written]:
     """Publishes the texts of every shadow model, which an attacker trains and asks alone."""
-    seed = run.plan.seed
+    run, seed = bench.run, bench.run.plan.seed
     for j, release in enumerate(one.shadows() if run.shadow_coins else ()):
         what = [text.texts, text.tokens, j, run.plan.model.sha256]
         key = key_of("texts of a shadow 1", *one.determined, what, seed, run.plan.threads)
@@ -85,14 +84,14 @@ def _shadows(run: Run, one: Audited, text: Text, folder: RunFolder) -> Iterator[
             opened = release.open(stream(seed, one.label, _PURPOSE, "shadow", j), NoJournal())
             return {"texts": _sampled(opened, text, one.label)[0]}
 
-        texts = folder.stored(f"texts-{key}", sampled)["texts"]
-        yield _written(run, f"{one.label}, shadow {j + 1}", texts, folder)
+        texts = bench.folder.stored(f"texts-{key}", sampled)["texts"]
+        yield _written(bench, f"{one.label}, shadow {j + 1}", texts)
 
 
-def _written(run: Run, label: str, texts: Sequence[str], folder: RunFolder) -> Written:
-    plan = run.plan
+def _written(bench: Bench, label: str, texts: Sequence[str]) -> Written:
+    plan = bench.run.plan
     seed = derived_seed(plan.seed, "reader")
     heldout = tuple(record.text for record in plan.corpus.of("heldout"))
     training = Training(f"reader of {label}", tuple(texts), plan.training, seed, heldout=heldout)
-    reader = Task(training, plan.model, plan.device, plan.threads, folder.stages)
+    reader = Task(training, plan.model, plan.device, plan.threads, bench.folder.stages)
     return Written(tuple(texts), reader)

@@ -21,15 +21,15 @@ from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
+from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
 from audit.measure.neighbours import neighbours
 from audit.measure.ratios import Ratio, measures
 from audit.measure.releases import Audited
-from audit.measure.session import Session
+from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.results.measurement import Measurement
 from audit.results.schema import (
     Cost,
@@ -105,11 +105,10 @@ class Measured:
         )
 
 
-def measure_release(run: Run, one: Audited, folder: RunFolder, reveal: bool) -> Measured:
+def measure_release(bench: Bench, one: Audited) -> Measured:
     """Holds the sessions of a release and computes what every attack found in them."""
-    plan = run.plan
-    began = time.monotonic()
-    utility, sessions, held, blocks = hold_sessions(run, one, folder, reveal)
+    run, began = bench.run, time.monotonic()
+    utility, sessions, held, blocks = hold_sessions(bench, one)
     attacked = tuple(_attacked(run, one, *pair) for pair in held.items())
     return Measured(
         one,
@@ -119,7 +118,7 @@ def measure_release(run: Run, one: Audited, folder: RunFolder, reveal: bool) -> 
         attacked,
         tuple(blocks),
         time.monotonic() - began,
-        plan.seed,
+        run.plan.seed,
         run.family,
     )
 
@@ -150,52 +149,52 @@ Blocks = list[dict[str, Any]]
 Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any]], Blocks]
 
 
-def hold_sessions(run: Run, one: Audited, folder: RunFolder, reveal: bool) -> Held:
+def hold_sessions(bench: Bench, one: Audited) -> Held:
     """Holds a release's sessions for its utility and one for each attack; stored ones are loaded.
 
     Returns the utility, all sessions, by attack what is stored of its session, and the sums that
     the utility was measured by.
     """
-    utility, sessions, blocks = _measured_utility(run, one, folder)
+    utility, sessions, blocks = _measured_utility(bench, one)
     sessions = [*([one.written] if one.written else []), *sessions]
     attacked = {}
-    for chosen in run.plan.attacks:
+    for chosen in bench.run.plan.attacks:
         what, charged = [chosen.name, chosen.parameters], chosen.plugin.neighbours
         code = (type(chosen.plugin).__module__,)
-        session = Session(run, one, folder, chosen.label, what, charged, code)
-        stored = session.stored(partial(_attack, run, one, chosen, folder, reveal))
+        session = Session(bench, one, chosen.label, what, charged, code)
+        stored = session.stored(partial(_attack, bench, one, chosen))
         attacked[chosen] = stored
         sessions.append(SessionResult.model_validate(stored["session"]))
     return utility, sessions, attacked, blocks
 
 
 def _measured_utility(
-    run: Run, one: Audited, folder: RunFolder
+    bench: Bench, one: Audited
 ) -> tuple[dict[str, Measure], list[SessionResult], Blocks]:
     """Measures the utility of a model at its best step, and what is left of it at the end.
 
     An unprotected mixture is compared on the first texts only, and asked no more. Returns also the
     sums that it was measured by, session by session.
     """
-    plan, whole = run.plan, not one.bare
+    run, whole = bench.run, not one.bare
     short = [] if whole else ["first texts"]
-    what = [plan.utility_tokens, plan.policy.digest]
+    what = [run.plan.utility_tokens, run.plan.policy.digest]
     best, share = one.release.at_best_step() or (one.release, None)
     usable = replace(one, release=best)
     looks = [
         (
-            Session(run, usable, folder, "utility", [*what, *short], code=_UTILITY),
+            Session(bench, usable, "utility", [*what, *short], code=_UTILITY),
             partial(_utility, run, whole),
             share,
         ),
         (
-            Session(run, usable, folder, "completion", [*bleu.SETTINGS, *short], code=_COMPLETION),
+            Session(bench, usable, "completion", [*bleu.SETTINGS, *short], code=_COMPLETION),
             partial(_completion, run, whole),
             share,
         ),
     ]
     if share is not None:
-        at_end = Session(run, one, folder, "utility at the end", [*what, "end"], code=_UTILITY)
+        at_end = Session(bench, one, "utility at the end", [*what, "end"], code=_UTILITY)
         looks.append((at_end, partial(_at_end, run), None))
     utility, sessions, blocks = {}, [], []
     for session, look, where in looks:
@@ -208,14 +207,15 @@ def _measured_utility(
     return utility, sessions, blocks
 
 
-def _at_end(run: Run, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+def _at_end(run: Run, predictor: Predictor) -> Looked:
     ratios, queries, answered = _read(run, False, predictor)
-    return _seen(run, [replace(ratios[0], name="perplexity_at_end")]), queries, answered
+    seen = _seen(run, [replace(ratios[0], name="perplexity_at_end")])
+    return Looked(seen, queries, answered)
 
 
-def _utility(run: Run, whole: bool, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+def _utility(run: Run, whole: bool, predictor: Predictor) -> Looked:
     ratios, queries, answered = _read(run, whole, predictor)
-    return _seen(run, ratios), queries, answered
+    return Looked(_seen(run, ratios), queries, answered)
 
 
 def _read(run: Run, whole: bool, predictor: Predictor) -> tuple[list[Ratio], int, int]:
@@ -228,35 +228,28 @@ def _seen(run: Run, ratios: list[Ratio]) -> dict[str, Any]:
     return {**_dumped(measures(ratios, draws)), "blocks": blocks}
 
 
-def _completion(run: Run, whole: bool, predictor: Predictor) -> tuple[dict[str, Any], int, int]:
+def _completion(run: Run, whole: bool, predictor: Predictor) -> Looked:
     plan = run.plan
     texts = [record.text for record in plan.corpus.of("heldout")]
     draws = stream(plan.seed, "completion", "bootstrap")
     utility, queries, answered = bleu.measure(predictor, texts, draws, whole)
-    return _dumped(utility), queries, answered
+    return Looked(_dumped(utility), queries, answered)
 
 
 def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
     return {name: measure.model_dump(mode="json") for name, measure in utility.items()}
 
 
-def _attack(
-    run: Run,
-    one: Audited,
-    chosen: Chosen,
-    folder: RunFolder,
-    reveal: bool,
-    predictor: Predictor,
-) -> tuple[dict[str, Any], int, int]:
+def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) -> Looked:
     """Collects evidence without any text; generations go to samples.jsonl, masked."""
-    counted = samples.Counted(predictor)
+    run, counted = bench.run, samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
     secrets = run.secrets_for(chosen.plugin)
     evidence = chosen.plugin.run(counted, secrets, _knowledge(run, one, chosen, name))
     texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
-    samples.write(folder, name, texts, reveal)
+    samples.write(bench.folder, name, texts, bench.reveal)
     seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
-    return seen, counted.queries, counted.answered
+    return Looked(seen, counted.queries, counted.answered)
 
 
 def _knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:

@@ -17,11 +17,11 @@ from audit.core.progress import StepProgress
 from audit.core.release import ModelRelease, Release
 from audit.core.training import Trained
 from audit.models import this_process
-from audit.models.adapters import fresh
+from audit.models.adapters import fresh, read_weights
 from audit.models.causal import CausalLM
 from audit.models.endpoint.session import TokenizerOnly
 from audit.models.external_model import TOKENIZER_ONLY
-from audit.models.loading import load_weights, read_weights
+from audit.models.loading import load_weights
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
 from audit.results.schema import SessionResult
@@ -78,7 +78,6 @@ def releases(run: Run, report: StepProgress) -> list[Audited]:
 def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]:
     """Builds the release of one defense; of an ensemble also its unprotected mixture."""
     plan, tasks = run.plan, run.tasks[chosen]
-    this_process.prepare(plan.threads)
     release = _release(chosen, public, tasks)
     roles = {"none": "positive control", "public": "null control"}
     role = roles.get(chosen.name, f"control of {chosen.name}")
@@ -93,7 +92,7 @@ def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]
             *(task.weights_key for task in tasks),
             *([release.origin.url] if release.origin else []),
         ),
-        train_tokens=run.train_tokens(chosen),
+        train_tokens=run.train_tokens[chosen],
         public=public,
         shadows=partial(_shadows, run, chosen, public),
         external=chosen.plugin.external,
@@ -152,6 +151,7 @@ def texts_of(release: Release) -> tuple[str, ...]:
 def public_model(run: Run) -> LanguageModel:
     """Loads the public model; only the tokenizer where the model is unknown."""
     plan = run.plan
+    this_process.prepare(plan.threads)
     if plan.model.kind == TOKENIZER_ONLY:
         return TokenizerOnly(run.tokenizer, plan.model.max_length)
     inner = load_weights(plan.model, plan.device)

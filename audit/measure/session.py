@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.errors import DamagedError
 from audit.core.predictor import Predictor
 from audit.core.randomness import stream
+from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.measure.spending import charges, of_ledger
 from audit.models.loading import USUAL
-from audit.prepare.run import Run
-from audit.results.folder import RunFolder
 from audit.results.schema import SessionResult
 
 _READERS = ("audit.measure.samples", "audit.models.causal")  # modules
-Look = Callable[[Predictor], tuple[dict[str, Any], int, int]]  # seen, queries, answered
+
+
+class Looked(NamedTuple):
+    """What one session gave: JSON values, the queries, and how many of them were answered."""
+
+    seen: dict[str, Any]
+    queries: int
+    answered: int
+
+
+Look = Callable[[Predictor], Looked]
 
 
 @dataclass(frozen=True)
@@ -31,9 +40,8 @@ class Session:
         measure, beside those that read and answer.
     """
 
-    run: Run
+    bench: Bench
     one: Audited
-    folder: RunFolder
     purpose: str
     what: list[Any]
     charged: bool = False
@@ -47,8 +55,8 @@ class Session:
     def key(self) -> str:
         """Hash of everything that determines the session; it also seeds its randomness, so noise of
         different runs cannot be subtracted."""
-        plan = self.run.plan
-        secrets = [s.value for s in self.run.planted.secrets]
+        plan = self.bench.run.plan
+        secrets = [s.value for s in self.bench.run.planted.secrets]
         answers = type(self.one.release).__module__
         return key_of(
             "session 4",
@@ -65,8 +73,8 @@ class Session:
 
     def stored(self, look: Look) -> dict[str, Any]:
         """Loads what was measured, or opens the session and measures it."""
-        stored = self.folder.stored(self.stage, lambda: self._held(look))
-        journal = self.folder.journal(self.name)
+        stored = self.bench.folder.stored(self.stage, lambda: self._held(look))
+        journal = self.bench.folder.journal(self.name)
         if stored["session"]["epsilon_spent"] and not journal.rows():
             raise DamagedError(
                 f"{journal.path}: lacks the charges of {self.name}, whose answers are stored; put "
@@ -75,14 +83,14 @@ class Session:
         return stored
 
     def _held(self, look: Look) -> dict[str, Any]:
-        journal = self.folder.journal(self.name)
-        own = stream(self.run.plan.seed, self.name, "session", self.key)
+        journal = self.bench.folder.journal(self.name)
+        own = stream(self.bench.run.plan.seed, self.name, "session", self.key)
         predictor = self.one.release.open(own, journal)
         budget = predictor.remaining
         seen, queries, answered = look(predictor)
         rows = journal.rows()
         return {
-            "of": [self.run.plan.seed, self.one.determined[0]],
+            "of": [self.bench.run.plan.seed, self.one.determined[0]],
             "seen": seen,
             "access": int(predictor.access),
             "charges": charges(rows, answered) if self.charged else [],

@@ -9,12 +9,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, load_model
 from torch import Tensor, nn
 
-from audit.core.errors import UsageError, first_line
+from audit.core.errors import DamagedError, UsageError, first_line
 from audit.core.lora import ALL_LINEAR, AUTO, Lora
 from audit.core.model import PreTrainedModel
 from audit.core.randomness import derived_seed
@@ -114,3 +117,16 @@ def put(model: Any, weights: Mapping[str, Tensor], name: str = ONLY) -> None:
     }:
         raise ValueError("these are no adapters of this model")
     set_peft_model_state_dict(model, dict(weights), adapter_name=name)
+
+
+def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
+    """Load into a model the weights of a file of the run folder. Raises DamagedError."""
+    inner: Any = model
+    try:
+        if is_adapted(inner):
+            put(inner, load_file(path, device=device))
+        else:
+            load_model(inner, str(path), device=device)
+    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
+        why = first_line(error)
+        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None

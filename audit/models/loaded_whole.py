@@ -1,4 +1,4 @@
-"""Checks that every tensor of the files is used and that every parameter is filled by one of them.
+"""Check that every tensor of the files is used and that every parameter is filled by one of them.
 
 A library that passes over what does not fit leaves a model that answers as its base does, and that
 looks like a model which gives nothing away. So whatever is missing, left over, of another shape,
@@ -16,8 +16,6 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from audit.core.files import regular
-
 
 def check_files(files: Iterable[Path]) -> None:
     """Check that no tensor is empty, and that files which hold the same tensor agree on it.
@@ -26,7 +24,7 @@ def check_files(files: Iterable[Path]) -> None:
     """
     holders: dict[str, Path] = {}
     for file in files:
-        with safe_open(regular(file), framework="pt") as tensors:
+        with safe_open(file, framework="pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118 (no mapping)
                 if 0 in tensors.get_slice(name).get_shape():
                     raise ValueError(f"{file.name}: the tensor {name!r} is empty")
@@ -65,7 +63,7 @@ def _check_tied(model: Any, files: Iterable[Path]) -> None:
         owners.setdefault(tensor.data_ptr(), []).append(name)
     tied = {name for names in owners.values() if len(names) > 1 for name in names}
     for file in files if tied else ():
-        with safe_open(regular(file), framework="pt") as tensors:
+        with safe_open(file, framework="pt") as tensors:
             for name in tied & set(tensors.keys()):
                 if not _equal(tensors.get_tensor(name), state[name]):
                     raise ValueError(
@@ -105,12 +103,12 @@ def weights_digest(files: Iterable[Path]) -> str:
 
 
 def _names(file: Path) -> list[str]:
-    with safe_open(regular(file), framework="pt") as tensors:
+    with safe_open(file, framework="pt") as tensors:
         return list(tensors.keys())
 
 
 def _one(file: Path, name: str) -> Tensor:
-    with safe_open(regular(file), framework="pt") as tensors:
+    with safe_open(file, framework="pt") as tensors:
         tensor: Tensor = tensors.get_tensor(name)
         return tensor
 

@@ -1,4 +1,4 @@
-"""Loads causal language models from local folders in Hugging Face format.
+"""Load causal language models from local folders in Hugging Face format.
 
 Weights come from safetensors only; remote code is never run.
 """
@@ -16,13 +16,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, load_model
 from transformers import PreTrainedTokenizerFast, logging
 
-from audit.core.errors import DamagedError, UsageError, first_line
+from audit.core.errors import UsageError, first_line
 from audit.core.files import read_json, regular
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
-from audit.models.adapters import freeze, is_adapted, put
+from audit.models.adapters import freeze
 from audit.models.causality import check_causal, check_kind
 from audit.models.held_weights import HALF
 from audit.models.loaded_whole import check_files, check_model
@@ -101,8 +100,16 @@ def _describe(name: str, path: Path) -> ModelFolder:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """List the files of weights of a model folder, in order of their names."""
-    return sorted(folder.glob("*.safetensors"))
+    """List the files of weights of a model folder, in order of their names.
+
+    Raises UsageError for one that is not a regular file.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    try:
+        return list(map(regular, files))
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{error.filename or folder}: cannot be read ({why})") from None
 
 
 def _context(config: Mapping[str, Any]) -> Any:
@@ -177,19 +184,6 @@ def count_parameters(file: Path) -> int:
         raise UsageError(f"{file}: cannot be read ({error.strerror or error})") from None
 
 
-def read_weights(model: PreTrainedModel, path: Path, device: str) -> None:
-    """Load into a model the weights of a file of the run folder. Raises DamagedError."""
-    inner: Any = model
-    try:
-        if is_adapted(inner):
-            put(inner, load_file(path, device=device))
-        else:
-            load_model(inner, str(path), device=device)
-    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-        why = first_line(error)
-        raise DamagedError(f"{path}: is damaged ({why}); remove it to train it again") from None
-
-
 @lru_cache(maxsize=4)  # the seeds of a sweep share it, and how it read their texts
 def load_tokenizer(folder: ModelFolder) -> TextTokenizer:
     """Load the tokenizer beside the weights. Raises UsageError where there is none."""
@@ -259,7 +253,7 @@ def _is_bfloat16(folder: Path) -> bool:
     """Return whether all weights are stored in bfloat16, whatever config.json states."""
     kinds: set[str] = set()
     for file in weight_files(folder):
-        with safe_open(regular(file), framework="np") as tensors:
+        with safe_open(file, framework="np") as tensors:
             names = tensors.keys()
             kinds |= {tensors.get_slice(name).get_dtype() for name in names}
     return {kind for kind in kinds if "F" in kind} == {"BF16"}  # the others are whole numbers

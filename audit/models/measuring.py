@@ -10,6 +10,7 @@ import resource
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -105,6 +106,8 @@ class Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def resident() -> float:
-    """Return the bytes of memory that this process has, models and libraries included."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(kilobytes) * (1 if sys.platform == "darwin" else 1024)
+    """Return the bytes of memory that this process has now, its libraries and models included."""
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return float(pages * resource.getpagesize())
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)  # the most it had

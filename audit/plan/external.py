@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from audit.canaries import manifest as manifests
-from audit.canaries.manifest import Manifest
 from audit.core.corpus import Corpus
 from audit.core.defense import Defense
 from audit.core.errors import UsageError
@@ -24,6 +22,8 @@ from audit.plan.material import REFERENCES, Material
 from audit.plan.plan import Chosen, by_name
 from audit.plan.source import External, PlantedElsewhere, Served
 from audit.plan.text import AS_DEFENDED, TEXT, Text, parsed
+from audit.planting import manifest as manifests
+from audit.planting.manifest import Manifest
 from audit.plugins import registry
 
 

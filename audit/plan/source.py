@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from audit.canaries import coverage
-from audit.canaries import manifest as manifests
-from audit.canaries.coverage import Coverage
-from audit.canaries.manifest import Manifest
-from audit.canaries.planting import plant
 from audit.core.corpus import Corpus
 from audit.core.model import TextTokenizer
 from audit.core.secret import Planted, Planting
 from audit.core.terms import Unit
+from audit.planting import coverage
+from audit.planting import manifest as manifests
+from audit.planting.coverage import Coverage
+from audit.planting.manifest import Manifest
+from audit.planting.planting import plant
 
 _UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
 

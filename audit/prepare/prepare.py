@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from audit.canaries import shadows
-from audit.canaries.planting import trained_on
 from audit.core.corpus import Corpus
 from audit.core.errors import UsageError
 from audit.core.heldout import heldout
 from audit.core.model import TextTokenizer
 from audit.core.policy import Policy
 from audit.core.predictor import continuation
+from audit.core.randomness import derived_seed
 from audit.core.secret import CODE_LIKE, Planted
 from audit.core.spans import Span
 from audit.core.training import Training
 from audit.models.loading import load_tokenizer
 from audit.plan.plan import Chosen, Plan
+from audit.planting import shadows
+from audit.planting.planting import trained_on
 from audit.prepare.run import Run
 from audit.train.task import Task
 
@@ -30,15 +31,15 @@ def prepare(plan: Plan, stages: Path) -> Run:
     """
     tokenizer = load_tokenizer(plan.model)
     tokenizer.read([record.text for record in plan.corpus.records])
+    texts = [record.text for record in plan.corpus.of("heldout")]
+    text = heldout(texts, tokenizer, plan.model.max_length - 1, plan.policy)
     planted = plan.source.plant(plan.corpus, plan.seed, lambda text: len(tokenizer.encode(text)))
     _check_secrets(plan, planted, tokenizer)
     wanted = max(chosen.plugin.shadows for chosen in plan.attacks)
     coins = shadows.tosses(planted.coins, plan.source.shadows(wanted), plan.seed)
-    texts = [record.text for record in plan.corpus.of("heldout")]
-    text = heldout(texts, tokenizer, plan.model.max_length - 1, plan.policy)
+    seeds = [derived_seed(plan.seed, "shadows", j) for j in range(len(coins))]
     shadow_corpora = [trained_on(plan.corpus, planted.secrets, of_one) for of_one in coins]
     corpus, *shadow_corpora = marked([planted.corpus, *shadow_corpora], plan.policy)
-    seeds = [seed for seed, _ in shadows.seeded(coins, plan.seed)]
     return Run(
         plan,
         planted,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from audit.canaries.coverage import Coverage
 from audit.core.attack import Attack
 from audit.core.corpus import Corpus
 from audit.core.heldout import Heldout
@@ -17,6 +16,7 @@ from audit.core.training import Training
 from audit.findings.families import NONE, family_of
 from audit.findings.rejections import Family
 from audit.plan.plan import Chosen, Plan
+from audit.planting.coverage import Coverage
 from audit.train.publication import Publication
 from audit.train.task import Task
 
@@ -82,20 +82,26 @@ class Run:
         every = (t for task in self.trainings for t in (task, *task.all_earlier))
         return [task for task in every if not task.idle]
 
-    def mixes(self, chosen: Chosen) -> bool:
-        """Whether the unprotected mixture of a defense's models is to be attacked beside it.
+    @cached_property
+    def mixed(self) -> frozenset[Chosen]:
+        """The defenses of which the unprotected mixture of their models is to be attacked, too.
 
         Some defenses of several models have none; that shows when they are assembled.
         """
-        return len(self.tasks[chosen]) > 1 and self.plan.references
+        several = (chosen for chosen, tasks in self.tasks.items() if len(tasks) > 1)
+        return frozenset(several if self.plan.references else ())
 
     def secrets_for(self, attack: Attack) -> tuple[Secret, ...]:
         """Selects the secrets of the kinds that the attack targets."""
         return tuple(s for s in self.planted.secrets if s.kind in attack.kinds)
 
-    def train_tokens(self, chosen: Chosen) -> int:
-        """Counts the tokens that the trainings of a defense predict, over all epochs."""
-        return round(sum(self._all_tokens(task.training) for task in self.tasks[chosen]))
+    @cached_property
+    def train_tokens(self) -> dict[Chosen, int]:
+        """The tokens that the trainings of each defense predict, over all epochs."""
+        return {
+            chosen: round(sum(self._all_tokens(task.training) for task in tasks))
+            for chosen, tasks in self.tasks.items()
+        }
 
     def _all_tokens(self, training: Training) -> float:
         return self.tokens(training) + sum(map(self._all_tokens, training.earlier))

@@ -221,8 +221,7 @@ def measured(seen: Interval) -> dict[str, Any]:
 class Measurement(Strict):
     """A measurement by one attack on one release, before any answer.
 
-    kind: how the interval was computed. sizes: of the samples behind it where these are several,
-    as of members and of controls; n counts all of them. A baseline stores some of the fields only.
+    A baseline stores some of the fields only.
     """
 
     attack: str
@@ -233,8 +232,14 @@ class Measurement(Strict):
     ci: Bounds | None
     confidence: Confidence
     method: str = Field(default="", description="how the interval was computed, in words")
-    kind: Annotated[IntervalKind, words_of(IntervalKind)]
-    sizes: tuple[Count, ...] = ()
+    kind: Annotated[IntervalKind, words_of(IntervalKind)] = Field(
+        description="how the interval was computed"
+    )
+    sizes: tuple[Count, ...] = Field(
+        default=(),
+        description="of the samples behind the interval where these are several, as of members and "
+        "of controls; n counts all of them",
+    )
     k: Count | None = None
     n: Count
     chance: Number | None = None

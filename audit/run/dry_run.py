@@ -71,7 +71,7 @@ def _size(corpus: Corpus) -> str:
 def _training_lines(run: Run) -> list[str]:
     lines, total = ["trainings:"], 0
     for chosen, tasks in run.tasks.items():
-        tokens = run.train_tokens(chosen)
+        tokens = run.train_tokens[chosen]
         total += tokens
         trainings = sum(1 + len(task.all_earlier) for task in tasks)
         lines.append(f"  {chosen.label}: {count(trainings, 'training')}, {tokens:,} tokens")

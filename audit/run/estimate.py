@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from audit.models.sizes import weights_of
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
-from audit.train import first_steps
+from audit.train.first_steps import Cost, cost_of
 from audit.train.task import Task
 
 # Measured with the embedded model on two idle cores; see docs/performance.md.
@@ -108,20 +108,24 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
         return None
     processes = workers or os.cpu_count() or 1
     missing = list({task.path: task for task in run.wanted if not task.path.exists()}.values())
-    trainings, labels = {}, Counter[str]()
-    for task in missing:
-        labels[task.training.label] += 1
-        name = numbered(task.training.label, labels[task.training.label])
-        trainings[name] = first_steps.cost_of(task).seconds * run.tokens(task.training)
-    attacks, memory = _attacks(run)
-    attackers = processes if possible(run) else 1
-    models = sum(len(tasks) for tasks in run.tasks.values()) + 1
+    read = _read_by_readers(run)
+    texts = tuple(record.text for record in plan.corpus.of("heldout"))
+    reader = Training("reader", texts, plan.training, plan.seed)
+    every = [*missing, Task(reader, plan.model, plan.device, plan.threads, Path())]
+    costs = [cost_of(task, run.tokenizer) for task in (every if read else missing)]
+    together = possible(run)
     shared, own = weights_of(plan.model)
-    kept = sorted(2 * own + first_steps.cost_of(task).memory for task in missing)[-processes:]
+    attacks, memory = _attacks(run, own)
+    attackers = processes if together else 1
+    models = sum(len(tasks) for tasks in run.tasks.values()) + 1
+    kept = sorted(2 * own + cost.memory for cost in costs[: len(missing)])[-processes:]
     here = resident()
     apart = len(kept) * here if len(missing) > 1 else 0.0  # one alone is trained here
     return Estimate(
-        trainings=trainings | _readers(run),
+        trainings={
+            **_numbered(run, zip(missing, costs, strict=False)),
+            **{label: costs[-1].seconds * tokens for label, tokens in read.items()},
+        },
         attacks=attacks,
         processes=processes,
         attackers=attackers,
@@ -131,8 +135,21 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     )
 
 
-def _attacks(run: Run) -> tuple[dict[str, float], float]:
-    """Measure the seconds of each release, and the most bytes that one takes beside its base."""
+def _numbered(run: Run, costs: Iterable[tuple[Task, Cost]]) -> dict[str, float]:
+    """Compute the seconds of each training, by its label as the steps of a run are numbered."""
+    labels, seconds = Counter[str](), {}
+    for task, cost in costs:
+        label = task.training.label
+        labels[label] += 1
+        seconds[numbered(label, labels[label])] = cost.seconds * run.tokens(task.training)
+    return seconds
+
+
+def _attacks(run: Run, own: float) -> tuple[dict[str, float], float]:
+    """Measure the seconds of each release, and the most bytes that one takes beside its base.
+
+    own: bytes of weights that each trained model has.
+    """
     asked = cache(partial(rehearsed, run))
     seconds, memory = {}, 0.0
     for chosen, tasks in run.tasks.items():
@@ -140,25 +157,21 @@ def _attacks(run: Run) -> tuple[dict[str, float], float]:
         for label, one in zip(labels, askings(run, chosen), strict=False):
             queries = asked(one.readable, one.remaining).values()
             seconds[attacking(label)] = sum(map(one.seconds, queries))
-            memory = max(memory, (len(tasks) + 1) * weights_of(run.plan.model)[1] + one.memory)
+            memory = max(memory, (len(tasks) + 1) * own + one.memory)
     return seconds, memory
 
 
-def _readers(run: Run) -> dict[str, float]:
-    """Measure the seconds in which the readers of released texts are trained, by their label."""
-    text, plan = run.plan.text, run.plan
-    if text is None:
-        return {}
-    heldout = tuple(record.text for record in plan.corpus.of("heldout"))
-    training = Training("reader", heldout, plan.training, plan.seed)
-    cost = first_steps.cost_of(Task(training, plan.model, plan.device, plan.threads, Path()))
-    tokens = {}
-    for chosen in (c for c in run.tasks if not c.plugin.external):
-        tokens[chosen.label] = text.affordable(getattr(chosen.plugin, "budget", None)) * text.tokens
-        if run.mixes(chosen):
-            tokens[chosen.unprotected_label] = text.texts * text.tokens
-    epochs = plan.training.epochs
-    return {f"reader of {label}": cost.seconds * n * epochs for label, n in tokens.items()}
+def _read_by_readers(run: Run) -> dict[str, float]:
+    """Count the tokens on which the reader of each release of texts is trained, by its label."""
+    text, tokens = run.plan.text, {}
+    for chosen in run.tasks if text else ():
+        labels = [(chosen.label, getattr(chosen.plugin, "budget", None))]
+        labels += [(chosen.unprotected_label, None)] if chosen in run.mixed else []
+        for label, budget in () if chosen.plugin.external else labels:
+            assert text is not None
+            read = text.affordable(budget) * text.tokens
+            tokens[f"reader of {label}"] = float(read * run.plan.training.epochs)
+    return tokens
 
 
 def announced(run: Run, expected: Estimate | None) -> list[str]:

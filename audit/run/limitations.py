@@ -16,7 +16,6 @@ from audit.plugins import registry
 from audit.prepare.run import Run
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_most, quantity, share
-from audit.run.cut_records import cut_records
 
 
 def not_tested(plan: Plan) -> list[str]:
@@ -38,8 +37,7 @@ def warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
     """Lists what weakens the results or must be known to use them."""
     general = _warnings(run, releases)
     unseen = run.plan.source.limitations(run.coverage, run.plan.corpus)
-    cut = cut_records(run)
-    return [*general, *unseen, *_served(releases), *_missed(run), *cut]
+    return [*general, *unseen, *_served(releases), *_missed(run)]
 
 
 def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:

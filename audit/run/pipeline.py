@@ -18,6 +18,7 @@ from audit.findings.headline import headline
 from audit.findings.leaked import Sensitive
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
+from audit.measure.bench import Bench
 from audit.measure.publish import publish
 from audit.measure.release import Measured, measure_release
 from audit.measure.releases import releases
@@ -29,6 +30,7 @@ from audit.results import sums
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Results, to_json
 from audit.run import export, reports
+from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
@@ -48,10 +50,11 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
             report = Steps(report, expected.steps, expected.attackers)
         with workers_for(current.trainings, execution.workers) as place:
             train_on(place, current.trainings, report)
-            current = publish(current, folder, place, report)
-            export.note(current, folder)
-            ahead = attack_ahead(current, folder, execution.reveal, place, report)
-        results = _audit(current, folder, execution, report, began, ahead)
+            bench = Bench(current, folder, execution.reveal)
+            bench = publish(bench, place, report)
+            export.note(bench.run, folder)
+            ahead = attack_ahead(bench, place, report)
+        results = _audit(bench, report, began, ahead)
         if execution.reveal:
             samples.reveal(folder.path, current.planted)
         write(results, execution.formats, folder.path, report)
@@ -65,32 +68,25 @@ def write(results: Results, formats: Sequence[str], folder: Path, report: StepPr
     reports.write(Report(results, folder), formats, report)
 
 
-def _audit(
-    current: Run,
-    folder: RunFolder,
-    execution: Execution,
-    report: StepProgress,
-    began: float,
-    ahead: Mapping[str, float],
-) -> Results:
+def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str, float]) -> Results:
     """Measures every release and judges it. ahead: seconds of those that are attacked already."""
-    plan = current.plan
+    current, plan = bench.run, bench.run.plan
     measured = []
     for one in releases(current, report):
         if one.label not in ahead:
             report(attacking(one.label), 0.0)
-        seen = measure_release(current, one, folder, execution.reveal)
+        seen = measure_release(bench, one)
         measured.append(replace(seen, seconds=seen.seconds + ahead.get(one.label, 0.0)))
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
-    _keep_evidence(current, measured, folder)
+    _keep_evidence(current, measured, bench.folder)
     sensitive = _sensitivity(measured)
     audited = [m.result(sensitive if plan.references else None) for m in measured]
     return Results(
         status="complete",
         headline=headline(audited),
         not_tested=not_tested(plan),
-        warnings=warnings(current, audited),
+        warnings=[*warnings(current, audited), *cut_records(current)],
         reproduce=plan.command,
         plan={**plan.document, "hash": plan.hash},
         environment=_environment(plan, time.monotonic() - began),

@@ -1,4 +1,4 @@
-"""Bounds a rate from trials whose number depends on how they came out (Robbins, Annals of
+"""Bound a rate from trials whose number depends on how they came out (Robbins, Annals of
 Mathematical Statistics 41, 1970: the likelihood ratio of a mixture).
 
 With the true rate p, divide the likelihood of the outcomes averaged over all rates by their

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from audit.core.model import ModelFolder, PreTrainedModel
+from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.training import Method, Models
 from audit.models.adapters import fresh
-from audit.models.loading import load_tokenizer
 from audit.models.measuring import Peak, measured
 from audit.train.task import Task
 
@@ -40,29 +39,32 @@ class _Shape:
     device: str
     threads: int
     task: Task = field(compare=False)
+    tokenizer: TextTokenizer = field(compare=False)
 
 
 class _EnoughError(Exception):
     """Enough steps were made."""
 
 
-def cost_of(task: Task) -> Cost:
+def cost_of(task: Task, tokenizer: TextTokenizer) -> Cost:
     """Measure a training of this task's shape, once in a process."""
-    return _cost(_Shape(task.training.method, task.base, task.device, task.threads, task))
+    method = task.training.method
+    return _cost(_Shape(method, task.base, task.device, task.threads, task, tokenizer))
 
 
 @lru_cache(maxsize=256)
 def _cost(shape: _Shape) -> Cost:
-    task = shape.task
-    seconds, memory = measured(shape.base, shape.device, shape.threads, lambda m: _steps(m, task))
-    tokenizer = load_tokenizer(shape.base)
+    task, tokenizer = shape.task, shape.tokenizer
+    seconds, memory = measured(
+        shape.base, shape.device, shape.threads, lambda public: _steps(public, task, tokenizer)
+    )
     tokens = sum(map(tokenizer.predicted, task.training.texts)) * shape.method.passes
     return Cost(seconds / max(1.0, tokens), memory)
 
 
-def _steps(public: PreTrainedModel, task: Task) -> tuple[float, float]:
+def _steps(public: PreTrainedModel, task: Task, tokenizer: TextTokenizer) -> tuple[float, float]:
     """Make the first steps: (seconds of the whole training, most bytes)."""
-    tokenizer, model = load_tokenizer(task.base), fresh(public, task.base.lora, task.training.seed)
+    model = fresh(public, task.base.lora, task.training.seed)
     training = dataclasses.replace(task.training, key="first steps")
     reports = [(time.perf_counter(), 0.0)]
     with contextlib.ExitStack() as watched, contextlib.suppress(_EnoughError):

@@ -13,8 +13,8 @@ from torch import Tensor
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel, TextTokenizer
 from audit.core.training import Question, Teachers
-from audit.models.adapters import fresh
-from audit.models.loading import load_tokenizer, load_weights, read_weights
+from audit.models.adapters import fresh, read_weights
+from audit.models.loading import load_tokenizer, load_weights
 
 
 @dataclass(frozen=True)

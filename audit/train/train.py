@@ -18,8 +18,7 @@ from audit.core.model import PreTrainedModel
 from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
 from audit.models import this_process
-from audit.models.adapters import fresh, is_adapted, own_weights, put
-from audit.models.loading import read_weights
+from audit.models.adapters import fresh, is_adapted, own_weights, put, read_weights
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path

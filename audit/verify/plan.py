@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from audit.canaries.coins import toss
 from audit.core.digest import digest_of_json
 from audit.measure.evidence_file import EvidenceFile
+from audit.planting.coins import toss
 from audit.verify.differences import differences, shown
 from audit.verify.documents import Stated
 

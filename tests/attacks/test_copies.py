@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attacks._alignment import BETWEEN, as_characters, edits, longest_run
 from attacks.copies import Copies
 from attacks.ngram import Counts, NGram
+from attacks.texts.alignment import BETWEEN, as_characters, edits, longest_run
 from audit.contract import toys
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Scores, Successes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks._error_zone import ez
+from attacks.scores.error_zone import ez
 
 CLOSE = 2e-9  # the tie-breaker is below 1e-9 on either side
 Token = tuple[int, bool]  # delta, and whether it is the release's most likely one

@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from attacks import _prefix_tree, exposure
-from attacks._prefix_tree import search, tree_of
-from attacks._ranking import COLUMNS, TOLERANCE, counted, sampled
+from attacks import exposure
 from attacks.exposure import Exposure
+from attacks.search import prefix_tree
+from attacks.search.prefix_tree import search, tree_of
+from attacks.search.ranking import COLUMNS, TOLERANCE, counted, sampled
 from audit.core.attack import Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Ranks
@@ -245,7 +246,7 @@ def test_an_impossible_secret_is_last(bigram: Any, budget: int) -> None:
     model = type(bigram(4))(table, bigram(4).tokenizer)
     totals = everything(model, FIVE)
     values = ["010", "333"]
-    with patch.object(_prefix_tree, "_AT_ONCE", 2):
+    with patch.object(prefix_tree, "_AT_ONCE", 2):
         ranks = ranked(opened(model), ids(values), Exposure(budget=budget, samples=50))
     assert ranks.log_probs[0] == -math.inf
     assert ranks.worst[0] == ranks.spaces[0] == 124
@@ -276,7 +277,7 @@ def test_whatever_the_budget_the_truth_is_within_bounds(
     totals = everything(model, FIVE)
     lengths = 3 * len(values)
     session = opened(model, remaining=lengths + budget if counts else None)
-    with patch.object(_prefix_tree, "_AT_ONCE", at_once):
+    with patch.object(prefix_tree, "_AT_ONCE", at_once):
         ranks = ranked(session, ids(values), Exposure(budget=budget, samples=1))
     assert len(session.contexts) <= budget
     for i in range(len(values)):
@@ -433,7 +434,7 @@ def test_a_release_is_asked_no_more_than_it_answers(bigram: Any, remaining: int)
     model, values = bigram(3), ["012", "340", "222"]
     totals = everything(model, FIVE)
     session = opened(model, remaining=remaining)
-    with patch.object(_prefix_tree, "_AT_ONCE", 4):
+    with patch.object(prefix_tree, "_AT_ONCE", 4):
         ranks = ranked(session, ids(values))
     read = min(3, remaining // 3)
     assert session.asked <= remaining
@@ -451,7 +452,7 @@ def test_a_release_is_asked_no_more_than_it_answers(bigram: Any, remaining: int)
 def test_after_stop_nothing_is_believed(bigram: Any, stops: int, at_once: int) -> None:
     model, values = bigram(3), ["012", "340", "222"]
     totals = everything(model, FIVE)
-    with patch.object(_prefix_tree, "_AT_ONCE", at_once):
+    with patch.object(prefix_tree, "_AT_ONCE", at_once):
         ranks = ranked(opened(model, remaining=1000, stops_after=stops), ids(values))
     read = min(3, stops // 3)
     assert (~np.isnan(ranks.worst)).tolist() == [i < read for i in range(3)]
@@ -516,7 +517,7 @@ def test_the_order_of_spaces_is_kept(bigram: Any) -> None:
 
 def test_time_stops_the_search(bigram: Any) -> None:
     model, ticks = bigram(3), itertools.count()
-    with patch.object(_prefix_tree.time, "monotonic", lambda: float(next(ticks))):
+    with patch.object(prefix_tree.time, "monotonic", lambda: float(next(ticks))):
         ranks = ranked(opened(model), ids(["012"]), Exposure(seconds=2.5, samples=20))
     totals = everything(model, FIVE)
     expected = truth(totals, ["012"], 0)
@@ -524,7 +525,7 @@ def test_time_stops_the_search(bigram: Any) -> None:
     assert ranks.exact[0] == 0
     assert ranked(opened(model), ids(["012"]), Exposure(seconds=1000)).exact[0] == 1
     two = [*ids(["012"]), *ids(["0123"], Space((tuple("01234"),) * 4))]
-    with patch.object(_prefix_tree.time, "monotonic", lambda: float(next(ticks))):
+    with patch.object(prefix_tree.time, "monotonic", lambda: float(next(ticks))):
         assert ranked(opened(model), two, Exposure(seconds=6, samples=20)).exact.sum() == 0
 
 

@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from attacks import _shadow_models as formulas
 from attacks import membership
-from attacks._membership_targets import overlapping
-from attacks._token_readings import pieces_of
 from attacks.membership import WITH_SHADOWS, Membership
+from attacks.scores import shadow_models as formulas
+from attacks.scores.membership_targets import overlapping
+from attacks.scores.token_readings import pieces_of
 from audit.core.attack import Attack, Knowledge, Shadow
 from audit.core.errors import UsageError
 from audit.core.evidence import Scores

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from attacks.membership import Membership
-from audit.canaries.insertion import Canaries, plant_into
 from audit.core.attack import Knowledge
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.evidence import Scores
 from audit.core.language_model import OpenSession
 from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
+from audit.planting.insertion import Canaries, plant_into
 from audit.statistics.roc import auc
 from tests import builders
 

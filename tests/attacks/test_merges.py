@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from attacks import _merges
-from attacks._merges import telling
-from attacks._prefix_tree import tree_of
+from attacks.search import merges
+from attacks.search.merges import telling
+from attacks.search.prefix_tree import tree_of
 from audit.core.model import TextTokenizer
 from audit.core.predictor import ListingTokenizer
 from audit.core.secret import DIGITS, Space, digits
@@ -101,7 +101,7 @@ def test_a_tree_is_refused_exactly_where_a_value_is_merged(words: list[str], pre
         tokenizer.encode(prefix + "".join(value)) != [*head, *map(tokenizer.words.index, value)]
         for value in itertools.product(*ABC.symbols)
     )
-    with patch.object(_merges, "_ALL", 0), patch.object(_merges, "_DRAWN", 0):
+    with patch.object(merges, "_ALL", 0), patch.object(merges, "_DRAWN", 0):
         assert (tree_of(tokenizer, prefix, ABC) is None) == merged
 
 
@@ -116,7 +116,7 @@ def test_drawn_values_show_a_merge_of_three_where_nothing_is_listed(word: str) -
     """One value of six digits in 250 contains it, and of five digits one in 333."""
     for length in (5, 6):
         assert tree_of(of_digits(word), "#", digits(length)) is None
-    with patch.object(_merges, "_DRAWN", 0):
+    with patch.object(merges, "_DRAWN", 0):
         assert tree_of(of_digits(word), "#", digits(6)) is not None
 
 

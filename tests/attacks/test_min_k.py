@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attacks._min_k import min_k, min_k_plus_plus
+from attacks.scores.min_k import min_k, min_k_plus_plus
 from audit.core.language_model import moments_of
 
 

@@ -6,8 +6,8 @@ from itertools import cycle
 import numpy as np
 import pytest
 
-from attacks import _names
 from attacks.name_leak import NameLeak
+from attacks.texts import naming
 from audit.core.attack import Attack, Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import from_json, to_json
@@ -228,9 +228,9 @@ def test_a_text_ends_where_the_model_stops():
 )
 def test_hostile_text_names_nobody_and_breaks_nothing(text):
     assert named(text, native("Ann Lee"), length=32) == ()
-    find = _names.finder(["Ann Lee"])
-    assert _names.mentions(find, "", text) == []
-    assert [s.label_ for s in _names.mentions(find, "", text + " Ann Lee")] == ["Ann Lee"]
+    find = naming.finder(["Ann Lee"])
+    assert naming.mentions(find, "", text) == []
+    assert [s.label_ for s in naming.mentions(find, "", text + " Ann Lee")] == ["Ann Lee"]
 
 
 def test_hostile_names_are_only_names():
@@ -425,20 +425,20 @@ def test_names_read_after_stop_are_not_measured():
 
 def test_a_space_that_is_merged_into_the_name_is_scored_with_it():
     words = Words()
-    context, tails = _names.continuations(words, "My name is ", ["Ann Lee", "Bo Fox"])
+    context, tails = naming.continuations(words, "My name is ", ["Ann Lee", "Bo Fox"])
     assert words.decode(context) == "My name is"
     assert [words.decode(tail) for tail in tails] == [" Ann Lee", " Bo Fox"]
 
 
 def test_a_context_that_only_some_names_merge_with_is_left_to_all_of_them():
     words = Words()
-    context, tails = _names.continuations(words, "I am Mc", ["Gee", "-Gee", "Ray Fox"])
+    context, tails = naming.continuations(words, "I am Mc", ["Gee", "-Gee", "Ray Fox"])
     assert words.decode(context) == "I am"
     assert [words.decode(tail) for tail in tails] == [" McGee", " Mc-Gee", " McRay Fox"]
 
 
 def test_without_merging_the_context_is_the_prefix():
-    context, tails = _names.continuations(Characters(), "I am ", ["Ann", "Anne"])
+    context, tails = naming.continuations(Characters(), "I am ", ["Ann", "Anne"])
     assert Characters().decode(context) == "I am "  # what the names share is theirs
     assert tails == [Characters().encode("Ann"), Characters().encode("Anne")]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attacks import _prefix_tree
-from attacks._prefix_tree import Tree, Visited, beam, search, tree_of
+from attacks.search import prefix_tree
+from attacks.search.prefix_tree import Tree, Visited, beam, search, tree_of
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access
 from audit.core.secret import Space, digits
@@ -127,7 +127,7 @@ def test_wherever_it_stops_the_truth_is_within_bounds(
     secret = data.draw(st.sampled_from(sorted(totals.values())))
     floor = data.draw(st.sampled_from([-math.inf, secret - 0.1, secret - TIE]))
     budget = data.draw(st.integers(0, 160) | st.none())
-    with patch.object(_prefix_tree, "_AT_ONCE", data.draw(st.sampled_from([1, 3, 20, 4096]))):
+    with patch.object(prefix_tree, "_AT_ONCE", data.draw(st.sampled_from([1, 3, 20, 4096]))):
         found = search(opened(model), tree, floor, budget)
     assert found.opened <= (math.inf if budget is None else budget)
     low, high = ranks(totals, secret)
@@ -146,7 +146,7 @@ def test_asking_more_never_loosens_a_bound(
 ) -> None:
     model = made(bigram, recipe)
     tree = tree_for(model, space)
-    with patch.object(_prefix_tree, "_AT_ONCE", 1):
+    with patch.object(prefix_tree, "_AT_ONCE", 1):
         first = search(opened(model), tree, budget=few)
         second = search(opened(model), tree, budget=few + more)
     for log_prob in everything(model, tree).values():
@@ -183,7 +183,7 @@ def test_enough_gives_exactly_the_most_likely(
 ) -> None:
     model = made(bigram, recipe)
     tree = tree_for(model, space)
-    with patch.object(_prefix_tree, "_AT_ONCE", at_once):
+    with patch.object(prefix_tree, "_AT_ONCE", at_once):
         found = search(opened(model), tree, enough=n)
     sure = found.log_probs[found.log_probs >= found.pending.max(initial=-math.inf)]
     expected = sorted(everything(model, tree).values(), reverse=True)[:n]
@@ -193,14 +193,14 @@ def test_enough_gives_exactly_the_most_likely(
 def test_enough_is_found_without_looking_everywhere(bigram: Any) -> None:
     model = bigram(0, 4.0, 11)
     tree = tree_for(model, digits(5))
-    with patch.object(_prefix_tree, "_AT_ONCE", 10):
+    with patch.object(prefix_tree, "_AT_ONCE", 10):
         assert search(opened(model), tree, enough=3).opened < 500
 
 
 def test_the_most_likely_prefix_is_opened_first(bigram: Any) -> None:
     model = bigram(1, 1.0)
     tree, session = tree_for(model, Space((tuple("01234"),) * 3)), opened(model)
-    with patch.object(_prefix_tree, "_AT_ONCE", 1):
+    with patch.object(prefix_tree, "_AT_ONCE", 1):
         search(session, tree)
         metered = opened(model, remaining=1000)
         search(metered, tree)
@@ -228,7 +228,7 @@ def test_a_small_budget_reaches_the_last_place(bigram: Any, places: int) -> None
 
 def test_where_queries_are_free_siblings_are_opened_together(bigram: Any) -> None:
     session = opened(bigram(0, 1.0, 11))
-    with patch.object(_prefix_tree, "_AT_ONCE", 10):
+    with patch.object(prefix_tree, "_AT_ONCE", 10):
         search(session, tree_for(session.model, digits(3)))
     families = [context[:-1] for context in session.contexts[1:]]
     assert all(len(set(families[i : i + 10])) == 1 for i in range(0, 110, 10))
@@ -298,7 +298,7 @@ def test_ranks_among_twelve_digits_are_within_bounds(
     model = law.model(bigram)
     log_prob = law.log_prob(secret)
     low, high = law.ranks(log_prob)
-    with patch.object(_prefix_tree, "_AT_ONCE", 100):
+    with patch.object(prefix_tree, "_AT_ONCE", 100):
         found = search(opened(model), tree_for(model, digits(12)), log_prob - 0.01, budget)
     better, worst = found.ranks(log_prob, TIE)
     assert better <= low <= high <= worst
@@ -380,7 +380,7 @@ def test_after_stop_nothing_is_read(bigram: Any, stops: int, at_once: int) -> No
     model = bigram(5, 1.0)
     tree = tree_for(model, Space((tuple("01234"),) * 3))
     totals = everything(model, tree)
-    with patch.object(_prefix_tree, "_AT_ONCE", at_once):
+    with patch.object(prefix_tree, "_AT_ONCE", at_once):
         found = search(opened(model, stops_after=stops), tree)
     assert found.opened == stops
     assert len(found.log_probs) + found.below.sum() == 125
@@ -395,7 +395,7 @@ def test_after_stop_nothing_is_read(bigram: Any, stops: int, at_once: int) -> No
 def test_no_more_is_asked_than_remains(bigram: Any, remaining: int) -> None:
     model = bigram(6, 1.0)
     session = opened(model, remaining=remaining)
-    with patch.object(_prefix_tree, "_AT_ONCE", 7):
+    with patch.object(prefix_tree, "_AT_ONCE", 7):
         found = search(session, tree_for(model, Space((tuple("01234"),) * 3)))
     assert found.opened == len(session.contexts) == min(remaining, 31)
 
@@ -404,7 +404,7 @@ def test_time_stops_the_search(bigram: Any) -> None:
     model = bigram(6, 1.0, 11)
     tree, totals = tree_for(model, digits(3)), 1 + 10 + 100
     ticks = itertools.count()
-    with patch.object(_prefix_tree.time, "monotonic", lambda: float(next(ticks))):
+    with patch.object(prefix_tree.time, "monotonic", lambda: float(next(ticks))):
         found = search(opened(model), tree, seconds=2.5)  # a round a second
     assert found.opened == 1 + 10 and len(found.pending) == 100
     assert search(opened(model), tree, seconds=1e-9).opened == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from attacks._shadow_models import lira_offline, lira_online, rmia
+from attacks.scores.shadow_models import lira_offline, lira_online, rmia
 from audit.statistics.roc import auc
 
 

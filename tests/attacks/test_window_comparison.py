@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks._window_comparison import wbc
+from attacks.scores.window_comparison import wbc
 
 texts = st.lists(st.integers(-4, 4), min_size=1, max_size=90)
 

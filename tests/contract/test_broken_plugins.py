@@ -225,7 +225,7 @@ ATTACKS = [
      {"declares_what_it_needs": "some of code", "can_be_rehearsed": "asks nothing"}),
     (("import numpy as np\n", "import numpy as np\nfrom audit.core.secret import Coins\n"),
      {"sees_no_coin_and_no_defense": "Coins"}),
-    (("import numpy as np\n", "import numpy as np\nfrom audit.canaries.planting import plant\n"),
+    (("import numpy as np\n", "import numpy as np\nfrom audit.planting.planting import plant\n"),
      {"sees_no_coin_and_no_defense": "plant"}),
     (("Access, Attack", "Access, Guarantee, Attack"), {"sees_no_coin_and_no_defense": "Guarantee"}),
     (("import numpy as np\n", "import numpy as np\nfrom defenses import submix\n"),

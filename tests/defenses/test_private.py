@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import norm
 
 from audit.accounting import claimed_mechanism, curve_of, described, epsilon, recompute
-from audit.canaries.planting import plant
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
@@ -24,6 +23,7 @@ from audit.models.training.dp_sgd import PrivateRecipe, Units
 from audit.models.training.fine_tuning import Recipe
 from audit.models.training.selective import SelectiveRecipe
 from audit.models.training.selective_as_published import AlternatingRecipe
+from audit.planting.planting import plant
 from audit.policies.digits import Digits
 from defenses.dp_sgd import DPSGD
 from defenses.s_dpsgd import SDPSGD

@@ -250,6 +250,14 @@ def test_bounds_without_any_estimate_say_what_they_bound() -> None:
     assert one.epsilon_lower is not None and one.epsilon_lower.rank == 250
 
 
+def test_bounds_of_several_span_from_the_worst_to_the_best() -> None:
+    """Two planted of a thousand, each within bounds: the worst place is 250, the best is 8."""
+    columns = {"better": np.array([8, 1, 100, 1]), "worst": np.array([10, 1, 250, 1])}
+    evidence = ranks([9, 9], **columns, middle=NAN, exact=0)
+    one = found(evidence, case(crowd(2), [True, True]))
+    assert one.observation.endswith("between 2 and 6.97 bits.")  # log2(1000 / 250), log2(1000 / 8)
+
+
 def test_unread_secrets_are_left_out_on_both_sides() -> None:
     columns = [np.array([1, NAN, NAN, NAN, 7, NAN, NAN, NAN])] * 7
     evidence = Ranks(*columns, np.full(8, NAN))

@@ -25,6 +25,7 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.release import ModelRelease
 from audit.core.secret import Secret
+from audit.measure.bench import Bench
 from audit.measure.release import _attack, _measured_utility
 from audit.measure.releases import Audited
 from audit.measure.spending import curve, spent
@@ -104,7 +105,7 @@ def looked(bigram: Any, tmp_path: Path) -> Any:
         chosen: Any = SimpleNamespace(label="b", plugin=attack)
         session = OpenSession(bigram(0), np.random.default_rng(0), access=access)
         with folder.held({}):
-            seen, queries, answered = _attack(prepared, one, chosen, folder, False, session)
+            seen, queries, answered = _attack(Bench(prepared, folder), one, chosen, session)
         again = json.loads(json.dumps(seen))
         rows = read_lines(folder.path / "samples.jsonl")
         return again, queries, answered, rows
@@ -254,7 +255,7 @@ def test_utility_is_that_of_the_best_step_and_what_is_left_at_the_end_stands_bes
             release=release, keys=(key,), train_tokens=0, public=good, shadows=list,
         )  # fmt: skip
         with folder.held({}):
-            return _measured_utility(prepared, one, folder)[0]
+            return _measured_utility(Bench(prepared, folder), one)[0]
 
     promise = no_guarantee("a toy")
     both = measured(ModelRelease(bad, promise, best=(good, 0.25)), "both")

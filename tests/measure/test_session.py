@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from audit.core.predictor import Access
+from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.measure.session import Session
 from audit.measure.spending import charges, cut, stop
@@ -52,7 +53,7 @@ def first_draw(folder: Path, plan: dict[str, Any], one: dict[str, Any], purpose:
     )  # fmt: skip
     run = RunFolder(folder, "hash")
     with run.held({}):
-        Session(prepared, audited, run, purpose, []).stored(lambda predictor: ({}, 0, 0))
+        Session(Bench(prepared, run), audited, purpose, []).stored(lambda predictor: ({}, 0, 0))
     return spy.drawn[0]
 
 
@@ -107,7 +108,7 @@ def test_only_a_session_of_an_attack_on_the_ledger_keeps_its_charges(tmp_path: P
     run = RunFolder(tmp_path, "hash")
     with run.held({}):
         for charged in (True, False):
-            session = Session(prepared, audited, run, f"a {charged}", [charged], charged)
+            session = Session(Bench(prepared, run), audited, f"a {charged}", [charged], charged)
             run.journal(session.name).append([row(0, 0.5)])
             stored = session.stored(lambda predictor: ({}, 1, 1))
             assert stored["charges"] == ([[0.5]] if charged else [])

@@ -15,11 +15,10 @@ from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from audit.core.ensemble import Separate
 from audit.core.errors import DamagedError
 from audit.core.lora import Lora, parsed
-from audit.models.adapters import freeze, fresh, own_weights, put
+from audit.models.adapters import freeze, fresh, own_weights, put, read_weights
 from audit.models.causal import CausalLM
 from audit.models.ensembles.batching import Stacked, batched
 from audit.models.layers import limited
-from audit.models.loading import read_weights
 from audit.models.training.fine_tuning import Recipe, fine_tune
 from audit.models.training.per_example_gradients import trainable
 from tests.models.alike import VOCABULARY, gpt2

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks._prefix_tree import search, tree_of
+from attacks.search.prefix_tree import search, tree_of
 from audit.core.ensemble import Mean, Separate
 from audit.core.language_model import OpenSession
 from audit.core.secret import digits

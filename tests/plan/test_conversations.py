@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from audit.canaries import coverage
-from audit.canaries.coverage import TokenRow
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.predictor import record_tokens
@@ -20,6 +18,8 @@ from audit.models.loading import describe
 from audit.models.training.learned_tokens import is_learned, plain, sequences_of
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
+from audit.planting import coverage
+from audit.planting.coverage import TokenRow
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from tests import chat

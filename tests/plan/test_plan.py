@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 from audit import policies
-from audit.canaries.insertion import Canaries, plant_into
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.guarantee import default_delta
@@ -19,6 +18,7 @@ from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
 from audit.plan.source import External, PlantedElsewhere, PlantedHere
 from audit.plan.text import Text
+from audit.planting.insertion import Canaries, plant_into
 from tests.refusals import refusals
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)

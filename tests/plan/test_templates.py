@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from audit.canaries.kinds import wording
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
@@ -15,6 +14,7 @@ from audit.core.secret import KINDS, ON_REQUEST
 from audit.core.wording import WORDED
 from audit.plan.plan import Plan
 from audit.plan.resolve import resolve_on
+from audit.planting.kinds import wording
 from tests.refusals import refusals
 
 MODEL = ModelFolder("tiny", Path("/somewhere/tiny"), "f" * 64, 1000, 50, 64)

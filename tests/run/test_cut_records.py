@@ -14,6 +14,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.predictor import record_tokens
+from audit.measure.bench import Bench
 from audit.measure.session import Session
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import cut
@@ -88,7 +89,7 @@ def test_the_length_that_is_read_is_part_of_a_session(model: ModelFolder, tmp_pa
     def key(one: Run) -> str:
         release: Any = SimpleNamespace(determined=["public"], code=(), release=object())
         folder: Any = None
-        return Session(one, release, folder, "utility", []).key
+        return Session(Bench(one, folder), release, "utility", []).key
 
     same = corpus(*SHORT)
     at = {n: key(prepared(model, same, tmp_path, n)) for n in (100, 512, 1023, 1024)}

@@ -153,7 +153,7 @@ def test_a_stand_in_has_the_width_of_the_model(tmp_path: Path) -> None:
 @pytest.fixture
 def alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """A token of any training takes 0.1 ms and 1 MB, a generated one as long."""
-    monkeypatch.setattr(module.first_steps, "cost_of", lambda task: Cost(1e-4, 1e6))
+    monkeypatch.setattr(module, "cost_of", lambda task, tokenizer: Cost(1e-4, 1e6))
     one = Asking(Access.DISTRIBUTION, None, 1e-4, 0.0, 0.0, 1e6)
     monkeypatch.setattr(
         module, "askings", lambda run, chosen: [one] * (1 + len(run.tasks[chosen]) // 2)
@@ -198,10 +198,14 @@ def test_as_many_processes_as_train_at_once_are_in_memory(tmp_path: Path) -> Non
     assert three.to_train == pytest.approx(two.to_train, rel=0.02)
 
 
+def cost(run: Run) -> Cost:
+    return first_steps.cost_of(run.wanted[0], run.tokenizer)
+
+
 def test_first_steps_tell_what_a_training_takes(tmp_path: Path) -> None:
     """DP-SGD takes longer than fine-tuning; what has adapters keeps no moments of its base."""
     plain, private, low = (
-        first_steps.cost_of(prepared(tmp_path, defense=(d,), lora=lora, references=False).wanted[0])
+        cost(prepared(tmp_path, defense=(d,), lora=lora, references=False))
         for d, lora in (("none", None), ("dp_sgd", None), ("none", "r=2"))
     )
     moments = 8.0 * 560_640
@@ -212,7 +216,7 @@ def test_first_steps_tell_what_a_training_takes(tmp_path: Path) -> None:
 def test_trainings_that_differ_in_texts_alone_are_measured_once(tmp_path: Path) -> None:
     run = prepared(tmp_path, defense=("submix:k=2",))
     before = first_steps._cost.cache_info()
-    costs = {first_steps.cost_of(task) for task in run.wanted}
+    costs = {first_steps.cost_of(task, run.tokenizer) for task in run.wanted}
     after = first_steps._cost.cache_info()
     assert len(costs) == 1 and len(run.wanted) == 5
     assert after.hits - before.hits >= 4

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from audit.canaries import manifest as manifests
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Unit
 from audit.corpora import writing
+from audit.planting import manifest as manifests
 
 Audit = Callable[..., tuple[int, str, str]]
 RELATIONS = ("add_or_remove", "replace")
@@ -48,7 +48,7 @@ def test_a_user_of_many_records_does_not_speak_of_one() -> None:
 @pytest.fixture(scope="module")
 def overfitted(plain: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     """overfitted(copies): a folder with a model that has seen each planted sentence often."""
-    from audit.canaries.insertion import Canaries, plant_into
+    from audit.planting.insertion import Canaries, plant_into
 
     @cache
     def made(copies: int) -> Path:

@@ -17,6 +17,7 @@ from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.predictor import Answer
 from audit.corpora.loading import load
+from audit.measure.bench import Bench
 from audit.measure.publish import _sampled as sampled
 from audit.measure.publish import publish
 from audit.models.loading import describe, load_tokenizer
@@ -191,7 +192,8 @@ def published(plan: Plan, path: Path) -> dict[str, Publication]:
     folder = RunFolder(path, plan.hash)
     prepared = prepare(plan, folder.stages)
     with workers_for(prepared.trainings, 1) as place:
-        return dict(publish(prepared, folder, place, lambda label, share: None).published)
+        bench = Bench(prepared, folder)
+        return dict(publish(bench, place, lambda label, share: None).run.published)
 
 
 def test_readers_learn_from_the_texts_alone_and_start_from_the_public_model(

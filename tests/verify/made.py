@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from audit.accounting import Gaussians, Mechanism, epsilon, to_table
-from audit.canaries.coins import toss
 from audit.core.digest import digest_of_json
 from audit.core.evidence import (
     Divergences,
@@ -40,6 +39,7 @@ from audit.measure.ratios import Ratio, measures
 from audit.measure.release import Measured
 from audit.measure.releases import Audited
 from audit.measure.spending import charges, of_ledger
+from audit.planting.coins import toss
 from audit.results.folder import RunFolder
 from audit.results.schema import CorpusResult, Measure, Results, SessionResult
 from audit.run import pipeline

@@ -180,7 +180,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
         "grid:",
     ]
     for chosen in plan.defenses:
-        tokens = sum(p.train_tokens(chosen) for p in prepared)
+        tokens = sum(p.train_tokens[chosen] for p in prepared)
         role = " (reference)" if chosen.reference else ""
         lines.append(f"  {chosen.label}{role}: {tokens:,} tokens to train on, over all seeds")
     return "\n".join([*lines, *_trainings(prepared), *_expected(prepared, workers)])

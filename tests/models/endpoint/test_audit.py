@@ -15,7 +15,6 @@ import pytest
 
 from attacks.exposure import Exposure
 from audit import api
-from audit.canaries import manifest as manifests
 from audit.cli import app
 from audit.core.attack import Knowledge
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -27,6 +26,7 @@ from audit.measure.rehearsal import Rehearsal
 from audit.models.endpoint.http import Endpoint
 from audit.models.endpoint.session import EndpointRelease
 from audit.plan.resolve import resolve
+from audit.planting import manifest as manifests
 from audit.results.folder import RunFolder
 from defenses.as_is import AsIs
 

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.canaries import coverage
-from audit.canaries.coverage import IGNORED, Coverage, TokenRow
-from audit.canaries.insertion import Canaries, plant_into
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.secret import Coins, Secret
 from audit.models.loading import describe, load_tokenizer
+from audit.planting import coverage
+from audit.planting.coverage import IGNORED, Coverage, TokenRow
+from audit.planting.insertion import Canaries, plant_into
 from tests.refusals import refusals
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attacks._merges import around, pairs, telling
+from attacks.search.merges import around, pairs, telling
 from audit.core.errors import UsageError
 from audit.core.predictor import Predictor, Tokenizer, continuation
 from audit.core.secret import Space

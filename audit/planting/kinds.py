@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from faker.providers.lorem.en_US import Provider as Words
 from faker.providers.person.en_US import Provider as Names
 
-from audit.canaries import pattern
 from audit.core.randomness import stream
 from audit.core.secret import DIGITS, Space, digits
 from audit.core.wording import Wording
+from audit.planting import pattern
 
 WORDS = 12  # in a planted sentence
 

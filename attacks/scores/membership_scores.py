@@ -6,10 +6,10 @@ from zlib import compress
 
 import numpy as np
 
-from attacks._error_zone import ez
-from attacks._min_k import min_k, min_k_plus_plus
-from attacks._token_readings import Reading
-from attacks._window_comparison import wbc
+from attacks.scores.error_zone import ez
+from attacks.scores.min_k import min_k, min_k_plus_plus
+from attacks.scores.token_readings import Reading
+from attacks.scores.window_comparison import wbc
 from audit.core.predictor import Access
 
 ALONE = ("loss", "zlib", "min_k", "min_k_plus_plus")

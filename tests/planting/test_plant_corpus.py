@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit import api
-from audit.canaries import manifest as manifests
-from audit.canaries.kinds import wording
 from audit.core.corpus import Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
 from audit.corpora import writing
+from audit.planting import manifest as manifests
+from audit.planting.kinds import wording
 from tests.refusals import refusals
 
 SPLITS = ("private", "heldout", "public")

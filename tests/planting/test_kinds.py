@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 from scipy.stats import chisquare
 
-from audit.canaries.kinds import FORMS, values, wording
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.predictor import continuation
 from audit.core.randomness import stream
 from audit.core.secret import ON_REQUEST
 from audit.core.wording import SLOT, WORDED, Wording, of_template
 from audit.models.loading import describe, load_tokenizer
+from audit.planting.kinds import FORMS, values, wording
 from audit.policies import named
 
 MANY = 400  # seeds

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from audit.canaries.coins import toss
-from audit.canaries.kinds import names, sentences, values, wording
 from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
@@ -16,6 +14,8 @@ from audit.core.randomness import stream
 from audit.core.secret import ON_REQUEST, Coins, Planted, Planting, Secret, Space, digits
 from audit.core.spans import Span
 from audit.core.wording import Wording
+from audit.planting.coins import toss
+from audit.planting.kinds import names, sentences, values, wording
 
 _PATIENCE = 1000  # draws of a second record of the same length, before the first is drawn again
 

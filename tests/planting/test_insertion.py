@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from audit.canaries.insertion import Canaries, fresh_seed, plant_into
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS
+from audit.planting.insertion import Canaries, fresh_seed, plant_into
 from tests.refusals import refusals
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))

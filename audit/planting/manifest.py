@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from audit.canaries.manifest_form import fault
 from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
@@ -23,6 +22,7 @@ from audit.core.files import read_json, write_atomically
 from audit.core.secret import Coins, Planted, Secret, Space
 from audit.core.terms import Unit
 from audit.corpora.conversations import plain
+from audit.planting.manifest_form import fault
 
 FORM = "audit plant 1"
 

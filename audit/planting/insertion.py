@@ -11,11 +11,6 @@ import secrets as random_bytes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from audit.canaries.coins import toss
-from audit.canaries.designs import Designed
-from audit.canaries.kinds import values, wording
-from audit.canaries.manifest import Manifest, texts_digest
-from audit.canaries.planting import drawn, invented_users
 from audit.core.chat import conversation
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
@@ -23,6 +18,11 @@ from audit.core.randomness import stream
 from audit.core.secret import KINDS, LARGEST, PLANTED, TURNS, Secret, check_pattern
 from audit.core.wording import Wording
 from audit.corpora.conversations import are_chat, plain
+from audit.planting.coins import toss
+from audit.planting.designs import Designed
+from audit.planting.kinds import values, wording
+from audit.planting.manifest import Manifest, texts_digest
+from audit.planting.planting import drawn, invented_users
 
 
 @dataclass(frozen=True)

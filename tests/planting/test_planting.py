@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from audit.canaries.kinds import sentences, wording
-from audit.canaries.planting import drawn, plant, trained_on
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS, PLANTED, Coins, Planting, Secret, Space, digits
 from audit.corpora.loading import load
+from audit.planting.kinds import sentences, wording
+from audit.planting.planting import drawn, plant, trained_on
 from tests.refusals import refusals
 
 USERS = 60

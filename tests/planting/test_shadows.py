@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from attacks.membership import Membership
-from audit.canaries.shadows import seeded, tosses
 from audit.core.attack import Attack, Knowledge
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
@@ -23,10 +22,12 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.release import ModelRelease
 from audit.core.secret import Coins, Secret
+from audit.measure.bench import Bench
 from audit.measure.release import _attack
 from audit.models.loading import describe
 from audit.plan.plan import Chosen, Plan
 from audit.plan.resolve import resolve_on
+from audit.planting.shadows import tosses
 from audit.prepare.prepare import prepare
 from audit.results.folder import RunFolder
 from audit.run import dry_run
@@ -82,14 +83,6 @@ def test_tosses_are_the_seeds() -> None:
     assert tosses(coins, 0, seed=0) == ()
     flipped = replace(coins, present={o: not p for o, p in coins.present.items()})
     assert tosses(flipped, 4, seed=0) == tosses(coins, 4, seed=0)  # blind to the real coins
-
-
-def test_every_shadow_has_a_seed_of_its_own() -> None:
-    tossed = tosses(coins_of(4), 6, seed=0)
-    seeds = [seed for seed, _ in seeded(tossed, 0)]
-    assert len(set(seeds) | {0}) == 7
-    assert [coins for _, coins in seeded(tossed, 0)] == list(tossed)
-    assert not set(seeds) & {seed for seed, _ in seeded(tossed, 1)}
 
 
 def test_fewer_shadows_are_the_first_ones() -> None:
@@ -215,7 +208,7 @@ def test_an_attack_knows_each_shadows_candidates(bigram: Any, tmp_path: Path) ->
     folder = RunFolder(tmp_path / "run", "hash")
     session = OpenSession(bigram(8), np.random.default_rng(0))
     with folder.held({}):
-        _attack(prepared, one, prepared.plan.attacks[0], folder, False, session)
+        _attack(Bench(prepared, folder), one, prepared.plan.attacks[0], session)
     ((secrets, knowledge),) = attack.met
     assert secrets == prepared.planted.secrets and len(knowledge.shadows) == 4
     for shadow, model, coins in zip(knowledge.shadows, models, prepared.shadow_coins, strict=True):

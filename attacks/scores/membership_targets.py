@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from attacks._token_readings import Piece
+from attacks.scores.token_readings import Piece
 from audit.core.predictor import Access, Predictor, Tokenizer, affordable, record_tokens
 from audit.core.secret import ON_REQUEST, Secret
 

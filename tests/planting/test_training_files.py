@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from audit.canaries import coverage
-from audit.canaries.coverage import IGNORED, TokenRow
 from audit.contract.toys import ALPHABET, CharacterTokenizer
 from audit.core.errors import UsageError
+from audit.planting import coverage
+from audit.planting.coverage import IGNORED, TokenRow
 
 TOKENIZER = CharacterTokenizer(ALPHABET)
 IDS = [3, 1, 4, 1, 5, 9]

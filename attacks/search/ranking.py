@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attacks._prefix_tree import Visited
+from attacks.search.prefix_tree import Visited
 from audit.statistics import skew_normal
 
 TOLERANCE = 1e-4  # nats: precision of log-probabilities in float32; closer ones are ties

@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from audit.canaries import coverage, designs, insertion
-from audit.canaries import manifest as manifests
-from audit.canaries.candidates import RUN, Candidate, copied, distinct, fit
-from audit.canaries.coins import coins_of
-from audit.canaries.designs import DESIGNS, Base, Designed, make
-from audit.canaries.insertion import Canaries, plant_into
 from audit.contract.toys import Bigram, CharacterTokenizer
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
 from audit.models.loading import describe, load_tokenizer
+from audit.planting import coverage, designs, insertion
+from audit.planting import manifest as manifests
+from audit.planting.candidates import RUN, Candidate, copied, distinct, fit
+from audit.planting.coins import coins_of
+from audit.planting.designs import DESIGNS, Base, Designed, make
+from audit.planting.insertion import Canaries, plant_into
 
 LETTERS = "".join(chr(0x4E00 + i) for i in range(900))
 WANTED = 12

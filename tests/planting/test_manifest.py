@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.canaries import manifest as manifests
-from audit.canaries.insertion import Canaries, plant_into
-from audit.canaries.manifest import Manifest
 from audit.core import files
 from audit.core.corpus import Corpus, Record
 from audit.core.digest import digest_of_json
 from audit.core.secret import KINDS, Coins
+from audit.planting import manifest as manifests
+from audit.planting.insertion import Canaries, plant_into
+from audit.planting.manifest import Manifest
 from tests.refusals import refusals
 
 OWN = Corpus("own", tuple(Record(f"u{i}", f"text {i}") for i in range(10)))

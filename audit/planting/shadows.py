@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from audit.canaries.coins import coins_of
-from audit.core.randomness import derived_seed, stream
+from audit.core.randomness import stream
 from audit.core.secret import Coins
+from audit.planting.coins import coins_of
 
 
 def tosses(coins: Coins, count: int, seed: int) -> tuple[Coins, ...]:
@@ -24,9 +22,3 @@ def tosses(coins: Coins, count: int, seed: int) -> tuple[Coins, ...]:
             slot = generator.integers(2, size=len(owners))
             shadows.append(coins_of(owners, present, slot))
     return tuple(shadows[:count])
-
-
-def seeded(tossed: Sequence[Coins], seed: int) -> Iterator[tuple[int, Coins]]:
-    """Yields each shadow's own training seed with its coins."""
-    for j, coins in enumerate(tossed):
-        yield derived_seed(seed, "shadows", j), coins

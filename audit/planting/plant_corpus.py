@@ -6,10 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from audit.canaries import designs
-from audit.canaries import manifest as manifests
-from audit.canaries.designs import DESIGNS, RANDOM, Base, Designed
-from audit.canaries.insertion import Canaries, fresh_seed, plant_into
 from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
@@ -18,6 +14,10 @@ from audit.core.wording import by_kind, of_template
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.corpora.reading import Reading
+from audit.planting import designs
+from audit.planting import manifest as manifests
+from audit.planting.designs import DESIGNS, RANDOM, Base, Designed
+from audit.planting.insertion import Canaries, fresh_seed, plant_into
 from audit.results.words import percent
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attacks._membership_targets import Target
-from attacks._token_readings import Piece, Reading, mean_log_probs, pieces_of, read
+from attacks.scores.membership_targets import Target
+from attacks.scores.token_readings import Piece, Reading, mean_log_probs, pieces_of, read
 from audit.core.predictor import Access, Predictor, record_tokens
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.canaries.kinds import values
-from audit.canaries.pattern import FEWEST, space_of
 from audit.core.randomness import stream
+from audit.planting.kinds import values
+from audit.planting.pattern import FEWEST, space_of
 from tests.refusals import refusals
 
 

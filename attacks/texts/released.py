@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attacks._names import until_stop
+from attacks.texts.naming import until_stop
 from audit.core.predictor import Predictor, Published, affordable
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from audit.canaries.candidates import RUN, Candidate, copied, distinct, fit
 from audit.core.errors import UsageError
 from audit.core.language_model import LanguageModel, OpenSession, Tempered
 from audit.core.predictor import Tokens
 from audit.core.randomness import stream
+from audit.planting.candidates import RUN, Candidate, copied, distinct, fit
 
 RANDOM = "random"
 PROMPT = 8  # tokens of a public text, which candidates go on from

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from audit.canaries import coverage
-from audit.canaries.coverage import IGNORED
 from audit.core.secret import Coins, Secret
+from audit.planting import coverage
+from audit.planting.coverage import IGNORED
 
 CODE = Secret("code", "My code is #", "40917", ".", None, 1, "u", 0)
 TEXT = CODE.text

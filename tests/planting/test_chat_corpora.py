@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from audit import api
-from audit.canaries import coverage
-from audit.canaries import manifest as manifests
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
 from audit.models.loading import describe, load_tokenizer
 from audit.plan import conversations
+from audit.planting import coverage
+from audit.planting import manifest as manifests
 from tests import chat
 from tests.models.test_chat_template import MARKED
 

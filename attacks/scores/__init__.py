@@ -1,0 +1,1 @@
+"""Scores of membership: what one pass of a model says of a text, and of which text."""

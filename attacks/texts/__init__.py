@@ -1,0 +1,1 @@
+"""Texts of a release, and what is looked for in them."""
