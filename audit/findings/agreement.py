@@ -1,8 +1,8 @@
-"""What the seeds of one setting show together: both answers, from all of them at once.
+"""Joint answers of the seeds of one setting: both answers, from all of them at once.
 
 Seeds toss their own coins, so their p-values are independent: Fisher's method makes one of them,
 and Holm adjusts it for the tests of a release, as in a single run. So one seed of many that leaks
-by chance is no leak of the setting, and weak signs in all of them are.
+by chance is not a leak of the setting, and weak signs in all of them are.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from audit.statistics.fisher import combined_p_value
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the seeds of one setting show together, test by test.
+    """Joint evidence of the seeds of one setting, test by test.
 
     seeds: how many the setting has. p_values: of "nothing depends on what was planted", unadjusted.
-    rejections: the tests that speak against that, and against the claim, at the family-wise level
-    of a single release.
+    rejections: the tests that reject that, and the claim, at the family-wise level of a single
+    release.
     """
 
     seeds: int
@@ -47,7 +47,7 @@ class Agreement:
     rejections: Rejections
 
     def leaked(self, joined: Measurement, per_seed: Sequence[FindingResult]) -> tuple[Leaked, str]:
-        """Answers what leaked. joined: the measure over the seeds."""
+        """Answer what leaked. joined: the measure over the seeds."""
         word = self._leaked(joined, per_seed)
         p = self.p_values.get(test_of(joined))
         together = "" if p is None else f" Together p = {p:.2g} before adjustment."
@@ -68,7 +68,7 @@ class Agreement:
     def on_claim(
         self, joined: Measurement, per_seed: Sequence[FindingResult]
     ) -> tuple[OnClaim, str]:
-        """Answers what the seeds say about the claim together."""
+        """Answer the claim by the tests of all seeds together."""
         words = [f.claim for f in per_seed]
         refuting = self.rejections.refuting.get(test_of(joined))
         if refuting is not None and not all(untestable(f, self.claim) for f in per_seed):
@@ -89,7 +89,7 @@ class Agreement:
 
 
 def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
-    """What most of the seeds say where none tests the claim, whichever comes first."""
+    """Return the most frequent answer of seeds that do not test the claim, the first of equals."""
     order = (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED, OnClaim.NOT_TESTABLE)
     word = next(word for word in order if any(f.claim == word for f in per_seed))
     sentences = [f.claim_sentence for f in per_seed if f.claim == word]
@@ -97,7 +97,7 @@ def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
 
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
-    """Combines the releases of one setting, one a seed."""
+    """Combine the releases of one setting, one a seed."""
     claims = [release.guarantee for release in releases]
     findings = [f for release in releases for f in release.findings]
     p_values = _combined(releases, lambda f, _: f.p_value)
@@ -121,7 +121,7 @@ P = Callable[[Measurement, Guarantee], float | None]
 
 
 def _combined(releases: Sequence[ReleaseResult], p_of: P) -> dict[str, float]:
-    """Returns one p-value for each test.
+    """Return one p-value for each test.
 
     A test that a seed could not run counts as p = 1: whether it can run may depend on its coins.
     """

@@ -37,7 +37,7 @@ class Guesses:
 
 
 def rules(coins: int) -> list[Guesses]:
-    """Lists the tests of the one-run bound, which share its error equally: a function of m alone.
+    """List the tests of the one-run bound, which share its error equally: a function of m alone.
 
     Thirds find a leak of everybody, twelfths one of a part, the highest alone one of a few.
     """
@@ -49,7 +49,7 @@ def rules(coins: int) -> list[Guesses]:
 
 
 def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
-    """Computes the one-run bound (add-or-remove) from one score per owner; None for fewer than two.
+    """Compute the one-run bound (add-or-remove) from one score per owner; None for fewer than two.
 
     Ties are broken at random, by lots that know no coin.
     """
@@ -62,7 +62,7 @@ def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
 
 
 def ranked(scores: Mapping[str, float], case: Case) -> np.ndarray:
-    """Orders the owners by falling score: (m,), bool, whether each was trained on."""
+    """Order the owners by falling score: (m,), bool, whether each was trained on."""
     owners = list(scores)
     lot = case.stream("lots").permutation(len(owners))
     order = sorted(range(len(owners)), key=lambda j: (-scores[owners[j]], lot[j]))
@@ -70,7 +70,7 @@ def ranked(scores: Mapping[str, float], case: Case) -> np.ndarray:
 
 
 def right(rule: Guesses, present: np.ndarray) -> int:
-    """Counts right guesses. present: (m,), bool, by falling score."""
+    """Count right guesses. present: (m,), bool, by falling score."""
     inside = int(present[: rule.each].sum())
     return inside + int((~present[-rule.each :]).sum()) if rule.both else inside
 
@@ -78,7 +78,7 @@ def right(rule: Guesses, present: np.ndarray) -> int:
 def largest(
     coins: int, delta: float, named: int | None = None, claim_tests: int = 1
 ) -> float | None:
-    """Computes the largest claim of ε (nats) that `presence` could refute.
+    """Compute the largest claim of ε (nats) that `presence` could refute.
 
     With every guess right; if at most `named` owners can stand out, with only so many "in" guesses
     right. claim_tests: how many tests of the claim the level is shared out over.
@@ -94,7 +94,7 @@ def largest(
 
 @lru_cache(maxsize=4096)
 def refutable(epsilon: float, delta: float, claim_tests: int) -> bool:
-    """Tells whether any number of coins could refute a claim of ε (nats) at this δ.
+    """Return whether any number of coins could refute a claim of ε (nats) at this δ.
 
     The term 2mδ of the one-run test grows with the coins, so more of them do not always help. Over
     numbers of coins a tenth apart, up to 131,072, and for a claim a tenth smaller.
@@ -106,7 +106,7 @@ def refutable(epsilon: float, delta: float, claim_tests: int) -> bool:
 
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
-    """Computes the one-run bound (replace) from the second coin: which of two values is planted."""
+    """Compute the one-run bound (replace) from the second coin: which of two values is planted."""
     return _one_run(owners, [(owners, right)], case, Relation.REPLACE) if owners else None
 
 
@@ -125,7 +125,7 @@ def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: s
 
 
 def _epsilon(m: int, guesses: Sequence[tuple[int, int]], delta: float, error: float) -> float:
-    """Computes the largest of the bounds, each at its share of the error: sup{ε : p < error}."""
+    """Compute the largest of the bounds, each at its share of the error: sup{ε : p < error}."""
     return _largest_bound(m, tuple(guesses), delta, error)
 
 
@@ -138,7 +138,7 @@ def _largest_bound(
 
 
 def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
-    """Computes the rank bound (add-or-remove). ranks: (n,), of i.i.d. values, ties against them.
+    """Compute the rank bound (add-or-remove). ranks: (n,), of i.i.d. values, ties against them.
 
     As of its evidence as it is stored: a rank rounded up, of a space rounded down.
     """
@@ -170,14 +170,14 @@ def _times(n: int) -> int:
 
 
 def largest_by_rank(space: float, n: int, delta: float, claim_tests: int = 1) -> float | None:
-    """Computes the largest claim of ε (nats) that n ranks of 1 would refute; None without any."""
+    """Compute the largest claim of ε (nats) that n ranks of 1 would refute; None without any."""
     if not n:
         return None
     return exposure.epsilon_from_ranks(space, np.ones(n), delta, 1.0 - LEVEL / claim_tests)
 
 
 def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
-    """Computes the p-value of the claim (ε, δ), in the unit and relation of the bound."""
+    """Compute the p-value of the claim (ε, δ), in the unit and relation of the bound."""
     if bound.method == "one_run":
         m, guesses = _coins(bound)
         least = min(one_run.p_value(epsilon, m, r, v, delta) for r, v in guesses)
@@ -187,7 +187,7 @@ def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
 
 
 def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
-    """Computes the largest ε (nats) refuted at this level had every guess been right, or every rank
+    """Compute the largest ε (nats) refuted at this level had every guess been right, or every rank
     been 1."""
     if bound.method == "one_run":
         m, guesses = _coins(bound)
@@ -197,7 +197,7 @@ def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
 
 
 def at_delta(bound: EpsilonLower, delta: float) -> float:
-    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
+    """Compute the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
     error = 1.0 - bound.confidence
     if bound.method == "one_run":
         return _epsilon(*_coins(bound), delta, error)

@@ -134,17 +134,17 @@ class Case:
         return "".join(marks)
 
     def rate(self, k: int, n: int) -> Interval:
-        """Computes the interval of k hits in n tries, whose number the session may have chosen."""
+        """Compute the interval of k hits in n tries, whose number the session may have chosen."""
         return clopper_pearson(k, n) if self.cut is None else stopped_rate([Series(k, n)])
 
     def smallest_rate(self, n: int) -> float | None:
-        """Computes the upper limit on a rate, with 95 %, if there is no hit; None without tries."""
+        """Compute the upper limit on a rate, with 95 %, if there is no hit; None without tries."""
         if not n:
             return None
         return power.smallest_rate(n) if self.cut is None else stopped_rate([Series(0, n)]).high
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Selects (planted, twins): the measured scores to compare."""
+        """Select (planted, twins): the measured scores to compare."""
         comparable = self.single & ~np.isnan(scores)
         return scores[self.planted & comparable], scores[self.twins & comparable]
 
@@ -156,15 +156,15 @@ class Case:
         return None if size is None else 1 / size
 
     def stronger(self, access: Access) -> bool:
-        """Tells whether evidence of this access is more than the release gives."""
+        """Return whether evidence of this access is more than the release gives."""
         return self.access < access or (access == Access.GENERATE and self.tainted)
 
     def stream(self, *purpose: str) -> np.random.Generator:
-        """Derives the randomness of the statistics, such as of tie-breaking."""
+        """Derive the randomness of the statistics, such as of tie-breaking."""
         return stream(self.seed, "findings", *purpose)
 
     def by_owner(self, scores: np.ndarray) -> dict[str, float]:
-        """Computes one score per owner, the higher of both values'; owners not measured are absent.
+        """Compute one score per owner, the higher of both values'; owners not measured are absent.
 
         Independent of the coins: the attacker does not know which of the two values was planted.
         """
@@ -179,11 +179,11 @@ class Case:
 
 
 def value(secret: Secret) -> tuple[str, str, str]:
-    """Computes what identifies a secret's value; the prefix is ignored for names of the corpus."""
+    """Compute what identifies a secret's value; the prefix is ignored for names of the corpus."""
     of_corpus = secret.kind == "name" and secret.space is None
     return secret.kind, "" if of_corpus else secret.prefix, secret.value
 
 
 def of_kind(kind: str | None, name: str) -> str:
-    """Names a metric or test of one kind of short value; those of codes have no prefix."""
+    """Name a metric or test of one kind of short value; those of codes have no prefix."""
     return f"{kind}_{name}" if kind in ON_REQUEST else name

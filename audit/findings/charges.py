@@ -1,4 +1,4 @@
-"""Findings on a service's ledger: what a query tells about a unit of the data, beside its charge.
+"""Findings on a service's ledger: what a query reveals about a unit of the data, beside its charge.
 
 Charges are joined here, as coins are elsewhere. A charge bounds D_α in both directions, between the
 service and its neighbour without that unit, or with it replaced where the claim covers that.
@@ -29,7 +29,7 @@ _METHOD = "exact for these queries, less how far a probability that was read may
 
 @dataclass(frozen=True)
 class Charges:
-    """What the ledger of one session charged.
+    """Charges of one session's ledger.
 
     order: Rényi order α of the charges; None where the ledger counts otherwise.
     per_query: shape (q, units), nats, of the answered queries in order; (0,) without a ledger.
@@ -45,14 +45,14 @@ class Charges:
 def charged(
     guarantee: Guarantee, per_query: Sequence[Sequence[float]], budget: int | None
 ) -> Charges:
-    """Puts the charges of a session's answered queries beside what its release claims."""
+    """Join the charges of a session's answered queries with the claim of its release."""
     epsilon = math.inf if guarantee.epsilon is None else guarantee.epsilon
     return Charges(guarantee.alpha, np.array(per_query, dtype=float), epsilon, budget)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The query that tells most of a unit in proportion to its charge, of all that were compared.
+    """The query that reveals most of a unit in proportion to its charge, of all that were compared.
 
     query: its number in the session, from 0. unit, relation: the neighbour.
     divergence: the least D_α, nats, of the larger direction. charge: what that unit was charged.
@@ -78,12 +78,12 @@ class Comparison:
 
     @property
     def refutes(self) -> bool:
-        """Whether a charge is too small: exactly, without any statistics."""
+        """Return whether a charge is too small: exactly, without any statistics."""
         return self.exceeded > 0
 
 
 def compared(evidence: Divergences, charges: Charges | None) -> Comparison | None:
-    """Compares every query with its charge, for every neighbour in both directions; None where
+    """Compare every query with its charge, for every neighbour in both directions; None where
     nothing can be compared."""
     if charges is None or charges.order is None or evidence.order > charges.order:
         return None  # a divergence of a smaller order is smaller, one of a larger order may not be
@@ -115,7 +115,7 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
 def from_divergences(
     evidence: Divergences, case: Case, charges: Charges | None
 ) -> list[Measurement]:
-    """Finds the largest share of a charge that a query tells."""
+    """Find the largest share of a charge that a query uses up."""
     metric, unit = "largest_share_of_charge", CHARGES
     found = compared(evidence, charges)
     if found is None:
@@ -128,7 +128,7 @@ def from_divergences(
 
 
 def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) -> list[Measurement]:
-    """Bets on the log ratios of drawn tokens that some charge is too small."""
+    """Bet on the log ratios of drawn tokens that some charge is too small."""
     metric, unit = "bet_on_charges", "wealth from a stake of 1"
     wealth, n = bet(evidence, charges)
     if not n:
@@ -145,7 +145,7 @@ def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) ->
 
 
 def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
-    """Computes (wealth from a stake of 1, number of tokens), over all neighbours and directions.
+    """Compute (wealth from a stake of 1, number of tokens), over all neighbours and directions.
 
     The stake is split evenly, and no bet sees another's wealth, so a mean of wealths is expected to
     be at most 1 if no charge is too small, whatever depends on whatever: 1/wealth is a p-value.
@@ -189,7 +189,7 @@ def _total(found: Comparison) -> str:
 
 
 def _admitted(charge: float, charges: Charges) -> int | None:
-    """Counts how many queries of this charge a session admits: the sum stays below its budget."""
+    """Count how many queries of this charge a session admits: the sum stays below its budget."""
     most = math.inf if charges.budget is None else charges.budget
     if charge > 0.0 and charges.epsilon < math.inf:
         most = min(most, math.ceil(charges.epsilon / charge) - 1)
@@ -197,7 +197,7 @@ def _admitted(charge: float, charges: Charges) -> int | None:
 
 
 def _nothing(evidence: Divergences | LogRatios, charges: Charges | None) -> Interval:
-    """Says why nothing was compared: no such service, or one that stopped before any answer."""
+    """Explain why nothing was compared: no such service, or one that stopped before any answer."""
     apt = evidence.units and charges is not None and charges.order is not None
     method = "no query was answered" if apt else NEEDED
     return Interval(None, None, None, 0, 0.95, method, IntervalKind.NONE)

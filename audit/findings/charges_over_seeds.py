@@ -12,7 +12,7 @@ from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 
 def pooled(per_seed: Sequence[FindingResult], seeds: int) -> ChargeTest | None:
-    """Joins the tests of one measure; a seed that could not bet counts as p = 1."""
+    """Join the tests of one measure; a seed that could not bet counts as p = 1."""
     tests = _tests(per_seed)
     queries = sum(test.queries for test in tests)
     exceeded = [test.exceeded for test in tests if test.exceeded is not None]
@@ -26,7 +26,7 @@ def pooled(per_seed: Sequence[FindingResult], seeds: int) -> ChargeTest | None:
 
 
 def value(measured: Sequence[FindingResult], test: ChargeTest) -> Interval:
-    """Returns the figure over seeds: the largest share of a charge, or the mean wealth of bets.
+    """Return the figure over seeds: the largest share of a charge, or the mean wealth of bets.
 
     A mean share would hide the seed that refutes; a wealth has no interval in any seed.
     """
@@ -41,7 +41,7 @@ def value(measured: Sequence[FindingResult], test: ChargeTest) -> Interval:
 
 
 def sentence(joined: Measurement, per_seed: Sequence[FindingResult]) -> str:
-    """Says what the queries of all seeds tell; empty where nothing was compared."""
+    """Describe what the queries of all seeds reveal; empty where nothing was compared."""
     test = joined.charge_test
     if test is None or not test.queries:
         return ""
@@ -60,7 +60,7 @@ def sentence(joined: Measurement, per_seed: Sequence[FindingResult]) -> str:
 def claim_sentence(
     joined: Measurement, per_seed: Sequence[FindingResult], word: OnClaim
 ) -> str | None:
-    """Says why exact tests refute the claim or not; None for anything else."""
+    """Explain why exact tests refute the claim or not; None for anything else."""
     test = joined.charge_test
     answered = word in (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
     if test is None or test.exceeded is None or not answered:

@@ -20,7 +20,7 @@ def headline(releases: Sequence[ReleaseResult]) -> list[str]:
 
 
 def null_control(releases: Sequence[ReleaseResult]) -> list[str]:
-    """Says that the release leaks that nothing private went into; nothing where it does not."""
+    """State that the null control leaks, which holds nothing private; empty where it does not."""
     null = [r for r in releases if r.role == "null control"]
     by = dict.fromkeys(f.attack for release in null for f in release.findings if leaks(f))
     names = ", ".join(map(_spaced, by))
@@ -37,9 +37,9 @@ def _one_line(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
 
 
 def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
-    """Groups the attacks by what they found, leaks first; the first of a group with its figure.
+    """Group the attacks by what they found, leaks first; the first of a group with its figure.
 
-    Where several attacks were run, silence has no figure, and none has the controls beside it.
+    Where several attacks were run, a null result has no figure, and no figure has controls.
     """
     attacks = list(dict.fromkeys(f.attack for f in release.findings))
     groups: dict[str, list[str]] = {answer: [] for answer in _ANSWERS}
@@ -68,7 +68,7 @@ _ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
 
 
 def _by(attack: str, release: ReleaseResult) -> tuple[str, str, FindingResult | None]:
-    """Returns what an attack found, its name, and the measure that it is quoted by."""
+    """Return what an attack found, its name, and the measure that it is quoted by."""
     of_attack = [f for f in release.findings if f.attack == attack]
     own = [f for f in of_attack if not f.stronger_than_release]
     measured = [f for f in own if f.value is not None or leaks(f)]
@@ -88,9 +88,9 @@ def _by(attack: str, release: ReleaseResult) -> tuple[str, str, FindingResult | 
 
 
 def _without(attacks: Sequence[str], defense: str, releases: Sequence[ReleaseResult]) -> str:
-    """Says what attacks that find nothing find in a service's own models, unprotected.
+    """Describe what attacks without a leak find in a service's own models, unprotected.
 
-    Where these do not leak either, silence is no credit to the protection.
+    Where these do not leak either, finding no leak does not credit the protection.
     """
     mixture = _mixture(defense, releases)
     found = {} if mixture is None else {a: _by(a, mixture)[0] for a in attacks}
@@ -107,7 +107,7 @@ def _mixture(defense: str, releases: Sequence[ReleaseResult]) -> ReleaseResult |
 
 
 def _charged(finding: FindingResult, test: ChargeTest) -> str:
-    """Words what queries tell beside their charges; a service's own claim is the sum of these."""
+    """Describe what queries reveal beside their charges, whose sum is a service's claim."""
     share = finding.value or 0.0
     if test.exceeded:
         most = f"{at_most(share)} times it"
@@ -120,7 +120,7 @@ def _charged(finding: FindingResult, test: ChargeTest) -> str:
 
 
 def _claim_words(release: ReleaseResult) -> str:
-    """Words what the run says about the claim: refuted and by what, not refuted, or not tested."""
+    """Describe the claim's test: refuted and by what, not refuted, or not tested."""
     if release.claim == OnClaim.REFUTED:
         by = [f for f in release.findings if f.claim == OnClaim.REFUTED]
         names = dict.fromkeys(f"{_spaced(f.attack)} ({_spaced(f.metric)})" for f in by)
@@ -157,9 +157,9 @@ def _amount(finding: FindingResult) -> str:
 
 
 def _beside(finding: FindingResult, releases: Sequence[ReleaseResult], defense: str) -> str:
-    """Lays the same figure of the undefended model beside it, and of a service's own models.
+    """Append the same metric for the undefended model, and for a service's own models.
 
-    The latter only beside a leak or an open measure: `_without` says the rest.
+    The latter only beside a leak or an open measure: `_without` describes the rest.
     """
     undefended = [r for r in releases if r.reference and r.defense == "none"][:1]
     mixture = _mixture(defense, releases)
@@ -188,7 +188,7 @@ def _promise(release: ReleaseResult) -> str:
 
 
 def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Iterator[str]:
-    """Words the perplexity between those of the references, and how much of it the release said."""
+    """Describe the perplexity between the references', and how many tokens the release answered."""
     measure = release.utility.get("perplexity")
     if measure is None:
         return
@@ -207,7 +207,7 @@ def _cost(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> Iterator
 
 
 def _controls(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> dict[str, float]:
-    """Returns the perplexity of each control of a defense, by what it does otherwise.
+    """Return the perplexity of each control of a defense, by what it does otherwise.
 
     Of several alike, such as those of other ε, the one with the fewest differences.
     """
@@ -224,5 +224,5 @@ def _controls(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> dict
 
 
 def _number(value: float) -> str:
-    """Formats three significant digits; thousands in full."""
+    """Format three significant digits; thousands in full."""
     return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

@@ -56,7 +56,7 @@ def _rate(hits: Hits, case: Case) -> Measurement:
 
 
 def _examples(hits: Hits, case: Case) -> tuple[Example, ...]:
-    """Names the first generation that was a planted value, and the first that was none."""
+    """Name the first generation that was a planted value, and the first that was none."""
     planted = case.planted_values
     leaks = [i >= 0 and value(case.secrets[int(i)]) in planted for i in hits.found]
     drawn = next((s.prefix for s in case.secrets if s.space is not None), "")
@@ -97,7 +97,7 @@ def _came_up(named: set[tuple[str, str, str]], case: Case) -> np.ndarray:
 
 
 def _spread(n: int, values: int) -> list[int]:
-    """Computes each value's count where n tries are spread evenly over at most `values` values."""
+    """Compute each value's count where n tries are spread evenly over at most `values` values."""
     different = min(n, values)
     return [n // different + (i < n % different) for i in range(different)]
 
@@ -107,7 +107,7 @@ def _named(hits: Hits, case: Case) -> list[tuple[str, str, str]]:
 
 
 def _often(hits: Hits, case: Case) -> dict[str, float]:
-    """Counts how often each owner's two values were tried."""
+    """Count how often each owner's two values were tried."""
     often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
     for i in hits.found:
         if i >= 0:
@@ -116,7 +116,7 @@ def _often(hits: Hits, case: Case) -> dict[str, float]:
 
 
 def rate_power(n: int, case: Case) -> Power:
-    """Computes what n tries could show: the smallest rate, and the largest ε (nats)."""
+    """Compute what n tries could show: the smallest rate, and the largest ε (nats)."""
     if not n:
         return Power()
     owners = len({s.owner for s in case.secrets})
@@ -129,14 +129,14 @@ def rate_power(n: int, case: Case) -> Power:
 
 
 def _needed(n: int, case: Case) -> int | None:
-    """Computes how many planted secrets must come up for a leak; None: n tries are too few."""
+    """Compute how many planted secrets must come up for a leak; None: n tries are too few."""
     if case.chance is None or not n:
         return None
     return hits_test.needed(n, int(case.planted.sum()), case.chance, LEVEL / case.tests)
 
 
 def _detectable(n: int, case: Case) -> float | None:
-    """Computes the hit rate, even over planted secrets, that is called a leak with 95 % power.
+    """Compute the hit rate, even over planted secrets, that is called a leak with 95 % power.
 
     Each secret comes up with probability 1 − (1 − rate/planted)^n; repeats add nothing here. Which
     secrets come up is negatively associated, so their number varies no more than a binomial.
@@ -149,6 +149,6 @@ def _detectable(n: int, case: Case) -> float | None:
 
 
 def _conservative(interval: Interval) -> Interval:
-    """Labels a binomial interval as too wide: which secrets come up is negatively associated."""
+    """Label a binomial interval as too wide: which secrets come up is negatively associated."""
     method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
     return replace(interval, method=method)

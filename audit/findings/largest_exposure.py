@@ -58,12 +58,12 @@ def _span(ci: tuple[float, float] | None) -> str:
 
 
 def _null_median(n: int, size: int) -> float:
-    """Computes the median of the largest exposure in bits of n secrets never seen."""
+    """Compute the median of the largest exposure in bits of n secrets never seen."""
     return math.log2(size) - math.log2(max(1.0, size * -math.expm1(math.log(0.5) / n)))
 
 
 def _most(ranks: Ranks, secrets: np.ndarray, size: int) -> Interval:
-    """Computes the largest exposure in bits of these secrets, ties against them.
+    """Compute the largest exposure in bits of these secrets, ties against them.
 
     Between the certified bounds on their ranks; among sampled references, between Clopper and
     Pearson's for the share of candidates that are more likely, shared out over the secrets.
@@ -88,7 +88,7 @@ def _most(ranks: Ranks, secrets: np.ndarray, size: int) -> Interval:
 
 
 def _sampled(worst: int, better: int, space: int, error: float) -> tuple[float, float]:
-    """Computes bounds in bits from sampled references, `space` less one, each at half the error."""
+    """Compute bounds in bits from sampled references, `space` less one, each at half the error."""
     above = one_sided_lower(better - 1, space - 1, 1.0 - error / 2)
     as_likely = one_sided_upper(worst - 1, space - 1, 1.0 - error / 2)
     return -math.log2(as_likely), math.inf if above == 0.0 else -math.log2(above)

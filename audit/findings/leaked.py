@@ -1,4 +1,4 @@
-"""What leaked: the first answer of a finding, in a word and a sentence."""
+"""First answer of a finding, in a word and a sentence: what leaked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Sensitive = Mapping[tuple[str, str], bool]
 def leaked(
     finding: Measurement, rejections: Rejections, sensitive: Sensitive | None
 ) -> tuple[Leaked, str]:
-    """Answers what leaked: a rejected test is a leak, whatever the displayed value looks like.
+    """Answer what leaked: a rejected test is a leak, whatever the displayed value looks like.
 
     sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
     run has no references. Silence of an attack that finds no leak anywhere shows nothing.
@@ -52,14 +52,14 @@ def _leak(finding: Measurement, rejections: Rejections) -> str:
 
 
 def _told_apart(finding: Measurement) -> str:
-    """Mentions that candidates differ in themselves: with fair coins by accident, no objection."""
+    """Mention that candidates differ in themselves: with fair coins by accident, no objection."""
     if not is_confounded(finding.blind, finding.ci):
         return ""
     return " The candidates also differ without the model, by accident of the coins."
 
 
 def above_chance(finding: Measurement) -> bool:
-    """Tells whether the displayed value is on the side of a leak, of chance and of the twins."""
+    """Return whether the displayed value is on the side of a leak, of chance and of the twins."""
     if finding.value is None or finding.unit == "AUC":  # below one half is as far from chance
         return True
     known = [finding.chance, None if finding.control is None else finding.control.value]
@@ -78,7 +78,7 @@ def _unmeasured(finding: Measurement) -> str:
 
 
 def _unsure(finding: Measurement, rejections: Rejections, sensitive: Sensitive | None) -> str:
-    """Says why finding no leak shows nothing; empty where it does."""
+    """Explain why finding no leak shows nothing; empty where it does."""
     least = finding.least_p
     if finding.untrained:
         return f"{finding.untrained} What was not trained on cannot leak."
@@ -97,7 +97,7 @@ def _unsure(finding: Measurement, rejections: Rejections, sensitive: Sensitive |
 
 
 def suspicious(finding: Measurement) -> bool:
-    """Tells whether the finding alone, unadjusted, rejects chance at 95 %."""
+    """Return whether the finding alone, unadjusted, rejects chance at 95 %."""
     p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
     if (p is not None and p < LEVEL) or (bound is not None and bound.value > 0):
         return True
@@ -109,7 +109,7 @@ def suspicious(finding: Measurement) -> bool:
 
 
 def _reach(finding: Measurement) -> str:
-    """Says what the run could have shown."""
+    """State what the run could have shown."""
     rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
     if rate is not None and finding.k is not None:
         most = percent_at_most(rate)

@@ -15,7 +15,7 @@ DRAWS = 1000  # n of (n, p)-discoverable extraction
 
 
 def measurements(likelihoods: Likelihoods, case: Case) -> list[Measurement]:
-    """Computes the mean probability of a planted secret, in one and in 1,000 generations."""
+    """Compute the mean probability of a planted secret, in one and in 1,000 generations."""
     read = ~np.isnan(likelihoods.log_probs)
     # unread secrets are 0 and left out below; rounding may exceed 1 slightly
     p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
@@ -56,7 +56,7 @@ def measurements(likelihoods: Likelihoods, case: Case) -> list[Measurement]:
 
 
 def compared(scores: np.ndarray, case: Case) -> tuple[float | None, float]:
-    """Computes the two-sided rank test of planted secrets against twins.
+    """Compute the two-sided rank test of planted secrets against twins.
 
     Returns its p-value, None where a side is empty, and the smallest p-value possible with this
     many, had the coins fallen evenly. Secrets that score lower than their twins, as behind a block

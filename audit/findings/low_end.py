@@ -105,5 +105,5 @@ def _unseen(members: int) -> float | None:
 
 
 def _passing(fpr: float, controls: int) -> float:
-    """Computes the chance that a further control passes the threshold that these set."""
+    """Compute the chance that a further control passes the threshold that these set."""
     return (math.floor(fpr * controls + 1e-9) + 1) / (controls + 1)

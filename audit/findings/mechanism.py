@@ -17,7 +17,7 @@ from audit.statistics import claim_curve, claim_guesses
 
 
 def presence(scores: Mapping[str, float], case: Case) -> ClaimTest | None:
-    """Tests the claim by who is present, from one score per owner; None where no curve is known.
+    """Test the claim by who is present, from one score per owner; None where no curve is known.
 
     The guesses are those of `bounds.presence`, their number fixed by claim, coins and level.
     """
@@ -33,7 +33,7 @@ def presence(scores: Mapping[str, float], case: Case) -> ClaimTest | None:
 
 
 def which_value(right: int, owners: int, case: Case) -> ClaimTest | None:
-    """Tests the claim by which of two values is planted, every owner guessed."""
+    """Test the claim by which of two values is planted, every owner guessed."""
     mechanism = _mechanism(case, Relation.REPLACE)
     if mechanism is None or not owners:
         return None
@@ -43,7 +43,7 @@ def which_value(right: int, owners: int, case: Case) -> ClaimTest | None:
 
 
 def coins_needed(case: Case) -> int | None:
-    """Computes how many coins it takes to refute the claim of an engine without noise; None where
+    """Compute how many coins it takes to refute the claim of an engine without noise; None where
     no curve is known, or none within reach do."""
     mechanism = _mechanism(case, Relation.ADD_OR_REMOVE)
     if mechanism is None:
@@ -52,7 +52,7 @@ def coins_needed(case: Case) -> int | None:
 
 
 def refutable(case: Case, coins: int) -> bool | None:
-    """Tells whether so many coins could refute the claim; None where no curve is known."""
+    """Return whether so many coins could refute the claim; None where no curve is known."""
     mechanism = _mechanism(case, Relation.ADD_OR_REMOVE)
     if mechanism is None:
         return None
@@ -61,7 +61,7 @@ def refutable(case: Case, coins: int) -> bool | None:
 
 
 def _mechanism(case: Case, relation: str) -> Mechanism | None:
-    """Derives the mechanism that one coin sees.
+    """Derive the mechanism that one coin sees.
 
     A claim per record would need the number of sampler rows that a coin decides, which depends on
     how the trainer cuts its texts. It is tested by its ε and δ alone.

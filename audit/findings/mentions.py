@@ -12,7 +12,7 @@ from audit.statistics import coin_test
 
 
 def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
-    """Computes the shares of generations that name planted people, and that name anybody else."""
+    """Compute the shares of generations that name planted people, and that name anybody else."""
     return [_r_name(mentions, case), *_other_names(mentions, case)]
 
 
@@ -55,7 +55,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
 
 
 def _other_names(mentions: Mentions, case: Case) -> list[Measurement]:
-    """Counts names without a test: no coin decides whether these people were trained on."""
+    """Count names without a test: no coin decides whether these people were trained on."""
     seen = mentions.others[~np.isnan(mentions.others)]
     n, k = len(seen), int(seen.sum())
     if not n:

@@ -1,4 +1,4 @@
-"""What a finding says about the claim: its second answer, in a word and a sentence."""
+"""Second answer of a finding, in a word and a sentence: whether it refutes the claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from audit.results.words import apart, at_least, at_most, count, percent
 def on_claim(
     finding: Measurement, guarantee: Guarantee, rejections: Rejections
 ) -> tuple[OnClaim, str]:
-    """Answers whether the claim is refuted, adjusted for all tests of it; if not, why."""
+    """Answer whether the claim is refuted, adjusted for all tests of it; if not, why."""
     epsilon = guarantee.epsilon
     if epsilon is None:
         return OnClaim.UNKNOWN, "What was promised is unknown."
@@ -34,7 +34,7 @@ def on_claim(
 
 
 def too_weak(finding: Measurement, guarantee: Guarantee, tests: int) -> str:
-    """Says why no outcome of so few trials could have refuted the claim; empty where one could.
+    """Explain why no outcome with this many trials could refute the claim; empty where one could.
 
     tests: number of tests of the claim that p-values are adjusted for.
     """

@@ -21,7 +21,7 @@ from audit.statistics.order_statistics import median_interval
 
 
 def measurements(ranks: Ranks, case: Case) -> list[Measurement]:
-    """Makes two findings for each number of copies (a tier), and for each space if they differ."""
+    """Make two findings for each number of copies (a tier), and for each space if they differ."""
     copies = np.array([s.copies for s in case.secrets])
     spaces = [0 if s.space is None else s.space.size for s in case.secrets]
     made = []
@@ -73,19 +73,19 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> l
 
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:
-    """Computes exposure in bits for display: by mid-rank, or extrapolated where a fit exists."""
+    """Compute exposure in bits for display: by mid-rank, or extrapolated where a fit exists."""
     bits = np.log2(ranks.spaces) - np.log2(ranks.middle)
     bits = np.where(np.isnan(ranks.fitted), bits, ranks.fitted)
     return np.clip(bits, 0.0, math.log2(max(size, 1)))
 
 
 def _all_or_none(bits: np.ndarray) -> np.ndarray:
-    """Drops all values if any is NaN: the known ranks are the best ones, not a sample of all."""
+    """Drop all values if any is NaN: the known ranks are the best ones, not a sample of all."""
     return bits[:0] if np.isnan(bits).any() else bits
 
 
 def _within(interval: Interval, size: int) -> Interval:
-    """Gives a median of too few values the whole range of exposure as its interval."""
+    """Return a median of too few values the whole range of exposure as its interval."""
     if interval.value is None or interval.low is not None:
         return interval
     method = f"{interval.method}: the whole range of exposure"
@@ -103,7 +103,7 @@ def _bounds(ranks: Ranks, planted: np.ndarray, size: int) -> str:
 
 
 def _null_median(size: int) -> float:
-    """Computes the median exposure in bits of a secret the model has never seen."""
+    """Compute the median exposure in bits of a secret the model has never seen."""
     return exposure_bits(size, (size + 1) / 2)
 
 

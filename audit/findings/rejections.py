@@ -19,7 +19,7 @@ from audit.statistics.holm import adjusted_p_values
 
 @dataclass(frozen=True)
 class Family:
-    """How many tests the attacks may make, fixed before any coin.
+    """Number of tests that the attacks may make, fixed before any coin.
 
     tests: of "nothing depends on what was planted". claims: of the claim, those with a bound on ε.
     A test that could not run counts as p = 1: whether it can run may depend on the coins.
@@ -34,10 +34,10 @@ class Family:
 
 @dataclass(frozen=True)
 class Rejections:
-    """What is rejected.
+    """Tests that are rejected.
 
     leaking, refuting: adjusted p-value of each rejected test. measured: tests with a measured
-    value. confounded: tests whose candidates can be told apart without the model, where no fair
+    value. confounded: tests whose candidates can be distinguished without the model, where no fair
     coin chose the members. family: the sizes that the p-values are adjusted for.
     """
 
@@ -49,7 +49,7 @@ class Rejections:
 
 
 def rejections(findings: Sequence[Measurement], guarantee: Guarantee, family: Family) -> Rejections:
-    """Adjusts all tests of one release. Coins that refute the claim have also found a leak."""
+    """Adjust all tests of one release. Coins that refute the claim have also found a leak."""
     confounded = frozenset(
         test_of(f) for f in findings if not f.fair_coins and is_confounded(f.blind, f.ci)
     )
@@ -67,7 +67,7 @@ def rejections(findings: Sequence[Measurement], guarantee: Guarantee, family: Fa
 
 
 def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
-    """Names the tests of ledgers: refuting one shows no leak of what was planted."""
+    """Name the tests of ledgers: refuting one shows no leak of what was planted."""
     return frozenset(test_of(f) for f in findings if f.charge_test is not None)
 
 
@@ -79,7 +79,7 @@ def rejected(
     confounded: frozenset[str] = frozenset(),
     ledgers: frozenset[str] = frozenset(),
 ) -> Rejections:
-    """Adjusts p-values by test. A family smaller than its tests is enlarged."""
+    """Adjust p-values by test. A family smaller than its tests is enlarged."""
     sizes = Family(max(family.tests, len(p_values)), max(family.claims, len(claims)))
     refuting = _rejected(claims, sizes.claims)
     found = {test: p for test, p in refuting.items() if test not in ledgers}
@@ -88,12 +88,12 @@ def rejected(
 
 
 def test_of(finding: Measurement) -> str:
-    """Names the test behind a finding; one of its own where none is known."""
+    """Name the test behind a finding; one of its own where none is known."""
     return finding.test or f"{finding.attack} {finding.metric}"
 
 
 def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool:
-    """Tells whether the blind baseline separates the candidates, perhaps as well as the model does.
+    """Decide whether the blind baseline separates the candidates, perhaps as well as the model.
 
     An AUC of 0.1 separates as well as one of 0.9. ci: interval of the model's own AUC.
     """
@@ -106,7 +106,7 @@ def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool
 
 
 def claim_p_value(finding: Measurement, guarantee: Guarantee) -> float | None:
-    """Computes the p-value of the claim itself; None where the finding cannot test it.
+    """Compute the p-value of the claim itself; None where the finding cannot test it.
 
     A claim with a known mechanism is tested on its trade-off curve alone, any other by the bound on
     ε: never by the smaller of two p-values.
@@ -127,7 +127,7 @@ def claim_p_value(finding: Measurement, guarantee: Guarantee) -> float | None:
 
 
 def untestable(finding: Measurement, guarantee: Guarantee) -> str:
-    """Says why a finding cannot test the claim, whatever it measures; empty where it can."""
+    """Explain why a finding cannot test the claim, whatever it measures; empty where it can."""
     bound = finding.epsilon_lower
     if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
         return "no ε is claimed"
@@ -146,14 +146,14 @@ def untestable(finding: Measurement, guarantee: Guarantee) -> str:
 
 
 def tested_bound(finding: Measurement, guarantee: Guarantee) -> EpsilonLower | None:
-    """Finds the bound by which a finding tests the claim; None where it tests it otherwise."""
+    """Find the bound by which a finding tests the claim; None where it tests it otherwise."""
     otherwise = finding.claim_test is not None or finding.charge_test is not None
     unlike = otherwise or guarantee.constant or untestable(finding, guarantee)
     return None if unlike else finding.epsilon_lower
 
 
 def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float | None:
-    """Computes the largest ε (nats) at the claim's δ that bounds show which do not refute it.
+    """Compute the largest ε (nats) at the claim's δ that bounds show which do not refute it.
 
     Each at its own confidence; None where no bound tests the claim.
     """
@@ -166,7 +166,7 @@ def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float
 def _by_test(
     findings: Sequence[Measurement], p_of: Callable[[Measurement], float | None]
 ) -> dict[str, float]:
-    """Collects p-values by test; where measures of one test differ, as in no run, the smallest."""
+    """Collect p-values by test; where measures of one test differ, as in no run, the smallest."""
     p_values: dict[str, float] = {}
     for finding in findings:
         test, p = test_of(finding), p_of(finding)
@@ -176,7 +176,7 @@ def _by_test(
 
 
 def _rejected(p_values: Mapping[str, float], tests: int) -> dict[str, float]:
-    """Selects the tests below LEVEL, of `tests` tests in all, with their adjusted p-values."""
+    """Select the tests below LEVEL, of `tests` tests in all, with their adjusted p-values."""
     not_run = [1.0] * max(0, tests - len(p_values))
     adjusted = adjusted_p_values([*p_values.values(), *not_run])
     return {test: float(p) for test, p in zip(p_values, adjusted, strict=False) if p < LEVEL}

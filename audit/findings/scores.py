@@ -77,7 +77,7 @@ def _blind(scores: Scores, case: Case) -> Control | None:
 
 @lru_cache(maxsize=64)
 def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -> Interval:
-    """Computes the blind baseline. It needs no model, so all releases and scores of a run share it.
+    """Compute the blind baseline. It needs no model, so all releases and scores of a run share it.
 
     Where coins decide, candidates are confounded only by accident. A confidence of 99 % keeps sound
     runs from being called confounded.
@@ -115,7 +115,7 @@ def _protocols(scores: Scores, case: Case, area: Measurement) -> list[Measuremen
 
 
 def _choice(scores: Scores, case: Case) -> Measurement:
-    """Computes how often scores say which value of a present owner was planted: the second coin."""
+    """Compute how often scores identify the planted value of a present owner: the second coin."""
     by_owner: dict[str, dict[int, float]] = {}
     for secret, score in zip(case.secrets, scores.values, strict=True):
         if case.coins.present[secret.owner] and not np.isnan(score):

@@ -15,7 +15,7 @@ from audit.statistics.interval import Interval, IntervalKind
 
 
 def measurements(successes: Successes, case: Case) -> list[Measurement]:
-    """Computes the share of planted secrets on which the attack succeeds, with twins as control."""
+    """Compute the share of planted secrets on which the attack succeeds, with twins as control."""
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
     won = case.by_owner(successes.won)

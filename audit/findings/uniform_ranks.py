@@ -15,7 +15,7 @@ from audit.statistics.exposure import rank_p_value
 
 
 def p_value(ranks: Ranks, planted: np.ndarray, size: int) -> tuple[float | None, float]:
-    """Computes (p-value, smallest possible p-value) of all ranks together; None without any.
+    """Compute (p-value, smallest possible p-value) of all ranks together; None without any.
 
     planted: (s,), bool; size: |R|. Independent ranks are combined. Ranks among shared sampled
     references depend on each other and are tested by their median, valid under any dependence.
@@ -36,7 +36,7 @@ def p_value(ranks: Ranks, planted: np.ndarray, size: int) -> tuple[float | None,
 
 
 def best_p_value(ranks: Ranks, planted: np.ndarray, size: int) -> tuple[float, float]:
-    """Computes (p-value, smallest possible p-value) of the best of n >= 1 ranks, and of the last.
+    """Compute (p-value, smallest possible p-value) of the best of n >= 1 ranks, and of the last.
 
     Each rank is uniform under the null, so one of n is among the first t with probability at most
     n·t/|R|, however they depend on each other.
@@ -50,7 +50,7 @@ def best_p_value(ranks: Ranks, planted: np.ndarray, size: int) -> tuple[float, f
 def _from_both_ends(
     ranks: Ranks, planted: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Counts ranks from the most and from the least likely candidate, ties against the secret.
+    """Count ranks from the most and from the least likely candidate, ties against the secret.
 
     Returns both, shape (n,), and the space that they are out of: all of R, or the fewest sampled.
     """

@@ -1,4 +1,4 @@
-"""Two answers to each measurement of a release: what leaked, and what this says about the claim."""
+"""Two answers to each measurement of a release: what leaked, and whether this refutes the claim."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def sensitive_where(
 
 
 def leaks(finding: FindingResult) -> bool:
-    """Tells whether a judged finding is a leak of its release."""
+    """Return whether a judged finding is a leak of its release."""
     return finding.leaked == Leaked.LEAK and not finding.stronger_than_release
 
 
 def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
-    """Joins what the findings of a release say: no leak found only if all tested ones say so."""
+    """Join the first answers of a release: no leak found only if all tested findings agree."""
     own = [f for f in findings if not f.stronger_than_release]
     words = {f.leaked for f in own if f.p_value is not None or f.leaked == Leaked.LEAK}
     words.discard(Leaked.NOT_MEASURED)
@@ -70,7 +70,7 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
 
 
 def claim_overall(findings: Sequence[FindingResult], guarantee: Guarantee) -> OnClaim:
-    """Joins what the findings of a release say about its claim."""
+    """Join the second answers of a release's findings, about its claim."""
     if guarantee.epsilon is None:
         return OnClaim.UNKNOWN
     if math.isinf(guarantee.epsilon):
