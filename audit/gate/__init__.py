@@ -21,7 +21,7 @@ def verdict(
     today: datetime.date,
     strict: bool = False,
 ) -> Outcome:
-    """Checks a run, or a sweep, against its policy and baseline. References are never checked.
+    """Check a run, or a sweep, against its policy and baseline. References are never checked.
 
     today: decides which waivers are valid. Every string of the outcome is printable, on one line.
     """

@@ -70,7 +70,7 @@ def _check(entry: Entry) -> None:
 
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
-    """Makes the baseline that accepts these results. Raises UsageError without a reason."""
+    """Make the baseline that accepts these results. Raises UsageError without a reason."""
     if not reason.strip():
         raise UsageError("a baseline needs a reason; give with --reason why these results are fine")
     entries = [_entry(release) for release in results.releases if not release.reference]
@@ -102,7 +102,7 @@ def _entry(release: ReleaseResult) -> Entry:
 
 
 def load(path: Path) -> Baseline:
-    """Reads a baseline. Raises UsageError if it is missing, broken or of another version."""
+    """Read a baseline. Raises UsageError if it is missing, broken or of another version."""
     try:
         document = files.read_json(path)
         return Baseline.model_validate(document, context=FROM_FILE)
@@ -138,7 +138,7 @@ def _line(value: Any) -> str:
 
 
 def loosened(old: Baseline, new: Baseline) -> str | None:
-    """The first thing that the new baseline allows and the old one does not; None: nothing.
+    """Return the first thing that the new baseline allows and the old one does not; None: nothing.
 
     That is: a larger value, a higher interval, fewer trials or known outcomes, a larger or
     different claim, a metric that is missing or measured differently, a new metric that leaks.
@@ -205,7 +205,7 @@ def _looser_measurement(before: Measurement, after: Measurement, leaks_now: bool
 
 
 def _detectable_bound(one: Measurement) -> float:
-    """The value plus twice its upper margin: some four standard errors.
+    """Return the value plus twice its upper margin: some four standard errors.
 
     If this bound is no higher than before, no increase goes undetected that was detected before,
     at any level that Holm gives to less than a thousand metrics.
@@ -217,13 +217,13 @@ def _detectable_bound(one: Measurement) -> float:
 
 
 def _lost_outcomes(before: str, after: str) -> int:
-    """The number of secrets whose outcome was known and would not be."""
+    """Return the number of secrets whose outcome was known and would not be."""
     after = after if len(after) == len(before) else "-" * len(before)
     return sum(now == "-" != was for was, now in zip(before, after, strict=True))
 
 
 def accepted(new: Baseline) -> str:
-    """The leaks that the baseline accepts, by name; empty where it accepts none."""
+    """Return the leaks that the baseline accepts, by name; empty where it accepts none."""
     pairs = zip(labels(new.releases), new.releases, strict=True)
     named = [
         f"{label} {one.name} ({shown(one)})"
@@ -235,7 +235,7 @@ def accepted(new: Baseline) -> str:
 
 
 def grown(old: Baseline, new: Baseline) -> str | None:
-    """A note on what new metrics cost the old ones under Holm's correction; None: nothing."""
+    """Describe what new metrics cost the old ones under Holm's correction; None: nothing."""
     was, now = (sum(len(entry.measurements) for entry in b.releases) for b in (old, new))
     if now <= was:
         return None
@@ -246,7 +246,7 @@ def grown(old: Baseline, new: Baseline) -> str | None:
 
 
 def weaker(old: Guarantee, new: Guarantee) -> str | None:
-    """How the new claim is weaker than the old one, or different; None where it is neither."""
+    """Describe how the new claim is weaker than the old one, or different; None if neither."""
     for name in ("unit", "release", "basis", "alpha"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:

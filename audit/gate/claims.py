@@ -14,7 +14,7 @@ from audit.results.words import at_most
 
 
 def checks(limit: ClaimLimit, releases: Releases) -> list[Check]:
-    """Checks the claim of each matching release. Fails if no release matches."""
+    """Check the claim of each matching release. Fails if no release matches."""
     checks, matched = [], matching(releases, limit.defense)
     for label, release in matched:
         reason = unsatisfied(limit, release.guarantee) or _noise(limit, release)
@@ -27,7 +27,7 @@ def checks(limit: ClaimLimit, releases: Releases) -> list[Check]:
 
 
 def _noise(limit: ClaimLimit, release: ReleaseResult) -> str | None:
-    """Why the source of a release's noise does not satisfy the limit; None where it does."""
+    """Explain why the source of a release's noise does not satisfy the limit; None if it does."""
     if limit.noise is None:
         return None
     given = source(release.parameters)
@@ -37,13 +37,13 @@ def _noise(limit: ClaimLimit, release: ReleaseResult) -> str | None:
 
 
 def source(parameters: Mapping[str, Any]) -> str | None:
-    """Reads where a release's noise comes from; None if its parameters do not say."""
+    """Read where a release's noise comes from; None if its parameters do not state it."""
     given = (parameters.get(name) for name in ("source", "noise"))
     return next((value for value in given if value in NOISE), None)
 
 
 def _total(limit: ClaimLimit, most: float, releases: Sequence[ReleaseResult]) -> Check:
-    """Checks the sum of ε over releases, which bounds what all of them together promise."""
+    """Check the sum of ε over releases, which bounds what all of them together promise."""
     epsilons = [release.guarantee.epsilon for release in releases]
     total = math.inf if None in epsilons else math.fsum(e for e in epsilons if e is not None)
     state = State.PASS if total <= most * (1 + 1e-12) else State.FAIL  # .1 + .2 is .3
@@ -55,7 +55,7 @@ def _total(limit: ClaimLimit, most: float, releases: Sequence[ReleaseResult]) ->
 
 
 def unsatisfied(limit: ClaimLimit, claim: GuaranteeResult) -> str | None:
-    """Why a claim does not satisfy the limit; None where it does."""
+    """Explain why a claim does not satisfy the limit; None where it does."""
     allowed = _allowed(limit)
     if claim.epsilon is None:
         return f"the claimed ε is unknown; {allowed}"

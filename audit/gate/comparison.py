@@ -50,7 +50,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two runs.
+    """Differences between two runs.
 
     headline: the counts in one line. sections: what differs, without empty tables. same: one line.
     """
@@ -61,12 +61,13 @@ class Comparison:
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = NAMES) -> Comparison:
-    """Compares settings, claims, answers and measures of two runs, references included.
+    """Compare settings, claims, answers and measures of two runs, references included.
 
-    Two values are told apart if their intervals do not overlap and a two-sided test, Holm-adjusted
-    over all measures, rejects that nothing changed. The test is paired where both runs are of one
-    plan and list the outcome of each secret; otherwise the runs count as independent.
-    Releases are matched by defense, parameters and seed; the remaining ones by defense, in order.
+    Two values are distinguished if their intervals do not overlap and a two-sided test,
+    Holm-adjusted over all measures, rejects that nothing changed. The test is paired where both
+    runs are of one plan and list the outcome of each secret; otherwise the runs count as
+    independent. Releases are matched by defense, parameters and seed; the remaining ones by
+    defense, in order.
     """
     both = _matched(one.releases, other.releases)
     measures = pairs(both, not changes(plan_of(one), plan_of(other)))
@@ -100,7 +101,7 @@ def compare(one: Results, other: Results, names: tuple[str, str] = NAMES) -> Com
 
 
 def text(found: Comparison) -> str:
-    """Formats a comparison for a terminal."""
+    """Format a comparison for a terminal."""
     return "\n\n".join([found.headline, *map(_aligned, found.sections), found.same])
 
 
@@ -162,7 +163,7 @@ def _claim(claim: GuaranteeResult) -> str:
 
 
 def _answers(name: str, a: ReleaseResult, b: ReleaseResult) -> Iterator[Row]:
-    """Both answers of a release over all its measures, then those of each measure of both runs."""
+    """Write both answers of a release over all its measures, then those of each measure."""
     yield name, "all measures", _words(a), _words(b)
     before, after = ({(f.attack, f.metric): f for f in r.findings} for r in (a, b))
     for attack, metric in (kind for kind in before if kind in after):
@@ -171,7 +172,7 @@ def _answers(name: str, a: ReleaseResult, b: ReleaseResult) -> Iterator[Row]:
 
 
 def _settings_of_sweeps(one: Results, other: Results) -> Iterator[Row]:
-    """Both answers of each setting of two sweeps over its seeds, matched in order by name."""
+    """Write both answers of each setting of two sweeps over its seeds, matched in order by name."""
     before, after = (dict(_cells(run)) for run in (one, other))
     for name in (n for n in before if n in after):
         yield name, "all seeds", _words(before[name]), _words(after[name])
@@ -184,7 +185,7 @@ def _cells(run: Results) -> Iterator[tuple[str, Cell]]:
 
 
 def _words(answered: FindingResult | ReleaseResult | Cell) -> str:
-    """`leak; claim refuted`: what leaked, and what it says about the claim where there is one."""
+    """Write `leak; claim refuted`: both answers, the second where there is a claim."""
     silent = answered.claim in (OnClaim.NOTHING_CLAIMED, OnClaim.UNKNOWN)
     claim = str(answered.claim) if silent else f"claim {answered.claim}"
     return f"{answered.leaked}; {claim}"

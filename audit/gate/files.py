@@ -20,7 +20,7 @@ from audit.results.schema import Results
 
 
 def finished(folder: Path) -> Results:
-    """Reads the results of a complete run. Raises UsageError for an incomplete one."""
+    """Read the results of a complete run. Raises UsageError for an incomplete one."""
     results = stored.load(folder / "results.json")
     for status in (results.status, _status(folder)):
         if status != "complete":
@@ -29,7 +29,7 @@ def finished(folder: Path) -> Results:
 
 
 def _status(folder: Path) -> str:
-    """The status in manifest.json. Without that file the results count as complete."""
+    """Return the status in manifest.json. Without that file the results count as complete."""
     path = folder / "manifest.json"
     if not _exists(path):
         return "complete"
@@ -40,7 +40,7 @@ def _status(folder: Path) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Whether the file exists.
+    """Return whether the file exists.
 
     Raises UsageError for a folder or a broken link: a file that cannot be read must not pass for
     an absent one.
@@ -54,14 +54,14 @@ def _exists(path: Path) -> bool:
 
 
 def policy_in(path: Path | None) -> Policy:
-    """Reads the policy at `path`, else audit.toml in the working directory, else the default."""
+    """Read the policy at `path`, else audit.toml in the working directory, else the default."""
     if path is None and not _exists(Path(policy.FILENAME)):
         return Policy()
     return policy.load(path or Path(policy.FILENAME))
 
 
 def baseline_in(path: Path | None) -> Baseline | None:
-    """Reads the baseline at `path`, else audit-baseline.json in the working directory, if any."""
+    """Read the baseline at `path`, else audit-baseline.json in the working directory, if any."""
     if path is None and not _exists(Path(baseline.FILENAME)):
         return None
     return baseline.load(path or Path(baseline.FILENAME))
@@ -70,7 +70,7 @@ def baseline_in(path: Path | None) -> Baseline | None:
 def judged(
     results: Results, policy_file: Path | None, baseline_file: Path | None, strict: bool
 ) -> Outcome:
-    """Judges a run by these files, as `policy_in` and `baseline_in` find them.
+    """Judge a run by these files, as `policy_in` and `baseline_in` find them.
 
     Raises UsageError for a run that is not complete.
     """
@@ -81,7 +81,7 @@ def judged(
 
 
 def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
-    """Appends the Markdown summary to the file that GitHub names, if it names one."""
+    """Append the Markdown summary to the file that GitHub names, if it names one."""
     name = environment.get("GITHUB_STEP_SUMMARY")
     if name:
         try:
@@ -92,7 +92,7 @@ def append_summary(outcome: Outcome, environment: Mapping[str, str]) -> None:
 
 
 def replaced(path: Path, content: str | bytes) -> Path:
-    """Replaces a file as a whole. Raises UsageError where it cannot be written."""
+    """Replace a file as a whole. Raises UsageError where it cannot be written."""
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -101,7 +101,7 @@ def replaced(path: Path, content: str | bytes) -> Path:
 
 
 def update_baseline(path: Path, new: Baseline, only_tighten: bool) -> list[str]:
-    """Writes the baseline; returns the lines to print: its path, the leaks it accepts, and a note.
+    """Write the baseline; return the lines to print: its path, the leaks it accepts, and a note.
 
     Raises UsageError, and writes nothing, if it would loosen a baseline that may only tighten.
     """

@@ -21,12 +21,12 @@ class Named(Protocol):
 
 
 def key(release: Named) -> str:
-    """Identifies a release across runs: defense, parameters and seed."""
+    """Identify a release across runs: defense, parameters and seed."""
     return json.dumps([release.defense, release.parameters, release.seed], sort_keys=True)
 
 
 def labels(releases: Sequence[Named]) -> list[str]:
-    """`submix`, or `submix:k=4` where several releases are of one defense."""
+    """Write `submix`, or `submix:k=4` where several releases are of one defense."""
     return [_label(one, [r for r in releases if r.defense == one.defense]) for one in releases]
 
 
@@ -44,7 +44,7 @@ def _label(one: Named, same: Sequence[Named]) -> str:
 
 
 def plan_of(results: Results) -> dict[str, Any]:
-    """The part of a plan that two runs must share for their numbers to be comparable.
+    """Return the part of a plan that two runs must share for their numbers to be comparable.
 
     Without defenses, since releases are matched one by one. Without the external model, since that
     is what differs. With the corpus, and how many users its coins decided.
@@ -60,9 +60,9 @@ def plan_of(results: Results) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The names of what differs between two such plans.
+    """Return the names of what differs between two such plans.
 
-    An attack that only one plan has is no difference: it does not move the numbers of the rest.
+    An attack that only one plan has is not a difference: it does not move the numbers of the rest.
     """
     names = sorted((set(before) | set(after)) - {"attacks"})
     changed = [name for name in names if before.get(name) != after.get(name)]

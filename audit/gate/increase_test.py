@@ -29,7 +29,7 @@ _NEAR = 1e-5  # precision of a searched value, relative to the scale
 
 
 def p_value(before: Measurement, after: Measurement) -> float | None:
-    """One-sided p-value of "no worse than before"; None where an interval is missing."""
+    """Compute the one-sided p-value of "no worse than before"; None without intervals."""
     pairs = paired(before, after)
     if pairs is not None:
         return mcnemar(*pairs)
@@ -39,10 +39,10 @@ def p_value(before: Measurement, after: Measurement) -> float | None:
 
 
 def _mover_p_value(before: Interval, after: Interval, of: Measurement) -> float | None:
-    """MOVER, made conservative where the intervals do not support it.
+    """Compute the p-value by MOVER, made conservative where the intervals do not support it.
 
     - An interval that ends at the end of the scale, while the value does not, has no margin on
-      that side: the data say nothing there, so p = 1.
+      that side: the data are uninformative there, so p = 1.
     - A p-value above the intervals' own level is doubled: inside a skewed interval the normal law
       need not hold.
     - All of n values lie on one side of their median with probability 2⁻ⁿ, so p is no smaller.
@@ -60,7 +60,7 @@ def _mover_p_value(before: Interval, after: Interval, of: Measurement) -> float 
 
 
 def paired(before: Measurement, after: Measurement) -> tuple[int, int] | None:
-    """(secrets that leak only now, secrets that leaked only before), of those known in both runs.
+    """Return (secrets that leak only now, secrets that leaked only before), known in both runs.
 
     None where a run has no outcomes, or not of as many secrets. The caller ensures that the secrets
     are the same, as in two runs of one plan.
@@ -73,7 +73,7 @@ def paired(before: Measurement, after: Measurement) -> tuple[int, int] | None:
 
 
 def increase(before: Measurement, after: Measurement) -> float:
-    """How much more leaks than before; for pairs, over the secrets that both runs measured."""
+    """Compute how much more leaks than before; for pairs, over secrets measured in both runs."""
     pairs = paired(before, after)
     if pairs is None:
         return rounded((strength(after).value or 0.0) - (strength(before).value or 0.0))
@@ -82,7 +82,7 @@ def increase(before: Measurement, after: Measurement) -> float:
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """P[Bin(gained + lost, ½) ≥ gained], one-sided.
+    """Compute P[Bin(gained + lost, ½) ≥ gained], one-sided.
 
     Where nothing changed, a secret whose outcome differs is as likely to be gained as lost.
     """
@@ -91,7 +91,7 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
-    """P[at least k_after of all hits fall into the second sample | number of hits], one-sided.
+    """Compute P[at least k_after of all hits are in the second sample | number of hits].
 
     A sum of hypergeometric weights, each relative to its neighbour, over 40 standard deviations
     and 600 on both sides of the mean. The weights beyond are smaller than any float.
@@ -112,7 +112,7 @@ def fisher(k_before: int, n_before: int, k_after: int, n_after: int) -> float:
 
 
 def intervals_p_value(before: Interval, after: Interval) -> float | None:
-    """MOVER: the normal law with the margin that each interval has towards the other value."""
+    """Compute the p-value by MOVER: the normal law, each interval's margin towards the other."""
     margin = _margin(before, after)
     if margin is None or before.value is None or after.value is None:
         return None
@@ -123,7 +123,7 @@ def intervals_p_value(before: Interval, after: Interval) -> float | None:
 
 
 def _margin(before: Interval, after: Interval) -> float | None:
-    """The standard error of the difference, from the two intervals."""
+    """Return the standard error of the difference, from the two intervals."""
     if before.value is None or after.value is None:
         return None
     if before.high is None or after.low is None:
@@ -138,7 +138,7 @@ def _z(interval: Interval) -> float:
 
 
 def can_detect(before: Measurement, after: Measurement, level: float) -> bool:
-    """Whether the largest possible increase, from nothing to everything, is sure to be detected."""
+    """Return whether the largest increase, from nothing to everything, is sure to be detected."""
     if paired(before, after) is not None:
         return 0.5 ** _measured(before, after) < level
     if exact(before) and exact(after):
@@ -155,7 +155,7 @@ def _below(p: float | None, level: float) -> bool:
 
 
 def is_largest(one: Measurement) -> bool:
-    """Whether everything leaks already: no increase is possible."""
+    """Return whether everything leaks already: no increase is possible."""
     value = strength(one).value
     return value is not None and value >= scale(one)[1]
 
@@ -163,7 +163,7 @@ def is_largest(one: Measurement) -> bool:
 def detectable(
     before: Measurement, after: Measurement, level: float, min_delta: float, power: float = 0.8
 ) -> float | None:
-    """The value that a test at `level` detects as an increase with this power; None: none known.
+    """Return the value that a test at `level` detects as an increase with this power, if known.
 
     For intervals: the least value that fails, given the interval that as many trials have there.
     For the same secrets: assuming that none of them stopped leaking.
@@ -208,7 +208,7 @@ def _detectable_value(
 
 
 def _measured(before: Measurement, after: Measurement) -> int:
-    """The number of secrets whose outcome is known in both runs."""
+    """Return the number of secrets whose outcome is known in both runs."""
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     return sum("-" not in pair for pair in both)
 
@@ -216,7 +216,7 @@ def _measured(before: Measurement, after: Measurement) -> int:
 def _detectable_pairs(
     before: Measurement, after: Measurement, level: float, min_delta: float, power: float
 ) -> float | None:
-    """As `detectable`, if each secret that did not leak starts to with the same probability."""
+    """Compute `detectable` if each secret that did not leak starts to with the same probability."""
     n, value = _measured(before, after), before.value or 0.0
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     silent = sum(pair in (("0", "0"), ("0", "1")) for pair in both)

@@ -19,12 +19,12 @@ _UNTESTED = "No test of the claim: "
 def leak_checks(
     label: str, release: ReleaseResult, allowed: Mapping[str, str], every: bool
 ) -> Iterator[Check]:
-    """Checks each finding for a leak, and adds a check for each attack that measured nothing.
+    """Check each finding for a leak, and add a check for each attack that measured nothing.
 
-    A test of charges looks for no leak: `claim_check` reads it. A finding that needs more access
-    than the release gives is no leak of that release. allowed: by `attack.metric`, what allows a
-    leak of this name, if it has a value to allow. every: whether findings without a leak have a
-    check, too.
+    A test of charges does not look for a leak: `claim_check` reads it. A finding that needs more
+    access than the release gives is not a leak of that release. allowed: by `attack.metric`, what
+    allows a leak of this name, if it has a value to allow. every: whether findings without a leak
+    have a check, too.
     """
     searches = [f for f in release.findings if f.charge_test is None]
     for attack in dict.fromkeys(finding.attack for finding in searches):
@@ -58,7 +58,7 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
 
 
 def measured(finding: FindingResult) -> str:
-    """Formats a finding's value with its interval, its trials and its p-value."""
+    """Format a finding's value with its interval, its trials and its p-value."""
     p = "" if finding.p_value is None else f"p = {finding.p_value:.2g}"
     if finding.value is None:
         within = ", ".join(filter(None, ["known within bounds only", p]))
@@ -68,7 +68,7 @@ def measured(finding: FindingResult) -> str:
 
 
 def claim_check(label: str, release: ReleaseResult) -> Check:
-    """Checks what the attacks say about the claim, adjusted for all tests of it.
+    """Check whether the attacks refute the claim, adjusted for all tests of it.
 
     FAIL: a measure refutes the claim. INCONCLUSIVE: no outcome could have refuted it, or a single
     bound is above it without that adjustment. SKIPPED: nothing is claimed, or it is of another kind
@@ -98,7 +98,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
 
 
 def _seen(tested: Sequence[FindingResult], most: float | None) -> Iterator[str]:
-    """Says what the tests of the claim saw, each kind once."""
+    """Describe what the tests of the claim saw, each kind once."""
     if most is not None:
         yield f"measured: at least {at_least(most, 4)}, confidence 95% each"
     for finding in tested:
@@ -108,7 +108,7 @@ def _seen(tested: Sequence[FindingResult], most: float | None) -> Iterator[str]:
 
 
 def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
-    """Says why no measure tested the claim: of another kind is no fault, too few trials are."""
+    """Explain why no measure tested the claim: another kind is not a fault, too few trials are."""
     own = [f for f in release.findings if not f.stronger_than_release]
     able = [f for f in own if f.epsilon_lower is not None or f.claim_test is not None]
     if not able:

@@ -23,7 +23,7 @@ _WIDEST = 1e6  # side of the interval / distance to the limit; beyond it no n is
 
 
 def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
-    """Checks each matching finding. Fails if no finding matches.
+    """Check each matching finding. Fails if no finding matches.
 
     A finding that needs more access than the release gives is skipped: the release leaks no such
     thing.
@@ -50,7 +50,7 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
 
 
 def named(release: ReleaseResult, every: Sequence[Limit]) -> dict[str, str]:
-    """What allows a leak by name, by `attack.metric`: a limit whose metric is no pattern."""
+    """Find what allows a leak by `attack.metric`: a limit that names it without wildcards."""
     return {
         f.name: f"the limit{'' if limit.line is None else f' of line {limit.line}'}"
         for limit in every
@@ -62,7 +62,7 @@ def named(release: ReleaseResult, every: Sequence[Limit]) -> dict[str, str]:
 
 
 def decide(one: Measurement, limit: float, confidence: float) -> tuple[State, str]:
-    """PASS if the one-sided upper bound is at most the limit, FAIL if the lower one is above."""
+    """Return PASS if the upper bound is at most the limit, FAIL if the lower one is above it."""
     low, high, sure = bounds(one, confidence)
     seen = shown(one) if counted(one) else f"{shown(one)} (n = {one.n})"
     allowed = f"limit {limit:.4g}"
@@ -80,7 +80,7 @@ def decide(one: Measurement, limit: float, confidence: float) -> tuple[State, st
 
 
 def bounds(one: Measurement, confidence: float) -> tuple[float | None, float | None, float]:
-    """(lower, upper, confidence of each bound alone).
+    """Return (lower, upper, confidence of each bound alone).
 
     Exact for rates, and safe for those whose n depends on how the trials came out. Otherwise the
     ends of the run's own two-sided interval, whose error is split between its ends.
@@ -94,7 +94,7 @@ def bounds(one: Measurement, confidence: float) -> tuple[float | None, float | N
 
 
 def _ends(k: int, n: int, fixed: bool, confidence: float) -> tuple[float, float]:
-    """Bounds a rate from both sides, each with this confidence. fixed: whether n was, before."""
+    """Bound a rate from both sides, each with this confidence. fixed: whether n was, before."""
     if fixed:
         return one_sided_lower(k, n, confidence), one_sided_upper(k, n, confidence)
     stopped = stopped_rate([Series(k, n)], confidence)
@@ -114,7 +114,7 @@ def _deciding(one: Measurement, limit: float, confidence: float) -> str:
 def trials_to_decide(
     k: int, n: int, limit: float, confidence: float, fixed: bool = True
 ) -> int | None:
-    """The fewest trials that put the rate on one side of the limit, hits as frequent as k of n.
+    """Return the fewest trials that put the rate on one side of the limit, hits as in k of n.
 
     299 for none of 200 and a limit of 1 % at 95 %. None where no number does. fixed: whether
     n was fixed before the trials.
@@ -137,7 +137,7 @@ def trials_to_decide(
 
 
 def _about(one: Measurement, limit: float) -> int | None:
-    """The n at which the interval ends at the limit: its side shrinks with the root of n."""
+    """Return the n at which the interval ends at the limit: its side shrinks with the root of n."""
     seen = strength(one)
     if seen.value is None or seen.low is None or seen.high is None:
         return None

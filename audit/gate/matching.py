@@ -12,11 +12,11 @@ Releases = Sequence[tuple[str, ReleaseResult]]  # (label, release)
 
 
 def matching(releases: Releases, pattern: str) -> Releases:
-    """The releases whose defense matches the pattern."""
+    """Return the releases whose defense matches the pattern."""
     return [one for one in releases if fnmatchcase(one[1].defense, pattern)]
 
 
 def unmatched(rule: str, pattern: str, subject: str, line: int | None, what: str = "") -> Check:
-    """The failure of a rule that matches nothing: its pattern may be misspelt."""
+    """Return the failure of a rule that matches nothing: its pattern may be misspelt."""
     sentence = what or f"no audited release matches {pattern}"
     return Check(rule, pattern, subject, State.FAIL, sentence, line)

@@ -21,7 +21,7 @@ Both = tuple[str, ReleaseResult | None, ReleaseResult | None]
 
 
 class Change(StrEnum):
-    """What two values of one measure say of a change."""
+    """Kinds of change between two values of one measure."""
 
     APART = "told apart"
     NOT_APART = "not told apart"
@@ -33,8 +33,8 @@ class Change(StrEnum):
 class Pair:
     """One measure of one release in both runs; None where a run does not have it.
 
-    reference: the release is no audited one. p: two-sided, of the hypothesis that nothing changed;
-    None where no test is possible.
+    reference: the release is not an audited one. p: two-sided, of the hypothesis that nothing
+    changed; None where no test is possible.
     """
 
     release: str
@@ -46,7 +46,7 @@ class Pair:
 
     @property
     def change(self) -> Change:
-        """Tells apart only what intervals and the adjusted test both tell apart."""
+        """Change of value; apart only where intervals and the adjusted test both separate them."""
         if self.one is None or self.other is None or None in (self.one.value, self.other.value):
             return Change.ONE_ONLY
         if _identical(self.one, self.other):
@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def direction(self) -> str:
-        """Says how the second value lies to the first; a measure does not say which is better."""
+        """Direction from the first value to the second; it does not rank them."""
         first = None if self.one is None else self.one.value
         second = None if self.other is None else self.other.value
         if first is None or second is None or self.change != Change.APART:
@@ -71,7 +71,7 @@ class Pair:
 
 
 def pairs(both: Sequence[Both], alike: bool) -> list[Pair]:
-    """Pairs every measure of the matched releases; p-values are adjusted over all of them (Holm).
+    """Pair every measure of the matched releases; p-values are adjusted over all of them (Holm).
 
     alike: both runs are of one plan, so the outcomes of their secrets may be paired.
     """
@@ -82,7 +82,7 @@ def pairs(both: Sequence[Both], alike: bool) -> list[Pair]:
 
 
 def written(measured: Measured | None) -> str:
-    """Writes a value with its interval, and the hits and trials of a rate."""
+    """Write a value with its interval, and the hits and trials of a rate."""
     if measured is None:
         return "no such measure"
     if measured.value is None:
@@ -144,5 +144,5 @@ def _finding_p(was: FindingResult | None, now: FindingResult | None, alike: bool
 
 
 def _doubled(up: float | None, down: float | None) -> float | None:
-    """Turns two one-sided p-values into a two-sided one."""
+    """Turn two one-sided p-values into a two-sided one."""
     return None if up is None or down is None else min(1.0, 2 * min(up, down))

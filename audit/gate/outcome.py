@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """How a check ended. FAIL stops a build; INCONCLUSIVE does so only if strict."""
+    """Final state of a check. FAIL stops a build; INCONCLUSIVE does so only if strict."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -81,5 +81,5 @@ class Outcome:
         return f"gate: {self.state} ({', '.join(parts) or 'nothing was checked'})"
 
     def stops(self, check: Check) -> bool:
-        """Whether this check alone would stop the build."""
+        """Return whether this check alone would stop the build."""
         return check.state == State.FAIL or (self.strict and check.state == State.INCONCLUSIVE)

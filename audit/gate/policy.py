@@ -88,7 +88,7 @@ class Regression:
     line: int | None = None
 
     def gates(self, name: str) -> bool:
-        """Whether a metric of this name is compared with the baseline."""
+        """Return whether a metric of this name is compared with the baseline."""
         return any(fnmatchcase(name, pattern) for pattern in self.metrics)
 
 
@@ -117,7 +117,7 @@ _TABLES = {"limit": Limit, "claim": ClaimLimit, "utility": UtilityLimit, "waiver
 
 
 def load(path: Path) -> Policy:
-    """Reads a policy. Raises UsageError with the line that cannot be read."""
+    """Read a policy. Raises UsageError with the line that cannot be read."""
     try:
         text = files.read_text(path)
         document = tomllib.loads(text)
@@ -146,7 +146,7 @@ def _rules(cls: type[Any], tables: Any, lines: Lines, name: str) -> tuple[Any, .
 
 
 def _checked(policy: Policy, lines: Lines) -> Policy:
-    """Refuses values that no gate could apply."""
+    """Refuse values that no gate could apply."""
 
     def refuse(wrong: bool, where: str, what: str) -> None:
         if wrong:

@@ -25,7 +25,7 @@ Pair = tuple[str, Measurement, Measurement]  # the release, and one measurement 
 def checks(
     results: Results, releases: Releases, baseline: Baseline, rule: Regression
 ) -> list[Check]:
-    """Checks plan, claims and metrics against the baseline.
+    """Check plan, claims and metrics against the baseline.
 
     Where the plan changed, an increase still fails but nothing passes: the numbers may be about
     other secrets or another training.
@@ -101,7 +101,7 @@ def _claim(label: str, entry: Entry, release: ReleaseResult) -> Check:
 def _paired(
     label: str, entry: Entry, release: ReleaseResult, rule: Regression
 ) -> tuple[list[Check], list[Pair]]:
-    """Checks for metrics that are missing or new, and the pairs of all the rest."""
+    """Check for metrics that are missing or new, and the pairs of all the rest."""
     now = measured_in(release.findings)
     checks: list[Check] = []
     pairs: list[Pair] = []
@@ -122,7 +122,7 @@ def _paired(
 
 
 def _increases(pairs: Sequence[Pair], rule: Regression, changed: bool) -> list[Check]:
-    """Checks each pair for an increase, Holm-adjusted over all gated metrics of the build."""
+    """Check each pair for an increase, Holm-adjusted over all gated metrics of the build."""
     if not pairs:
         return []
 

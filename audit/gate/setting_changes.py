@@ -17,7 +17,7 @@ _ABSENT = "not set"
 
 
 def settings(results: Results) -> dict[str, Any]:
-    """Lists every setting of a run by its dotted name, as in `training.epochs`."""
+    """List every setting of a run by its dotted name, as in `training.epochs`."""
     tree = {
         "status": results.status,
         "corpus": {name: getattr(results.corpus, name) for name in _COUNTED},
@@ -28,7 +28,7 @@ def settings(results: Results) -> dict[str, Any]:
 
 
 def changes(one: Results, other: Results) -> tuple[list[tuple[str, str, str]], int]:
-    """Lists the settings that differ, each with both values, and counts those that are the same."""
+    """List the settings that differ, each with both values, and count those that are the same."""
     before, after = settings(one), settings(other)
     names = list(dict.fromkeys([*before, *after]))
     differing = [name for name in names if _json(before, name) != _json(after, name)]
@@ -46,7 +46,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    """Turns a list of named plugins into a table, so that a parameter has a name of its own."""
+    """Turn a list of named plugins into a table, so that a parameter has a name of its own."""
     named = isinstance(value, Sequence) and not isinstance(value, str) and bool(value)
     if not named or not all(isinstance(one, Mapping) and "name" in one for one in value):
         return {}
@@ -69,7 +69,7 @@ def _json(values: Mapping[str, Any], name: str) -> str:
 
 
 def _both(one: str, other: str) -> tuple[str, str]:
-    """Cuts two long values so that both still show where they begin to differ."""
+    """Cut two long values so that both still show where they begin to differ."""
     pairs = zip(one, other, strict=False)
     first = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
     start = 0 if first < LONGEST - 2 else first - 8

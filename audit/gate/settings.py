@@ -14,7 +14,7 @@ from audit.results.schema import Cell, ReleaseResult, Results
 
 
 def checks(results: Results, policy: Policy, baseline: Baseline | None) -> Iterator[Check]:
-    """Fails each setting that leaks, or whose claim is refuted, by all its seeds together.
+    """Fail each setting that leaks, or whose claim is refuted, by all its seeds together.
 
     All else is for the releases to show. A setting of one seed is its release.
     """
@@ -31,7 +31,7 @@ def checks(results: Results, policy: Policy, baseline: Baseline | None) -> Itera
 
 
 def _as_release(cell: Cell, releases: list[ReleaseResult]) -> ReleaseResult:
-    """The setting in the shape of a release; its label names no seed."""
+    """Return the setting in the shape of a release; its label names no seed."""
     joined = {"findings": cell.findings, "leaked": cell.leaked, "claim": cell.claim, "seed": 0}
     return releases[0].model_copy(update=joined)
 
@@ -43,7 +43,7 @@ def _of_setting(
     policy: Policy,
     baseline: Baseline | None,
 ) -> Iterator[Check]:
-    """Checks it like a release; a leak that the baseline accepted in a seed of it is accepted."""
+    """Check it like a release; a leak that the baseline accepted in a seed of it is accepted."""
     allowed: dict[str, str] = {}
     for release in releases:
         allowed |= regression.accepted(release, baseline, policy.regression or Regression())

@@ -1,4 +1,4 @@
-"""How much leaks by a measurement, on a scale that two runs share: higher is worse."""
+"""Amount of a leak by a measurement, on a scale that two runs share: higher is worse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def exact(one: Measurement) -> bool:
 
 def comparable(one: Measurement) -> bool:
     """Decide whether runs can be compared by it. An extreme varies with every training more than
-    any interval of one run says, and a bet has none; a limit holds it."""
+    any interval of one run covers, and a bet has none; a limit holds it.
+    """
     return not one.metric.startswith(("largest_", "bet_"))
 
 

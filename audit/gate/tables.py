@@ -37,14 +37,14 @@ class Lines:
                 self._numbers.setdefault((table, max(0, seen[table] - 1), key[1]), number)
 
     def of(self, table: str, index: int, key: str = "") -> int | None:
-        """The line number of a key, else of its table."""
+        """Return the line number of a key, else of its table."""
         places = [(table, index, key), (table, index, ""), ("", 0, table)]
         if not table:
             places.insert(1, (key, 0, ""))  # a key that opens a table of its own
         return next((self._numbers[place] for place in places if place in self._numbers), None)
 
     def at(self, table: str, index: int, key: str = "") -> str:
-        """File and line for an error message: `audit.toml:7`."""
+        """Write file and line for an error message: `audit.toml:7`."""
         line = self.of(table, index, key)
         return self.name if line is None else f"{self.name}:{line}"
 
@@ -58,7 +58,7 @@ def made(
     left_out: Iterable[str] = (),
     known: Iterable[str] = (),
 ) -> T:
-    """Reads a table into a dataclass; its field `line`, if any, becomes the table's line.
+    """Read a table into a dataclass; its field `line`, if any, becomes the table's line.
 
     left_out: fields that no key sets. known: further keys to suggest. Raises UsageError, with the
     line, for an unknown key, a value of the wrong type or a missing one.

@@ -19,7 +19,7 @@ def checks(
     every: Sequence[ReleaseResult],
     confidence: float,
 ) -> list[Check]:
-    """Checks the utility of each matching release. Fails if no release matches.
+    """Check the utility of each matching release. Fails if no release matches.
 
     A release is compared with every release of the run (`every`, references too) that has the
     limit's name `of` and the same seed; with the reference of that name alone, if there is one.
@@ -39,7 +39,7 @@ def _against_each(
     yardsticks: Sequence[ReleaseResult],
     confidence: float,
 ) -> tuple[State, str]:
-    """The worst state of all comparisons, and the sentences of those that have it."""
+    """Return the worst state of all comparisons, and the sentences of those that have it."""
     measure = release.utility.get(limit.metric)
     if measure is None:
         return State.INCONCLUSIVE, f"{limit.metric} was not measured"
@@ -82,7 +82,7 @@ def _decide(
 
 
 def ratio(one: Measure, other: Measure, confidence: float) -> tuple[float, float] | None:
-    """One-sided bounds on the ratio of two positive measures; None without usable intervals.
+    """Bound the ratio of two positive measures from one side; None without usable intervals.
 
     MOVER on the logarithms of their intervals. Both are measured on the same tokens, so treating
     them as independent errs on the safe side.

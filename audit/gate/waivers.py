@@ -16,7 +16,7 @@ OPEN = (State.FAIL, State.INCONCLUSIVE)
 def applied(
     checks: Sequence[Check], waivers: Sequence[Waiver], today: datetime.date
 ) -> tuple[list[Check], list[str]]:
-    """Marks the waived checks, and adds a note for each waiver that expired or is not needed."""
+    """Mark the waived checks, and add a note for each waiver that expired or is not needed."""
     notes = []
     valid = []
     for waiver in waivers:

@@ -1,1 +1,1 @@
-"""Words the verdict of a gate for a terminal and for the summary page of a CI job."""
+"""Writes the verdict of a gate for a terminal and for the summary page of a CI job."""

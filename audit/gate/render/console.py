@@ -8,7 +8,7 @@ _ORDER = (State.SKIPPED, State.PASS, State.WAIVED, State.INCONCLUSIVE, State.FAI
 
 
 def render(outcome: Outcome) -> str:
-    """Formats the outcome as plain lines; the last one is the verdict sentence."""
+    """Format the outcome as plain lines; the last one is the verdict sentence."""
     checks = sorted(outcome.checks, key=lambda check: _ORDER.index(check.state))
     lines = [f"{check.state:<12} {check.id}: {check.sentence}" for check in checks]
     return "\n".join([*lines, *(f"note: {note}" for note in outcome.notes), outcome.headline])

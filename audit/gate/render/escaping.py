@@ -7,13 +7,13 @@ _PLAIN = set(" ,%=/")  # punctuation without a meaning in Markdown
 
 
 def visible(text: str) -> str:
-    """Makes text one printable line: controls, bidi marks and the like become ‹U+202E›."""
+    """Make text one printable line: controls, bidi marks and the like become ‹U+202E›."""
     shown = "".join(c if c.isprintable() else f"‹U+{ord(c):04X}›" for c in text[:LONGEST])
     return shown if len(text) <= LONGEST else f"{shown}…"
 
 
 def markdown(text: str) -> str:
-    """Escapes text so that no Markdown renderer sees a tag, link, mention or table in it.
+    """Escape text so that no Markdown renderer sees a tag, link, mention or table in it.
 
     All but letters, digits, plain punctuation and decimal points become character references.
     """

@@ -9,7 +9,7 @@ _ORDER = (State.FAIL, State.INCONCLUSIVE, State.WAIVED, State.PASS, State.SKIPPE
 
 
 def render(outcome: Outcome) -> str:
-    """Formats the verdict, the open checks and the notes; the passed checks are folded away."""
+    """Format the verdict, the open checks and the notes; the passed checks are folded away."""
     checks = sorted(outcome.checks, key=lambda check: _ORDER.index(check.state))
     rows = {state: [c for c in checks if c.state == state] for state in _ORDER}
     closed = [*rows[State.PASS], *rows[State.SKIPPED]]

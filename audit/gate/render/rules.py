@@ -130,7 +130,7 @@ RULES = (
 
 
 def rule(one: Rule) -> dict[str, Any]:
-    """Formats a rule with its help and what it is related to."""
+    """Format a rule with its help and what it is related to."""
     tags = ["privacy", *(("security", *_CWE) if one.discloses else ())]
     written = {
         "id": one.id,
@@ -150,7 +150,7 @@ def _relationships() -> list[dict[str, Any]]:
 
 
 def supported() -> list[dict[str, Any]]:
-    """Lists references to all taxonomies."""
+    """List references to all taxonomies."""
     return [_reference(place) for place in range(len(TAXONOMIES))]
 
 
@@ -159,7 +159,7 @@ def _reference(place: int) -> dict[str, Any]:
 
 
 def taxonomies() -> list[dict[str, Any]]:
-    """Formats all taxonomies with the taxa that are used."""
+    """Format all taxonomies with the taxa that are used."""
     return [
         {
             "name": one.name,
