@@ -1,1 +1,1 @@
-"""What is measured on a release: utility, and the evidence of every attack."""
+"""Measurements of a release: utility, and the evidence of every attack."""

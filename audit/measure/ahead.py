@@ -30,7 +30,7 @@ class _Attacked:
 
 
 def attack_ahead(bench: Bench, place: Workers, report: StepProgress) -> dict[str, float]:
-    """Attacks the releases side by side where that helps; gives the seconds of each by label."""
+    """Attack the releases side by side where that helps; return the seconds of each by label."""
     run, folder = bench.run, bench.folder
     items = [
         _Attacked(bench, chosen, bare)
@@ -46,7 +46,7 @@ def attack_ahead(bench: Bench, place: Workers, report: StepProgress) -> dict[str
 
 
 def possible(run: Run) -> bool:
-    """Whether processes can each hold a release: of models trained here, small, and on the CPU."""
+    """Return whether each process can hold a release: of models trained here, small, on the CPU."""
     plan = run.plan
     external = any(chosen.plugin.external for chosen in plan.defenses)
     members = max((len(tasks) for tasks in run.tasks.values()), default=0)
@@ -56,7 +56,7 @@ def possible(run: Run) -> bool:
 
 
 def _attack(item: _Attacked, report: StepProgress) -> list[tuple[str, float]]:
-    """Holds the sessions of one release; an ensemble may have no unprotected mixture."""
+    """Hold the sessions of one release; an ensemble may have no unprotected mixture."""
     taken = []
     for one in audited_of(item.bench.run, item.chosen, public_model(item.bench.run)):
         if one.bare == item.bare:

@@ -25,7 +25,7 @@ LENGTH = 8  # tokens of a text
 
 @dataclass(frozen=True)
 class Asking:
-    """What a session with a release takes: seconds of a query of each kind, and bytes of tensors.
+    """Cost of a session with a release: seconds of a query of each kind, and bytes of tensors.
 
     readable, remaining: as of a `Predictor`.
     """
@@ -100,7 +100,7 @@ def _timed(call: Call, session: Predictor, prompts: Sequence[Sequence[int]]) -> 
 
 
 def _generate(session: Predictor, prompts: Sequence[Sequence[int]], queries: int) -> int:
-    """Let a session write texts: returns the number of queries."""
+    """Make a session write texts; return the number of queries."""
     texts = _allowed(session, queries) // LENGTH
     answers = session.generate([prompts[0]] * texts, LENGTH)
     return sum(answer.answered for answer in answers)

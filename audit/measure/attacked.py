@@ -1,4 +1,4 @@
-"""What one attack saw in its session with a release, and the measurements that follow from it."""
+"""Observations of one attack in a session with a release, and the measurements made from them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Unfinished:
 def unfinished(
     texts: Sequence[str], tokenizer: Tokenizer, most: int, longest: int = LONGEST
 ) -> list[Unfinished]:
-    """Takes the first `most` texts that have a rest, cut after `longest` tokens."""
+    """Take the first `most` texts that have a rest, cut after `longest` tokens."""
     texts_begun: list[Unfinished] = []
     for text in texts:
         if len(texts_begun) == most:
@@ -48,7 +48,7 @@ def unfinished(
 def measure(
     predictor: Predictor, texts: Sequence[str], stream: np.random.Generator, whole: bool = True
 ) -> tuple[dict[str, Measure], int, int]:
-    """Returns (BLEU by name, queries, queries answered before STOP).
+    """Return (BLEU by name, queries, queries answered before STOP).
 
     whole: whether a release without a budget completes FULL_RECORDS texts.
     One call asks for all completions, as long as the longest rest, so that a model reads them
@@ -85,7 +85,7 @@ def _counts(
 
 
 def _until(stop: int, tokens: Tokens) -> list[int]:
-    """Cuts at the first stop token."""
+    """Cut at the first stop token."""
     text = list(tokens)
     return text[: text.index(stop)] if stop in text else text
 

@@ -32,7 +32,7 @@ _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
 
 @dataclass(frozen=True)
 class OfAttack:
-    """What one attack saw: its label, the kinds of secrets it aimed at, its session's facts.
+    """Observations of one attack: its label, the kinds of secrets it aimed at, its session's facts.
 
     access: what the release gives. charged: whether it reads its ledger. lost, blind: as in `Case`.
     seen: the evidence as JSON values.
@@ -50,7 +50,7 @@ class OfAttack:
 
 @dataclass(frozen=True)
 class OfRelease:
-    """What is known of one release: its name and role, its promise unrounded, its sessions.
+    """Facts of one release: its name and role, its promise unrounded, its sessions.
 
     ledger: what its sessions are called there, before their purpose. sessions: the fields of each
     that no ledger holds. utility: of each session that measures it, the share of the training done
@@ -83,7 +83,7 @@ class EvidenceFile:
     releases: tuple[OfRelease, ...]
 
     def case(self, release: OfRelease, one: OfAttack, delta: float, seed: int) -> Case:
-        """The case of one attack on one release. delta, seed: of the plan."""
+        """Return the case of one attack on one release. delta, seed: of the plan."""
         return Case(
             attack=one.attack,
             secrets=tuple(s for s in self.secrets if s.kind in one.kinds),
@@ -118,12 +118,12 @@ def of_attack(attacked: Attacked, measurements: Iterable[Measurement]) -> OfAtta
 
 
 def facts(session: SessionResult) -> dict[str, Any]:
-    """The fields of a session that do not follow from its ledger."""
+    """Return the fields of a session that do not follow from its ledger."""
     return session.model_dump(include=set(_OF_SESSION))
 
 
 def write(folder: Path, evidence: EvidenceFile) -> None:
-    """Writes evidence.json into a run folder, readable by its owner only."""
+    """Write evidence.json into a run folder, readable by its owner only."""
     document = {
         "form": FORM,
         "plan": evidence.plan_hash,
@@ -145,7 +145,7 @@ def _of_release(release: OfRelease) -> dict[str, Any]:
 
 
 def read(folder: Path) -> EvidenceFile:
-    """Reads evidence.json of a run folder. Raises UsageError."""
+    """Read evidence.json of a run folder. Raises UsageError."""
     path = folder / NAME
     try:
         document = unpack(read_json(path))

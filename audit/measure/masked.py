@@ -17,7 +17,7 @@ _SYMBOLS = 1_000_000  # of all places of a value; no run writes as many
 
 
 def masked(secrets: Sequence[Secret], coins: Coins) -> dict[str, Any]:
-    """Makes a table of JSON values from which `unmasked` gives secrets with the same findings.
+    """Make a table of JSON values from which `unmasked` gives secrets with the same findings.
 
     drawn: [words before a value, which hold nothing of the corpus, number of symbols at each
     place]; null for values that were not drawn. secrets: [kind, value, drawn, copies, owner, slot],
@@ -37,7 +37,7 @@ def masked(secrets: Sequence[Secret], coins: Coins) -> dict[str, Any]:
 
 
 def unmasked(table: dict[str, Any]) -> tuple[tuple[Secret, ...], Coins]:
-    """Restores secrets and coins; a value, and an owner, is called by its number."""
+    """Restore secrets and coins; a value, and an owner, is called by its number."""
     drawn = [_space(*(one or ("", None))) for one in table["drawn"]]
     secrets = []
     for kind, number, of, copies, owner, slot in table["secrets"]:
@@ -52,7 +52,7 @@ def _numbered(every: Iterable[T]) -> dict[T, int]:
 
 
 def _drawn(secret: Secret) -> tuple[str, tuple[int, ...]] | None:
-    """How a value was drawn; of one that was not, the words before it may be private."""
+    """Describe how a value was drawn; of one that was not, the words before it may be private."""
     if secret.space is None:
         return None
     return secret.prefix, tuple(map(len, secret.space.symbols))

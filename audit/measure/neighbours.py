@@ -12,9 +12,9 @@ from audit.core.terms import Relation
 
 
 def neighbours(release: Release, seed: int, purpose: str) -> tuple[Neighbour, ...]:
-    """Opens a session with every neighbour that the guarantee speaks of; () where there is none.
+    """Open a session with every neighbour that the guarantee covers; () where there is none.
 
-    A neighbour with a part replaced says nothing against a claim on parts that are removed, nor the
+    A neighbour with a part replaced does not test a claim on parts that are removed, nor the
     other way round.
     """
     guarantee = release.guarantee
@@ -31,7 +31,7 @@ def neighbours(release: Release, seed: int, purpose: str) -> tuple[Neighbour, ..
 
 
 def _units(make: Callable[[int], Release | None]) -> Iterator[tuple[int, Release]]:
-    """Goes through the units, to the first that is not there or has no neighbour."""
+    """Yield the units, to the first that is not there or has no neighbour."""
     for unit in count():
         try:
             other = make(unit)

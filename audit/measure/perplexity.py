@@ -32,7 +32,7 @@ def measure(
     stream: np.random.Generator,
     whole: bool = True,
 ) -> tuple[dict[str, Measure], int, int]:
-    """Returns (utility by name, queries, queries answered before STOP).
+    """Return (utility by name, queries, queries answered before STOP).
 
     whole: whether a release without a budget reads FULL_TOKENS.
     """
@@ -43,7 +43,7 @@ def measure(
 def read(
     predictor: Predictor, text: Heldout, tokens: int, whole: bool = True
 ) -> tuple[list[Ratio], int, int]:
-    """Returns (utility as sums over blocks, queries, queries answered before STOP)."""
+    """Return (utility as sums over blocks, queries, queries answered before STOP)."""
     parts = text.once(tokens)
     if not parts:
         return [], 0, 0
@@ -59,26 +59,26 @@ def read(
 
 
 def _all(text: Heldout, last: Part) -> list[Part]:
-    """Lists the blocks of the full figures, up to the one of `last` at least."""
+    """List the blocks of the full figures, up to the one of `last` at least."""
     reach = sum(len(block) - 1 for block in text.blocks[: last.block + 1])
     blocks = text.first(max(FULL_TOKENS, reach)).blocks
     return [Part(place, 1, len(block)) for place, block in enumerate(blocks)]
 
 
 def _score(predictor: Predictor, text: Heldout, parts: Sequence[Part]) -> list[Answer]:
-    """Asks for the tokens of each part after all that precedes them in its block."""
+    """Ask for the tokens of each part after all that precedes them in its block."""
     before = [text.blocks[part.block][: part.start] for part in parts]
     asked = [text.blocks[part.block][part.start : part.stop] for part in parts]
     return predictor.score(before, asked)
 
 
 def _marks(text: Heldout, parts: Sequence[Part]) -> list[tuple[bool, ...]]:
-    """Tells for each part which of its tokens are private; nothing without a policy."""
+    """Mark for each part which of its tokens are private; empty without a policy."""
     return [text.marks[part.block][part.start : part.stop] for part in parts if text.marks]
 
 
 def _cut(answer: Answer, part: Part) -> Answer:
-    """Cuts the answer to a whole block to one of its parts."""
+    """Cut the answer to a whole block to one of its parts."""
     kept = slice(part.start - 1, part.stop - 1)
     return replace(
         answer,
@@ -109,7 +109,7 @@ def _ratios(
 
 
 def _text(answer: Answer, tokenizer: Tokenizer) -> list[int]:
-    """Returns the places of text tokens: all but the one that closes a record."""
+    """Return the places of text tokens: all but the one that closes a record."""
     return [i for i, token in enumerate(answer.tokens) if token != tokenizer.stop]
 
 
@@ -119,14 +119,14 @@ def _bytes(answer: Answer, tokenizer: Tokenizer) -> int:
 
 
 def _perplexity(name: str, answers: Sequence[Answer], answered: int | None) -> Ratio:
-    """Sums up the token NLL; perplexity is exp of its mean, natural logarithm."""
+    """Sum up the token NLL; perplexity is exp of its mean, natural logarithm."""
     nll = [-float(answer.log_probs.sum()) for answer in answers]
     tokens = [len(answer.tokens) for answer in answers]
     return Ratio(name, nll, tokens, "perplexity", answered, exponential=True)
 
 
 def _lowest_perplexity(answers: Sequence[Answer], answered: int) -> Iterator[Ratio]:
-    """Sums up the bound that a paper reports, where the answers have bounds."""
+    """Sum up the bound that a paper reports, where the answers have bounds."""
     capped = [replace(a, log_probs=a.log_caps) for a in answers if a.log_caps is not None]
     if len(capped) == len(answers):
         bound = _perplexity("perplexity_lower_bound", capped, answered)
@@ -136,7 +136,7 @@ def _lowest_perplexity(answers: Sequence[Answer], answered: int) -> Iterator[Rat
 def _private_perplexity(
     answers: Sequence[Answer], marks: Sequence[Sequence[bool]]
 ) -> Iterator[Ratio]:
-    """Sums up the NLL of the private tokens, where there are any."""
+    """Sum up the NLL of the private tokens, where there are any."""
     nll, counts = [], []
     for answer, private in zip(answers, marks, strict=False):
         marked = [i for i in range(len(answer.tokens)) if private[i]]

@@ -29,7 +29,7 @@ _PURPOSE = "text"
 
 
 def publish(bench: Bench, place: Workers, report: StepProgress) -> Bench:
-    """Lets every release write its texts, and trains a reader on each; what is there is loaded.
+    """Make every release write its texts, and train a reader on each; load what is there.
 
     Raises UsageError for a budget that does not last for one text, or too long texts.
     """
@@ -60,7 +60,7 @@ def _publication(bench: Bench, one: Audited, text: Text) -> Publication:
 
 
 def _sampled(predictor: Predictor, text: Text, label: str) -> tuple[list[str], int]:
-    """Samples all texts a session is asked for, each cut at its stop token: (texts, answered)."""
+    """Sample all texts a session is asked for, each cut at its stop token: (texts, answered)."""
     tokenizer, budget = predictor.tokenizer, predictor.remaining
     text.check(label, predictor.max_length, budget)
     count = text.affordable(budget)
@@ -74,7 +74,7 @@ def _until(stop: int, tokens: Tokens) -> Tokens:
 
 
 def _shadows(bench: Bench, one: Audited, text: Text) -> Iterator[Written]:
-    """Publishes the texts of every shadow model, which an attacker trains and asks alone."""
+    """Publish the texts of every shadow model, which an attacker trains and asks alone."""
     run, seed = bench.run, bench.run.plan.seed
     for j, release in enumerate(one.shadows() if run.shadow_coins else ()):
         what = [text.texts, text.tokens, j, run.plan.model.sha256]

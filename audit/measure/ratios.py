@@ -32,7 +32,7 @@ class Ratio:
 
 
 def measures(ratios: Sequence[Ratio], stream: np.random.Generator) -> dict[str, Measure]:
-    """Measures each with its bootstrap interval, in their order: they share the stream."""
+    """Measure each with its bootstrap interval, in their order: they share the stream."""
     return {ratio.name: _measure(ratio, stream) for ratio in ratios}
 
 

@@ -64,7 +64,7 @@ class Measured:
 
     @property
     def evidence(self) -> OfRelease:
-        """What its findings follow from."""
+        """Evidence that its findings follow from."""
         one = self.audited
         return OfRelease(
             defense=one.name,
@@ -79,7 +79,7 @@ class Measured:
         )
 
     def result(self, sensitive: Sensitive | None) -> ReleaseResult:
-        """The release as results.json shows it. sensitive: None where no references were run."""
+        """Return the release as results.json shows it. sensitive: None without references."""
         one = self.audited
         guarantee = GuaranteeResult.of(one.release.guarantee)
         findings = judge(self.measurements, guarantee, sensitive, self.family)
@@ -106,7 +106,7 @@ class Measured:
 
 
 def measure_release(bench: Bench, one: Audited) -> Measured:
-    """Holds the sessions of a release and computes what every attack found in them."""
+    """Hold the sessions of a release and compute what every attack found in them."""
     run, began = bench.run, time.monotonic()
     utility, sessions, held, blocks = hold_sessions(bench, one)
     attacked = tuple(_attacked(run, one, *pair) for pair in held.items())
@@ -124,7 +124,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
 
 
 def _attacked(run: Run, one: Audited, chosen: Chosen, stored: dict[str, Any]) -> Attacked:
-    """Puts what is stored of an attack's session beside the coins."""
+    """Join what is stored of an attack's session with the coins."""
     plan = run.plan
     case = Case(
         attack=chosen.label,
@@ -150,7 +150,7 @@ Held = tuple[dict[str, Measure], list[SessionResult], dict[Chosen, dict[str, Any
 
 
 def hold_sessions(bench: Bench, one: Audited) -> Held:
-    """Holds a release's sessions for its utility and one for each attack; stored ones are loaded.
+    """Hold a release's sessions for its utility and one for each attack; load stored ones.
 
     Returns the utility, all sessions, by attack what is stored of its session, and the sums that
     the utility was measured by.
@@ -171,7 +171,7 @@ def hold_sessions(bench: Bench, one: Audited) -> Held:
 def _measured_utility(
     bench: Bench, one: Audited
 ) -> tuple[dict[str, Measure], list[SessionResult], Blocks]:
-    """Measures the utility of a model at its best step, and what is left of it at the end.
+    """Measure the utility of a model at its best step, and what is left of it at the end.
 
     An unprotected mixture is compared on the first texts only, and asked no more. Returns also the
     sums that it was measured by, session by session.
@@ -241,7 +241,7 @@ def _dumped(utility: dict[str, Measure]) -> dict[str, Any]:
 
 
 def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) -> Looked:
-    """Collects evidence without any text; generations go to samples.jsonl, masked."""
+    """Collect evidence without any text; generations go to samples.jsonl, masked."""
     run, counted = bench.run, samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
     secrets = run.secrets_for(chosen.plugin)
@@ -273,7 +273,7 @@ def _public(run: Run, one: Audited, name: str) -> Predictor | None:
 
 
 def _lost(run: Run, one: Audited) -> dict[str, str]:
-    """Returns by kind what may never have reached a model: in training, or from its prompt."""
+    """Return by kind what may never have reached a model: in training, or from its prompt."""
     kinds = dict.fromkeys(secret.kind for secret in run.planted.secrets)
     if one.release.unheard:
         return dict.fromkeys(kinds, one.release.unheard)

@@ -57,7 +57,7 @@ class Audited:
 
     @property
     def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """What its answers follow from: name, parameters, trainings.
+        """Facts that its answers follow from: name, parameters, trainings.
 
         Without protection they follow from the trainings alone, so settings that share members
         share the answers.
@@ -66,7 +66,7 @@ class Audited:
 
 
 def releases(run: Run, report: StepProgress) -> list[Audited]:
-    """Builds every release of the plan, each ensemble followed by its unprotected mixture."""
+    """Build every release of the plan, each ensemble followed by its unprotected mixture."""
     public = public_model(run)
     audited = []
     for chosen in run.tasks:
@@ -76,7 +76,7 @@ def releases(run: Run, report: StepProgress) -> list[Audited]:
 
 
 def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]:
-    """Builds the release of one defense; of an ensemble also its unprotected mixture."""
+    """Build the release of one defense; of an ensemble also its unprotected mixture."""
     plan, tasks = run.plan, run.tasks[chosen]
     release = _release(chosen, public, tasks)
     roles = {"none": "positive control", "public": "null control"}
@@ -116,7 +116,7 @@ def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]
 
 
 def _published(run: Run, one: Audited) -> Audited:
-    """Puts the texts of a release, once they are written, in its place.
+    """Replace a release by its texts, once they are written.
 
     What attacks and utility then ask is a model that a reader trained on the texts.
     """
@@ -138,18 +138,18 @@ def _published(run: Run, one: Audited) -> Audited:
 
 
 def _read_by(one: Audited, written: Written, promise: Guarantee) -> Release:
-    """Gives texts as a release, with the model that their reader trained."""
+    """Return texts as a release, with the model that their reader trained."""
     reader = _trained(one.public, written.reader)
     return ModelRelease(reader.model, promise, best=reader.best, texts=written.texts)
 
 
 def texts_of(release: Release) -> tuple[str, ...]:
-    """The texts that were published in place of a model; () for any other release."""
+    """Return the texts that were published in place of a model; () for any other release."""
     return release.texts if isinstance(release, ModelRelease) else ()
 
 
 def public_model(run: Run) -> LanguageModel:
-    """Loads the public model; only the tokenizer where the model is unknown."""
+    """Load the public model; only the tokenizer where the model is unknown."""
     plan = run.plan
     this_process.prepare(plan.threads)
     if plan.model.kind == TOKENIZER_ONLY:
@@ -159,7 +159,7 @@ def public_model(run: Run) -> LanguageModel:
 
 
 def _served(release: Release) -> dict[str, str]:
-    """Returns what only the server of a release can tell."""
+    """Return what only the server of a release can report."""
     origin = release.origin
     return {} if origin is None else {"served": origin.served, "served_sha256": origin.sha256}
 
@@ -179,7 +179,7 @@ def _unprotected(shadows: Callable[[], list[Release]]) -> list[Release]:
 
 
 def _trained(public: LanguageModel, task: Task) -> Trained:
-    """Loads the model of a task; the public model where there was nothing to train on."""
+    """Load the model of a task; the public model where there was nothing to train on."""
     path = weights_path(task)
     if path is None:
         return Trained(task.training, public)
@@ -195,7 +195,7 @@ def _trained(public: LanguageModel, task: Task) -> Trained:
 def loaded(
     public: LanguageModel, path: Path, device: str, lora: Lora | None = None
 ) -> LanguageModel:
-    """Loads a trained member: the public model with the weights, or the adapters, of a file."""
+    """Load a trained member: the public model with the weights, or the adapters, of a file."""
     assert isinstance(public, CausalLM)  # a model that is not here is never trained
     inner = fresh(public.inner, lora)
     read_weights(inner, path, device)

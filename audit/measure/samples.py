@@ -52,7 +52,7 @@ class Counted:
         return self.inner.texts if isinstance(self.inner, Published) else ()
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
-        """Generates; probabilities are withheld where a release gives samples only."""
+        """Generate; probabilities are withheld where a release gives samples only."""
         if self.read:
             self.generated_after_reading = True
         answers = self._counted(self.inner.generate(prompts, length))
@@ -74,7 +74,7 @@ class Counted:
         return log_probs, answered
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
-        """Reads the law of each answer, which only the auditor can."""
+        """Read the law of each answer, which only the auditor can."""
         assert isinstance(self.inner, Lawful)
         self.read = self.read or self.access < Access.DISTRIBUTION
         law = self.inner.laws(prefixes, continuations)
@@ -94,7 +94,7 @@ def _blank(answer: Answer) -> Answer:
 
 
 def write(folder: RunFolder, session: str, texts: Sequence[str], reveal: bool) -> None:
-    """Appends the generations of a session to samples.jsonl, once, masked unless `reveal`."""
+    """Append the generations of a session to samples.jsonl, once, masked unless `reveal`."""
     path = folder.path / "samples.jsonl"
     there = sum(row.get("session") == session for row in read_lines(path))
     key = folder.key
@@ -106,13 +106,13 @@ def write(folder: RunFolder, session: str, texts: Sequence[str], reveal: bool) -
 
 
 def masked(text: str, key: bytes) -> dict[str, str | int]:
-    """Masks a text as its length and keyed hash, in letters so that it holds no digits."""
+    """Mask a text as its length and keyed hash, in letters so that it holds no digits."""
     digest = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:16]
     return {"length": len(text), "hash": digest.translate(LETTERS)}
 
 
 def reveal(folder: Path, planted: Planted) -> None:
-    """Writes secrets.jsonl, every candidate in the clear, readable by its owner only."""
+    """Write secrets.jsonl, every candidate in the clear, readable by its owner only."""
     rows = [
         {"value": s.value, "kind": s.kind, "planted": planted.coins.planted(s)}
         for s in planted.secrets

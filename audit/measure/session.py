@@ -22,7 +22,7 @@ _READERS = ("audit.measure.samples", "audit.models.causal")  # modules
 
 
 class Looked(NamedTuple):
-    """What one session gave: JSON values, the queries, and how many of them were answered."""
+    """Result of one session: JSON values, the queries, and how many of them were answered."""
 
     seen: dict[str, Any]
     queries: int
@@ -72,7 +72,7 @@ class Session:
         return f"session-{self.key}"
 
     def stored(self, look: Look) -> dict[str, Any]:
-        """Loads what was measured, or opens the session and measures it."""
+        """Load what was measured, or open the session and measure it."""
         stored = self.bench.folder.stored(self.stage, lambda: self._held(look))
         journal = self.bench.folder.journal(self.name)
         if stored["session"]["epsilon_spent"] and not journal.rows():

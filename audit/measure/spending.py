@@ -8,7 +8,7 @@ from typing import Any
 
 
 def of_ledger(rows: Sequence[dict[str, Any]], epsilon: float | None) -> dict[str, Any]:
-    """Computes the fields of a `SessionResult` that follow from its ledger.
+    """Compute the fields of a `SessionResult` that follow from its ledger.
 
     epsilon: claimed for each part, in nats; None or 0: no limit is read from it.
     """
@@ -22,7 +22,7 @@ def of_ledger(rows: Sequence[dict[str, Any]], epsilon: float | None) -> dict[str
 
 
 def cut(session: Mapping[str, Any], basis: str) -> bool | None:
-    """Tells whether a session ended before its queries did, and so within a try.
+    """Return whether a session ended before its queries did, and so within a try.
 
     basis: of its guarantee. None for a session that its answers cannot end: one without a budget,
     or whose charges are of the worst case, which is the same for every query.
@@ -33,7 +33,7 @@ def cut(session: Mapping[str, Any], basis: str) -> bool | None:
 
 
 def stop(rows: Sequence[dict[str, Any]], epsilon: float) -> dict[str, Any]:
-    """Tells the query that ended a session, the part that could not pay it, and its charge, nats.
+    """Find the query that ended a session, the part that could not pay it, and its charge, nats.
 
     epsilon: of each part, nats. A session that used up its number of queries names no part.
     """
@@ -51,7 +51,7 @@ def stop(rows: Sequence[dict[str, Any]], epsilon: float) -> dict[str, Any]:
 
 
 def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
-    """Adds up charges, one list of parts a row. Rows of a killed process stay spent."""
+    """Add up charges, one list of parts a row. Rows of a killed process stay spent."""
     total = [0.0] * len(rows[0]["charge"])
     totals = []
     for row in rows:
@@ -62,27 +62,27 @@ def spent(rows: Sequence[dict[str, Any]]) -> list[list[float]]:
 
 
 def charges(rows: Sequence[dict[str, Any]], answered: int) -> list[list[float]]:
-    """Lists what each of the first `answered` queries was charged, one number a part; [] without a
+    """List what each of the first `answered` queries was charged, one number a part; [] without a
     ledger. Where a killed process asked another query at the same place, the later row counts."""
     last = {row["query"]: row["charge"] for row in rows if not row["stopped"]}
     return [last[query] for query in range(answered)] if rows else []
 
 
 def local(rows: Sequence[dict[str, Any]]) -> list[float]:
-    """Adds up what the answered queries cost each part on this data set; [] where unknown."""
+    """Add up what the answered queries cost each part on this data set; [] where unknown."""
     costs = [row["local"] for row in rows if "local" in row and not row["stopped"]]
     return [sum(part) for part in zip(*costs, strict=True)]
 
 
 def silent(rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Counts the answered queries in which each part was silent; [] where none can be."""
+    """Count the answered queries from which each part was excluded; [] where none can be."""
     lists = [row["silent"] for row in rows if "silent" in row and not row["stopped"]]
     parts = range(len(rows[0]["charge"])) if lists else ()
     return [sum(part in one for one in lists) for part in parts]
 
 
 def curve(rows: Sequence[dict[str, Any]], points: int = 64) -> list[tuple[int, float]]:
-    """Returns (queries so far, largest ε that any part spent), thinned to about `points`."""
+    """Return (queries so far, largest ε that any part spent), thinned to about `points`."""
     if not rows:
         return []
     totals = spent(rows)
