@@ -18,22 +18,22 @@ MODEL, ADAPTER, MEMBERS = "model.safetensors", "adapter_model.safetensors", "mem
 
 
 def of_file(path: Path) -> str:
-    """Computes SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    """Compute SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     return sha256_of_file(path)
 
 
 def note_path(folder: RunFolder) -> Path:
-    """Names the stage that says what each release of a run is made of."""
+    """Name the stage that lists what each release of a run is made of."""
     return folder.stage(f"releases-{folder.plan_hash}.json")
 
 
 def member_name(place: int) -> str:
-    """Names the weights of one model of a service."""
+    """Name the weights of one model of a service."""
     return f"{place:03}.safetensors"
 
 
 def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, str]:
-    """Computes SHA-256 of the weights of a release, by the file names that `audit export` gives.
+    """Compute SHA-256 of the weights of a release, by the file names that `audit export` gives.
 
     Empty where the weights are not in the run folder, or are not what is released: of texts, of
     a model that was trained elsewhere, of the public model.
@@ -53,7 +53,7 @@ def weights(run: Path, results: Results, release: ReleaseResult) -> dict[str, st
 
 
 def of_members(members: dict[str, str]) -> str:
-    """Computes the directory hash of a service's `members/` from the SHA-256 of each file.
+    """Compute the directory hash of a service's `members/` from the SHA-256 of each file.
 
     It is what `sha256sum` prints for all files in the order of their names, hashed again.
     """
@@ -63,7 +63,7 @@ def of_members(members: dict[str, str]) -> str:
 
 
 def _home(run: Path, results: Results, release: ReleaseResult) -> RunFolder:
-    """The run folder that a release is of: in a sweep, the one of its seed."""
+    """Return the run folder that a release is of: in a sweep, the one of its seed."""
     if results.sweep is None:
         return RunFolder(run, str(results.plan.get("hash")))
     hashes = {one.seed: one.plan_hash for one in results.sweep.seeds}

@@ -12,7 +12,7 @@ _FLOAT = re.compile("~[a-p]{16}")
 
 
 def pack(value: Any) -> Any:
-    """Writes every float in a JSON value as "~" and its 8 bytes, hexadecimal in the letters a-p."""
+    """Write every float in a JSON value as "~" and its 8 bytes, hexadecimal in the letters a-p."""
     if isinstance(value, dict):
         return {str(key): pack(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -23,7 +23,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """Restores what `pack` wrote; tuples come back as lists, keys as text."""
+    """Restore what `pack` wrote; tuples come back as lists, keys as text."""
     if isinstance(value, dict):
         return {key: unpack(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -38,7 +38,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def held(self, plan: dict[str, Any]) -> Iterator[None]:
-        """Creates the folder, locks it, and marks it as running until the block ends.
+        """Create the folder, lock it, and mark it as running until the block ends.
 
         Removes what killed runs of this machine left in their scratch folders.
         """
@@ -50,19 +50,19 @@ class RunFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Locks out other sweeps until the block ends; its runs lock the stages themselves."""
+        """Lock out other sweeps until the block ends; its runs lock the stages themselves."""
         _make(self.stages)
         with _locked(self.stages, "sweep.lock"):
             yield
 
     def mark(self, status: str, plan: dict[str, Any]) -> None:
-        """Replaces manifest.json: "running", "interrupted", "failed" or "complete"."""
+        """Replace manifest.json: "running", "interrupted", "failed" or "complete"."""
         record = {"schema_version": "1", "status": status, "hash": self.plan_hash, "plan": plan}
         write_atomically(self.path / "manifest.json", json.dumps(record, indent=1) + "\n")
 
     @contextlib.contextmanager
     def marked(self, plan: dict[str, Any]) -> Iterator[None]:
-        """Marks the folder by how the block ends: complete, interrupted or failed."""
+        """Mark the folder by how the block ends: complete, interrupted or failed."""
         try:
             yield
         except KeyboardInterrupt:
@@ -74,11 +74,11 @@ class RunFolder:
         self.mark("complete", plan)
 
     def stage(self, name: str) -> Path:
-        """The path of a costly result named by the hash of what determines it."""
+        """Return the path of a costly result named by the hash of what determines it."""
         return self.stages / name
 
     def stored(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Reads the JSON result stored under `key`, or makes and stores it."""
+        """Read the JSON result stored under `key`, or make and store it."""
         path = self.stage(f"{key}.json")
         document = _read_stage(path) if path.exists() else None
         if document is None:
@@ -88,7 +88,7 @@ class RunFolder:
         return document
 
     def journal(self, session: str) -> FileJournal:
-        """The ledger rows of one session, and the answers of external servers in all sessions."""
+        """Open the ledger of one session, and the answers of external servers in all sessions."""
         answers = self.stage("answers.jsonl")
         return FileJournal(self.path / "ledger.jsonl", session, self.key, answers)
 
@@ -138,10 +138,10 @@ def _locked(stages: Path, name: str = "lock") -> Iterator[None]:
 
 
 def clean(folder: Path) -> int:
-    """Removes a run's stages, and what killed runs of this machine left in scratch folders.
+    """Remove a run's stages, and what killed runs of this machine left in scratch folders.
 
-    Returns their size in bytes. Raises UsageError if this is no run folder, or a run is working in
-    it.
+    Returns their size in bytes. Raises UsageError if this is not a run folder, or a run is working
+    in it.
     """
     if run_record(folder) is None:
         raise UsageError(f"{folder}: is not a run folder; nothing was removed")
@@ -182,7 +182,7 @@ class FileJournal:
     answers: Path | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows of this session. Raises DamagedError for what is no row."""
+        """Read all rows of this session. Raises DamagedError for what is not a row."""
         rows = [row for row in read_lines(self.path) if row.get("session") == self.session]
         if not all(map(_is_row, rows)):
             raise DamagedError(
@@ -216,7 +216,7 @@ class FileJournal:
 
 
 def _is_row(line: dict[str, Any]) -> bool:
-    """Tells whether a line of a ledger has a query's number, its charges and how it ended."""
+    """Return whether a line of a ledger has a query's number, its charges and how it ended."""
     row = line.get("row")
     return (
         isinstance(row, dict)
@@ -228,7 +228,7 @@ def _is_row(line: dict[str, Any]) -> bool:
 
 
 def find(output: Path | None, plan_hash: str) -> RunFolder:
-    """Chooses the folder to run in: `output`, else the newest of this plan, else a new one.
+    """Choose the folder to run in: `output`, else the newest of this plan, else a new one.
 
     Raises UsageError if `output` holds another plan or something else.
     """
@@ -248,7 +248,7 @@ def find(output: Path | None, plan_hash: str) -> RunFolder:
 
 
 def run_record(folder: Path) -> dict[str, Any] | None:
-    """Reads manifest.json of a run folder: plan, its hash and the run's status; None: no run."""
+    """Read manifest.json of a run folder: plan, its hash and the run's status; None: no run."""
     try:
         record = read_json(folder / "manifest.json")
     except (OSError, ValueError):

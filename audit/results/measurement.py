@@ -31,7 +31,7 @@ from audit.statistics.interval import Interval, IntervalKind
 
 
 def words_of(words: type[StrEnum]) -> WithJsonSchema:
-    """The JSON Schema of a fixed list of words, in place."""
+    """Return the JSON Schema of a fixed list of words, in place."""
     return WithJsonSchema({"enum": [*map(str, words)], "type": "string"})
 
 
@@ -41,7 +41,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def changed(self, **fields: Any) -> Self:
-        """Copies it with other fields, whose numbers are rounded as all are."""
+        """Copy it with other fields, whose numbers are rounded as all are."""
         return type(self)(**{**dict(self), **fields})
 
 
@@ -90,7 +90,7 @@ class EpsilonLower(Strict):
 
 
 def _check_evidence(bound: EpsilonLower) -> None:
-    """Raises ValueError if the evidence is incomplete, impossible or of another method."""
+    """Raise ValueError if the evidence is incomplete, impossible or of another method."""
     coins, ranks = (bound.m, bound.guesses), (bound.n, bound.rank, bound.space)
     own, others = (coins, ranks) if bound.method == "one_run" else (ranks, coins)
     wrong = None in own or any(one is not None for one in others)
@@ -128,12 +128,12 @@ class ClaimTest(Strict):
 
 
 class ChargeTest(Strict):
-    """A test of a service's ledger: what its queries tell about a unit, beside their charges.
+    """A test of a service's ledger: what its queries reveal about a unit, beside their charges.
 
     queries: how many were compared; 0 where there is no ledger, neighbour or answer. exceeded: how
-    many of them tell more than they were charged, computed exactly; null where tokens were drawn
-    instead. p_value: then, of "every charge is large enough". It looks for no planted secret, so it
-    answers the claim alone.
+    many of them reveal more than they were charged, computed exactly; null where tokens were drawn
+    instead. p_value: then, of "every charge is large enough". It does not look for a planted
+    secret, so it answers the claim alone.
     """
 
     queries: Count
@@ -154,7 +154,7 @@ class ChargeTest(Strict):
 
 
 class Power(Strict):
-    """What this number of trials could have shown.
+    """Power of this number of trials to show a leak, or to refute a claim.
 
     smallest_rate: the one-sided upper limit on the rate if there is no hit.
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
@@ -315,7 +315,7 @@ class Measurement(Strict):
 
 
 class FindingResult(Measurement):
-    """A measurement with both answers: what leaked, and what this says about the claim."""
+    """A measurement with both answers: what leaked, and whether this refutes the claim."""
 
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="what leaked")
     sentence: str = Field(description="what was measured, and what leaked")

@@ -165,7 +165,7 @@ def check_charges(name: str, charges: Iterable[float]) -> None:
 
 
 def when_read(check: Callable[[Any], None]) -> Any:
-    """A validator that applies only to files that are read.
+    """Return a validator that applies only to files that are read.
 
     A run's own results are always written: hours of work must not be lost to a contradiction.
     """

@@ -12,7 +12,7 @@ from audit.results.schema import FindingResult
 
 
 def quoted(findings: Sequence[FindingResult]) -> FindingResult:
-    """Picks the finding that an attack is quoted by; of equals the first.
+    """Pick the finding that an attack is quoted by; of equals the first.
 
     In this order: a refutation; a measured value; what the release itself gives; a leak; an open
     measure; no leak found.
@@ -21,7 +21,7 @@ def quoted(findings: Sequence[FindingResult]) -> FindingResult:
 
 
 def is_open(finding: FindingResult) -> bool:
-    """Tells whether a measure was made and tested, and remains inconclusive."""
+    """Return whether a measure was made and tested, and remains inconclusive."""
     tested = finding.value is not None and finding.p_value is not None
     return tested and finding.leaked == Leaked.INCONCLUSIVE
 

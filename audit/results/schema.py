@@ -72,11 +72,11 @@ class GuaranteeResult(Guarantee):
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Self:
-        """Rounds a guarantee as it is stored."""
+        """Round a guarantee as it is stored."""
         return cls(**{field.name: getattr(guarantee, field.name) for field in fields(guarantee)})
 
     def as_json(self) -> dict[str, Any]:
-        """Converts it to JSON values."""
+        """Convert it to JSON values."""
         document: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
         return document
 
@@ -285,19 +285,19 @@ def _check_settings(sweep: SweepResult | None, releases: int) -> None:
 
 
 def to_json(results: Results) -> str:
-    """Formats results.json: keys in the order of the schema, one trailing newline, no NaN."""
+    """Format results.json: keys in the order of the schema, one trailing newline, no NaN."""
     absent = {"sweep"} if results.sweep is None else None
     document = results.model_dump(mode="json", exclude=absent)
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def first_error(error: ValidationError) -> str:
-    """Formats the first error of a document, with its place, on one line."""
+    """Format the first error of a document, with its place, on one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return ": ".join(filter(None, (where, first["msg"].removeprefix("Value error, "))))
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of results.json."""
+    """Return the JSON Schema of results.json."""
     return Results.model_json_schema(mode="serialization")

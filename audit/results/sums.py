@@ -15,13 +15,13 @@ _FILES = ("results.json", "evidence.json", "ledger.jsonl", "samples.jsonl", "pla
 
 
 def write(folder: Path) -> None:
-    """Writes the digests of the files that a run is verified by; of a sweep, its seeds' too."""
+    """Write the digests of the files that a run is verified by; of a sweep, its seeds' too."""
     lines = [f"{_digest(folder / name)}  {name}\n" for name in _present(folder)]
     write_atomically(folder / NAME, "".join(lines))
 
 
 def altered(folder: Path) -> list[str]:
-    """Says which files are not those whose digests were written, one line each."""
+    """List the files that differ from those whose digests were written, one line each."""
     path = folder / NAME
     if not path.is_file():
         return [f"{NAME}: is not here, or cannot be read"]

@@ -12,12 +12,12 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count(number: int, noun: str, nouns: str = "") -> str:
-    """A number with its noun, one or many. nouns: the plural, where it is no mere s."""
+    """Return a number with its noun, one or many. nouns: the plural, where it is not a mere s."""
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Rounds a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
+    """Round a time to what an estimate can know: 40 s, 3 min, 2.5 h."""
     if seconds < 90:
         return f"{max(5, round(seconds / 5) * 5)} s"
     if seconds < 5400:
@@ -26,12 +26,12 @@ def duration(seconds: float) -> str:
 
 
 def storage(size: float) -> str:
-    """Writes bytes as megabytes or gigabytes."""
+    """Write bytes as megabytes or gigabytes."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with two or three significant digits, 100 % only if it is all."""
+    """Write a share in percent with two or three significant digits, 100 % only if it is all."""
     if share == 0:
         return "0 %"
     if share < 1e-4:
@@ -41,17 +41,17 @@ def percent(share: float) -> str:
 
 
 def percent_at_most(share: float) -> str:
-    """An upper bound on a share as a percentage, rounded up."""
+    """Return an upper bound on a share as a percentage, rounded up."""
     return f"{at_most(100 * min(share, 1.0))} %" if share >= 1e-4 else at_most(share, 2)
 
 
 def integer(value: int | None) -> str:
-    """A whole number with its thousands set apart; a dash for none."""
+    """Return a whole number with its thousands set apart; a dash for none."""
     return "—" if value is None else f"{value:,}"
 
 
 def number(value: float) -> str:
-    """Three significant digits, the whole integer part, powers of ten below a thousandth."""
+    """Format three significant digits, the whole integer part, powers of ten below a thousandth."""
     if math.isinf(value):
         return "∞"
     if value == 0:
@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A probability in percent, never rounded to 0 % or 100 % where it is neither."""
+    """Return a probability in percent, never rounded to 0 % or 100 % where it is neither."""
     percentage = 100 * value
     if not 0 < percentage < 100:
         return f"{number(percentage)}{_NBSP}%"
@@ -76,7 +76,7 @@ def share(value: float) -> str:
 
 
 def power_of_ten(value: float) -> str:
-    """Two significant digits and a power of ten, as in 1.5 × 10⁻⁵."""
+    """Format two significant digits and a power of ten, as in 1.5 × 10⁻⁵."""
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{_without_zeros(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
@@ -86,57 +86,57 @@ def _without_zeros(text: str) -> str:
 
 
 def is_share(unit: str) -> bool:
-    """Whether values of this unit are written in percent."""
+    """Return whether values of this unit are written in percent."""
     return unit.split(" ")[0].lower() in {"share", "rate", "probability", "fraction"}
 
 
 def quantity(value: float, unit: str) -> str:
-    """A measured value: percent for shares, otherwise the number without its unit."""
+    """Return a measured value: percent for shares, otherwise the number without its unit."""
     if unit == CHARGES:
         return at_least(value)  # never up to a charge that it does not reach
     return share(value) if is_share(unit) else number(value)
 
 
 def interval(bounds: Bounds | None, unit: str) -> str:
-    """`[low, high]`, or an empty string where there is no interval."""
+    """Write `[low, high]`, or an empty string where there is no interval."""
     if bounds is None:
         return ""
     return f"[{quantity(bounds[0], unit)}, {quantity(bounds[1], unit)}]"
 
 
 def measured(value: float | None, bounds: Bounds | None, unit: str) -> str:
-    """A value with its interval."""
+    """Return a value with its interval."""
     if value is None:
         return "not measured"
     return f"{quantity(value, unit)} {interval(bounds, unit)}".strip()
 
 
 def p_value(value: float | None) -> str:
-    """A p-value without its sides."""
+    """Return a p-value without its sides."""
     if value is None:
         return "not computed"
     return number(value) if value >= 1e-3 or value == 0 else power_of_ten(value)
 
 
 def epsilon(value: float | None) -> str:
-    """A claimed ε in nats, in words where it is infinite or unknown."""
+    """Return a claimed ε in nats, in words where it is infinite or unknown."""
     if value is None:
         return "unknown"
     return "none promised" if math.isinf(value) else at_most(value, digits=4)
 
 
 def at_most(value: float, digits: int = 3) -> str:
-    """A claimed ε or δ, rounded up: rounded down, it would promise more than is promised."""
+    """Return a claimed ε or δ, rounded up: rounded down, it would promise more than is promised."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def at_least(value: float, digits: int = 3) -> str:
-    """A lower bound, rounded down: rounded up, it would show more than was shown."""
+    """Return a lower bound, rounded down: rounded up, it would show more than was shown."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
 def apart(smaller: float, larger: float) -> tuple[str, str]:
-    """Writes a number rounded up, a larger one rounded down, with enough digits to be ordered."""
+    """Write a number rounded up, a larger one rounded down, with enough digits to be ordered."""
     for digits in range(3, 16):
         if _round(smaller, digits, ROUND_CEILING) < _round(larger, digits, ROUND_FLOOR):
             break
