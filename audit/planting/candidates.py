@@ -21,7 +21,7 @@ class Candidate:
 
 
 def fit(tokenizer: Tokenizer, tokens: Tokens, before: int) -> Candidate | None:
-    """Makes a candidate of sampled tokens; None if its text is not read as that many again.
+    """Make a candidate of sampled tokens; None if its text is not read as that many again.
 
     None also for a text that ends early, or with blank ends or lines, which a file may not keep.
     """
@@ -40,7 +40,7 @@ def fit(tokenizer: Tokenizer, tokens: Tokens, before: int) -> Candidate | None:
 def copied(
     tokenizer: Tokenizer, candidates: Sequence[Candidate], texts: Iterable[str]
 ) -> set[Tokens]:
-    """Finds the runs of candidates that stand in the texts."""
+    """Find the runs of candidates that stand in the texts."""
     wanted = {run for one in candidates for run in _runs(one.tokens)}
     return {run for text in texts for run in _runs(tokenizer.encode(text)) if run in wanted}
 
@@ -48,7 +48,7 @@ def copied(
 def distinct(
     candidates: Iterable[Candidate], taken: set[Tokens], seen: set[Tokens]
 ) -> Iterator[Candidate]:
-    """Yields candidates that share no run with those taken or those yielded before, in `seen`."""
+    """Yield candidates that share no run with those taken or those yielded before, in `seen`."""
     for one in candidates:
         runs = set(_runs(one.tokens))
         if not runs & taken and not runs & seen:

@@ -1,7 +1,8 @@
 """Counts the planted copies that were trained on, by reading the tokens as the trainer saw them.
 
-A copy that was dropped, cut or masked cannot leak, so that it does not leak is no sign of safety.
-Still no coin is left out of a test: a pipeline that drops canaries is part of what is audited.
+A copy that was dropped, cut or masked cannot leak, so its absence from the output is not a sign of
+safety. Still no coin is left out of a test: a pipeline that drops canaries is part of what is
+audited.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Coverage:
 
     @property
     def whole(self) -> bool:
-        """Whether every copy was trained on."""
+        """Return whether every copy was trained on."""
         return self.trained == self.copies
 
     @property
@@ -73,7 +74,7 @@ class Coverage:
 def by_kind(
     rows: Iterable[TokenRow], secrets: Sequence[Secret], coins: Coins, tokenizer: Tokenizer
 ) -> tuple[Coverage, ...]:
-    """Counts the copies of the planted secrets in a stream, by kind."""
+    """Count the copies of the planted secrets in a stream, by kind."""
     reader = StreamReader(canaries(secrets, coins), tokenizer)
     for row in rows:
         reader.read(row)
@@ -92,12 +93,12 @@ class Canary:
     copies: int
 
     def identifies(self, length: int) -> bool:
-        """Whether a beginning of this length belongs to another text only by accident."""
+        """Return whether a beginning of this length belongs to another text only by accident."""
         return length > self.prefix if self.prefix else length >= _RECOGNISED
 
 
 def canaries(secrets: Sequence[Secret], coins: Coins) -> dict[str, Canary]:
-    """The planted canaries by their text: prefix and value."""
+    """Return the planted canaries by their text: prefix and value."""
     planted: dict[str, Canary] = {}
     for secret in secrets:
         if coins.planted(secret):
@@ -133,7 +134,7 @@ class StreamReader:
         self.with_canaries: list[TokenRow] = []
 
     def read(self, row: TokenRow) -> None:
-        """Reads the next row."""
+        """Read the next row."""
         self._shifted |= row.shifted
         text = self._tokenizer.decode(row.tokens)
         rest = self._continued(text)
@@ -150,7 +151,7 @@ class StreamReader:
         self._before = row
 
     def coverage(self) -> tuple[Coverage, ...]:
-        """Counts the copies by kind, after the last row.
+        """Count the copies by kind, after the last row.
 
         A text counts at most as often as it was planted: copies that a pipeline repeats do not make
         up for those that it drops.
@@ -179,7 +180,7 @@ class StreamReader:
         )
 
     def _continued(self, head: str) -> bool:
-        """Counts the text that the row before began; returns whether this row continues it.
+        """Count the text that the row before began; return whether this row continues it.
 
         A continued text is known as a whole. Otherwise only its kind is, so one of the kind counts.
         """
@@ -196,7 +197,7 @@ class StreamReader:
         return False
 
     def _inside(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yields (place, planted text) in a row; of two that begin alike, the longer."""
+        """Yield (place, planted text) in a row; of two that begin alike, the longer."""
         for anchor, lengths in self._anchors.items():
             place = text.find(anchor)
             while place >= 0:
@@ -207,14 +208,14 @@ class StreamReader:
                 place = text.find(anchor, place + max(1, len(whole)))
 
     def _state(self, row: TokenRow, low: int, high: int) -> str:
-        """Whether the characters from `low` to `high` of a row's text were trained or masked."""
+        """Decide whether characters from `low` to `high` of a row's text were trained or masked."""
         if all(row.learned):
             return "trained"
         first, last = (self._token(row, end) for end in (low + 1, high))
         return "trained" if all(row.learned[first : last + 1]) else "masked"
 
     def _token(self, row: TokenRow, end: int) -> int:
-        """The index of the token that holds character `end` − 1 of the row's text."""
+        """Return the index of the token that holds character `end` − 1 of the row's text."""
 
         def characters(count: int) -> int:
             return len(self._tokenizer.decode(row.tokens[: count + 1]))
@@ -223,19 +224,19 @@ class StreamReader:
 
 
 def _continues(text: str, end: int) -> bool:
-    """Whether the word or number goes on at `end`, and so is a different one."""
+    """Return whether the word or number goes on at `end`, and so is a different one."""
     return text[end - 1 : end].isalnum() and text[end : end + 1].isalnum()
 
 
 def of_texts(texts: Iterable[str], tokenizer: Tokenizer, context: int) -> Iterator[TokenRow]:
-    """Tokenises records as a plain trainer does: each by itself, cut at the context."""
+    """Tokenise records as a plain trainer does: each by itself, cut at the context."""
     for text in texts:
         tokens = tuple(record_tokens(tokenizer, text))[: context + 1]
         yield TokenRow(tokens, (True,) * len(tokens))
 
 
 def of_file(path: Path, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow]:
-    """Reads a training file: JSONL with `input_ids` (and `labels`, `attention_mask`), or `text`.
+    """Read a training file: JSONL with `input_ids` (and `labels`, `attention_mask`), or `text`.
 
     Of lines with a `split`, only the private ones are trained on.
 

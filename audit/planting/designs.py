@@ -36,7 +36,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Design:
-    """How candidates are drawn and chosen.
+    """Method by which candidates are drawn and chosen.
 
     parts: (tokens, temperature) of each part in turn. The last part is scored, the others are what
         attacks read before it.
@@ -87,7 +87,7 @@ class Designed:
 def make(
     name: str, base: Base, corpus: Sequence[str], public: Sequence[str], wanted: int, seed: int
 ) -> Designed:
-    """Makes `wanted` records of a design; depends on no coin.
+    """Make `wanted` records of a design; depends on no coin.
 
     corpus: all texts that a training may read. public: texts whose beginnings are prompts.
     Raises UsageError if too few candidates pass the filters.
@@ -137,7 +137,7 @@ def _document(name: str, base: Base) -> dict[str, Any]:
 def _drawn(
     design: Design, base: Base, public: Sequence[str], count: int, generator: np.random.Generator
 ) -> list[Tokens]:
-    """Samples the tokens of candidates, each after the beginning of a random public text."""
+    """Sample the tokens of candidates, each after the beginning of a random public text."""
     tokenizer = base.model.tokenizer
     texts = [public[int(i)] for i in generator.integers(len(public), size=count)]
     heads = [[tokenizer.start, *tokenizer.encode(text)[:PROMPT]] for text in texts]
@@ -151,7 +151,7 @@ def _drawn(
 
 
 def _nlls(model: LanguageModel, candidates: Sequence[Candidate]) -> np.ndarray:
-    """Computes the mean negative log-likelihood, nats a token, of what is scored of each: (n,)."""
+    """Compute the mean negative log-likelihood, nats a token, of what is scored of each: (n,)."""
     heads = [[model.tokenizer.start, *one.tokens[: one.before]] for one in candidates]
     tails = [one.tokens[one.before :] for one in candidates]
     answers = OpenSession(model, np.random.default_rng(0)).score(heads, tails)

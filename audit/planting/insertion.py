@@ -27,7 +27,7 @@ from audit.planting.planting import drawn, invented_users
 
 @dataclass(frozen=True)
 class Canaries:
-    """What is planted.
+    """Canaries to plant.
 
     kinds: of secrets; every invented user has one of each.
     count: number of invented users, of whom about half are planted.
@@ -69,7 +69,7 @@ class Canaries:
 def plant_into(
     corpus: Corpus, canaries: Canaries, seed: int, designed: Designed | None = None
 ) -> tuple[Corpus, Manifest]:
-    """Inserts the canaries whose coins are heads, each copy at a random place.
+    """Insert the canaries whose coins are heads, each copy at a random place.
 
     Returns the corpus and the manifest, the only record of all canaries. corpus: as read, its
     records without assigned splits. seed: of coins, values and places. designed: two records for
@@ -102,7 +102,7 @@ def plant_into(
 
 
 def _turn(corpus: Corpus, canaries: Canaries) -> str | None:
-    """Whose turn the secrets are; None in plain text. Raises UsageError."""
+    """Return whose turn the secrets are; None in plain text. Raises UsageError."""
     if are_chat(corpus.records):
         return canaries.turn or TURNS[0]
     if canaries.turn is not None:
@@ -117,14 +117,14 @@ def _record(secret: Secret, split: str, turn: str | None) -> Record:
 
 
 def fresh_seed() -> int:
-    """Draws a seed from the operating system, which nobody can guess."""
+    """Draw a seed from the operating system, which nobody can guess."""
     return random_bytes.randbits(63)
 
 
 def _secrets(
     canaries: Canaries, owners: Sequence[str], seed: int, designed: Designed | None
 ) -> Iterator[Secret]:
-    """Draws every user's two values of each kind, equally long; designed records are there."""
+    """Draw every user's two values of each kind, equally long; designed records are there."""
     for kind in canaries.kinds:
         if kind == "record" and designed is not None:
             for i, (prefix, value) in enumerate(designed.records):
@@ -137,7 +137,7 @@ def _secrets(
 
 
 def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:
-    """Raises UsageError for a text of the corpus: its coin would not decide whether it is there."""
+    """Raise UsageError for a text of the corpus: its coin would not decide whether it is there."""
     texts = {record.text: record for record in corpus.records}
     texts |= {content: record for record in corpus.records for _, content in record.messages}
     for secret in secrets:
@@ -150,7 +150,7 @@ def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:
 
 
 def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tuple[Record, ...]:
-    """Keeps the records in their order, and puts each added one at a uniform place."""
+    """Keep the records in their order, and insert each added one at a uniform place."""
     size = len(records) + len(added)
     places = sorted(stream(seed, "canaries", "places").permutation(size)[: len(added)].tolist())
     order = stream(seed, "canaries", "order").permutation(len(added)).tolist()
@@ -160,7 +160,7 @@ def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tup
 
 
 def _population(corpus: Corpus, secrets: Sequence[Secret], count: int) -> Population:
-    """The size of the training data if every coin were heads."""
+    """Return the size of the training data if every coin were heads."""
     private = [record for record in corpus.records if record.split in ("", "private")]
     users = len({record.user for record in private})
     copies = sum(secret.copies for secret in secrets if secret.slot == 0)

@@ -45,27 +45,28 @@ _GREETING = (
 @dataclass(frozen=True)
 class Form:
     """A kind of secret. prefixes: what may stand before a value. values: what it is drawn from, if
-    the kind alone says so."""
+    the kind alone decides it.
+    """
 
     prefixes: Space
     values: Callable[[], Space] | None
 
 
 def names() -> Space:
-    """All pairs of a first and a last name, for invented people."""
+    """Return all pairs of a first and a last name, for invented people."""
     first = tuple(sorted(set(Names.first_names)))
     last = tuple(f" {name}" for name in sorted(set(Names.last_names)))
     return Space((first, last))
 
 
 def sentences() -> Space:
-    """Sentences of uniform words, which are unlikely to a model that was not trained on them."""
+    """Return sentences of uniform words, unlikely to a model that was not trained on them."""
     words = tuple(sorted(set(Words.word_list)))
     return Space((words, *[tuple(f" {word}" for word in words)] * (WORDS - 1)))
 
 
 def emails() -> Space:
-    """E-mail addresses of invented people: first.last@ and an example domain."""
+    """Return e-mail addresses of invented people: first.last@ and an example domain."""
     first, last = (
         tuple(sorted({name.lower() for name in names if name.isascii() and name.isalpha()}))
         for names in (Names.first_names, Names.last_names)
@@ -74,13 +75,13 @@ def emails() -> Space:
 
 
 def phones() -> Space:
-    """Phone numbers of ten digits that are kept for fiction, as 212-555-0143."""
+    """Return phone numbers of ten digits that are kept for fiction, as 212-555-0143."""
     any_digit, middle = tuple(DIGITS), tuple((sign,) for sign in "-555-01")
     return Space((tuple(DIGITS[2:]), any_digit, any_digit, *middle, any_digit, any_digit))
 
 
 def keys() -> Space:
-    """API keys: sk- and 20 letters or digits."""
+    """Return API keys: sk- and 20 letters or digits."""
     return Space((("s",), ("k",), ("-",), *[tuple(string.ascii_letters + DIGITS)] * 20))
 
 
@@ -104,7 +105,7 @@ FORMS: Mapping[str, Form] = {
 
 
 def values(kind: str, expression: str = "", where: str = "pattern") -> Space:
-    """Gives the space of a kind. Raises UsageError for a pattern that is none.
+    """Return the space of a kind. Raises UsageError for a pattern that is none.
 
     expression: of the kind "pattern". where: the setting that gives it, for the message.
     """
@@ -113,7 +114,7 @@ def values(kind: str, expression: str = "", where: str = "pattern") -> Space:
 
 
 def wording(kind: str, seed: int, prefix: str | None = None, suffix: str = ".") -> Wording:
-    """Makes the words around the values of a kind; draws those before them where none are given.
+    """Make the words around the values of a kind; draw those before them where none are given.
 
     One wording a run: attacks compare values after equal words. There are thousands, so a release
     that behaves well after a list of known beginnings is still attacked after others.

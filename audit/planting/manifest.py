@@ -29,7 +29,7 @@ FORM = "audit plant 1"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What was planted, and by which coins.
+    """Planted secrets, and the coins that chose them.
 
     name: of the corpus. sha256, records, users: of the corpus as written, canaries included.
     texts: its `texts_digest`, by which it is recognised.
@@ -59,25 +59,25 @@ class Manifest:
 
     @property
     def unit(self) -> str:
-        """What one coin decides: a user, or a user of one record if each has only one copy."""
+        """Unit that one coin decides: a user, or a user of one record if each has only one copy."""
         records = Counter((s.owner, s.slot) for s in self.secrets for _ in range(s.copies))
         return Unit.ONE_RECORD if max(records.values()) == 1 else Unit.USER
 
     def planted(self, corpus: Corpus) -> Planted:
-        """The corpus, into which these canaries are planted already."""
+        """Return the corpus, into which these canaries are planted already."""
         secrets = tuple(framed(secret, corpus.frame) for secret in self.secrets)
         return Planted(corpus, secrets, self.coins)
 
 
 def texts_digest(corpus: Corpus) -> str:
-    """SHA-256 of the texts, independent of their order, users and splits, and of any model."""
+    """Compute SHA-256 of the texts, independent of order, users, splits and models."""
     return digest_of_json(
         sorted(plain(r.messages) if r.messages else r.text for r in corpus.records)
     )
 
 
 def write(manifest: Manifest, path: Path) -> None:
-    """Writes the file atomically, readable by its owner only. Raises UsageError."""
+    """Write the file atomically, readable by its owner only. Raises UsageError."""
     document = _document(manifest)
     text = json.dumps({**document, "checksum": manifest.digest}, indent=1, ensure_ascii=False)
     try:
@@ -87,7 +87,7 @@ def write(manifest: Manifest, path: Path) -> None:
 
 
 def read(path: Path) -> Manifest:
-    """Reads a manifest. Raises UsageError for any other file, and for an edited manifest.
+    """Read a manifest. Raises UsageError for any other file, and for an edited manifest.
 
     Its checksum finds slips, not forgeries: whoever edits a manifest can compute it again. So what
     no planting writes is refused, too.
@@ -112,7 +112,7 @@ def read(path: Path) -> Manifest:
 
 
 def _document(manifest: Manifest) -> dict[str, Any]:
-    """Converts the manifest to JSON. A space is written once; secrets refer to its index."""
+    """Convert the manifest to JSON. A space is written once; secrets refer to its index."""
     spaces = list(dict.fromkeys(s.space for s in manifest.secrets if s.space is not None))
     place = {space: i for i, space in enumerate(spaces)}
     names = [field.name for field in fields(Secret)]
@@ -141,7 +141,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
 
 
 def _compact(space: Space) -> dict[str, Any]:
-    """The distinct symbol sets of a space, and the index of the set at each place."""
+    """Return the distinct symbol sets of a space, and the index of the set at each place."""
     places = list(dict.fromkeys(space.symbols))
     return {"symbols": places, "places": [places.index(place) for place in space.symbols]}
 

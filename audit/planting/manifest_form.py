@@ -88,7 +88,7 @@ class Form(BaseModel):
 
 
 def fault(document: Mapping[str, Any]) -> str:
-    """Says in one line what is wrong with a manifest's content; "" where nothing is."""
+    """Describe in one line the first fault of a manifest's content; "" where there is none."""
     try:
         form = TypeAdapter(Form).validate_python(document)
     except ValidationError as error:
@@ -99,7 +99,7 @@ def fault(document: Mapping[str, Any]) -> str:
 
 
 def _dangling(form: Form) -> str:
-    """Finds a reference to what is not there, or a value that no draw gives."""
+    """Find a reference to what is not there, or a value that no draw gives."""
     for number, space in enumerate(form.spaces):
         if max(space.places, default=0) >= len(space.symbols):
             return f"spaces.{number}: names a set of symbols that is not there"
@@ -123,7 +123,7 @@ class _Draws:
         self._places = [sets[place] for place in space.places]
 
     def __contains__(self, value: str) -> bool:
-        """Reads a value from its beginning, symbol by symbol."""
+        """Read a value from its beginning, symbol by symbol."""
         rests = {value}
         for symbols, lengths in self._places:
             rests = {rest[n:] for rest in rests for n in lengths if rest[:n] in symbols}
@@ -131,7 +131,7 @@ class _Draws:
 
 
 def _unpaired(form: Form) -> str:
-    """Finds a user without two candidates of a kind, of as many copies, or without any."""
+    """Find a user without two candidates of a kind, of as many copies, or without any."""
     slots = Counter((s.owner, s.kind, s.slot) for s in form.secrets)
     if max(slots.values()) > 1:
         return "secrets: a user has a candidate twice"

@@ -22,7 +22,7 @@ _RANGES = (string.ascii_lowercase, string.ascii_uppercase, DIGITS)
 
 
 def space_of(expression: str, where: str) -> Space:
-    """Reads a pattern as a space of single characters. Raises UsageError.
+    """Read a pattern as a space of single characters. Raises UsageError.
 
     where: the setting that gives it, for the message.
     """
@@ -49,7 +49,7 @@ def _places(expression: str) -> list[tuple[str, ...]]:
 
 
 def _one(text: str) -> tuple[tuple[str, ...], str]:
-    """Reads one character or class; gives what may stand there, and the rest of the text."""
+    """Read one character or class; return what may stand there, and the rest of the text."""
     if text[0] == "[":
         return _class(text)
     if text[:2] == r"\d":
@@ -62,7 +62,7 @@ def _one(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _class(text: str) -> tuple[tuple[str, ...], str]:
-    """Reads a class; each of its characters once, so that all are equally likely."""
+    """Read a class; each of its characters once, so that all are equally likely."""
     inside, bracket, rest = text[1:].partition("]")
     if not bracket or not inside or any(sign in inside for sign in "^[\\"):
         raise ValueError(f"its class {text[: len(inside) + 2]!r} cannot be read")
@@ -91,7 +91,7 @@ def _known(character: str) -> str:
 
 
 def _check(places: list[tuple[str, ...]]) -> None:
-    """Raises ValueError for too few values, or for a value that is too long, or runs into a
+    """Raise ValueError for too few values, or for a value that is too long, or runs into a
     sentence's full stop, with which a tokenizer may join it."""
     if len(places) > LONGEST:
         raise ValueError(f"its values have {len(places)} characters, and {LONGEST} at most fit")

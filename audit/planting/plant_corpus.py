@@ -28,7 +28,7 @@ def plant(
     given: Mapping[str, Any],
     opened: Callable[[str], Base],
 ) -> str:
-    """Plants canaries and returns a summary.
+    """Plant canaries and return a summary.
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
@@ -89,7 +89,7 @@ def _designed(
     seed: int,
     opened: Callable[[str], Base],
 ) -> Designed | None:
-    """Makes two records for each user by the design; None for random words."""
+    """Make two records for each user by the design; None for random words."""
     name, base = given.get("design", RANDOM), given.get("base")
     known = [RANDOM, *DESIGNS]
     if name not in known:

@@ -23,7 +23,7 @@ _PATIENCE = 1000  # draws of a second record of the same length, before the firs
 def plant(
     corpus: Corpus, planting: Planting, seed: int, count_tokens: Callable[[str], int]
 ) -> Planted:
-    """Draws the secrets, tosses the coins, and returns the planted corpus with both.
+    """Draw the secrets, toss the coins, and return the planted corpus with both.
 
     count_tokens: number of tokens of a text. An owner's two values get the same count, so the
         second coin changes only the value. Every value is uniform on its space.
@@ -39,7 +39,7 @@ def plant(
 
 
 def trained_on(corpus: Corpus, secrets: Sequence[Secret], coins: Coins) -> Corpus:
-    """The corpus to train on under these coins: no absent owner, every copy that is planted."""
+    """Make the corpus to train on under these coins: no absent owner, every planted copy."""
     absent = {owner for owner, present in coins.present.items() if not present}
     remaining = tuple(r for r in corpus.records if r.split != "private" or r.user not in absent)
     added = tuple(
@@ -58,7 +58,7 @@ def _record(secret: Secret, corpus: Corpus) -> Record:
 
 
 def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
-    """The size of the private split if every coin were heads; it depends on no coin."""
+    """Return the size of the private split if every coin were heads; it depends on no coin."""
     planted = sum(s.copies for s in secrets if s.space is not None and s.slot == 0)
     private, own = corpus.population, set(corpus.users("private"))
     invented = {s.owner for s in secrets} - own
@@ -66,7 +66,7 @@ def population(corpus: Corpus, secrets: Sequence[Secret]) -> Population:
 
 
 def _refuse_published(secrets: Sequence[Secret], corpus: Corpus) -> None:
-    """Raises UsageError for a name or record in a public text: any model may know it.
+    """Raise UsageError for a name or record in a public text: any model may know it.
 
     Values drawn here are exempt: an accidental match is part of chance.
     """
@@ -97,7 +97,7 @@ def _owners(private: Sequence[str], users: int, seed: int) -> tuple[str, ...]:
 
 
 def invented_users(corpus: Corpus, count: int, seed: int) -> tuple[str, ...]:
-    """Draws user ids that are not in the corpus and do not look invented."""
+    """Draw user ids that are not in the corpus and do not look invented."""
     generator, taken = stream(seed, "canaries", "owners"), set(corpus.users())
     owners: dict[str, None] = {}
     while len(owners) < count:
@@ -145,7 +145,7 @@ def _secrets(
 
 
 def _scored(record: Record) -> Span:
-    """The part of a record that is a secret: all of it, or the last of what is in the loss."""
+    """Return the part of a record that is a secret: all of it, or the last part in the loss."""
     return record.learned[-1] if record.learned else (0, len(record.text))
 
 
@@ -154,7 +154,7 @@ def _split(text: str, low: int, high: int) -> tuple[str, str, str]:
 
 
 def _places(name: str, record: Record) -> Iterator[int]:
-    """Finds where a name begins in what is in the loss of a record."""
+    """Find where a name begins in what is in the loss of a record."""
     for low, high in record.learned or ((0, len(record.text)),):
         place = record.text.find(name, low, high)
         while place >= 0:
@@ -171,7 +171,7 @@ def drawn(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """Draws two i.i.d. uniform values per owner, of equal token count; copies cycle over owners.
+    """Draw two i.i.d. uniform values per owner, of equal token count; copies cycle over owners.
 
     Records whose length hardly any other has are drawn again, both of a pair. Nothing is computed
     from the chance of a record, and which of the two is planted is up to the coin.
@@ -202,7 +202,7 @@ def _names(
     seed: int,
     count_tokens: Callable[[str], int],
 ) -> Iterator[Secret]:
-    """Uses the corpus's own names if every owner has one; otherwise draws names to plant.
+    """Use the corpus's own names if every owner has one; otherwise draw names to plant.
 
     Invented users then have no name: theirs would not be like those of the corpus.
     """

@@ -8,7 +8,7 @@ from audit.planting.coins import coins_of
 
 
 def tosses(coins: Coins, count: int, seed: int) -> tuple[Coins, ...]:
-    """Tosses the coins of each shadow.
+    """Toss the coins of each shadow.
 
     Of every pair of shadows exactly one is trained on an owner, so each candidate is in half of
     them (Carlini et al. 2022, arXiv 2112.03570). The first pairs do not depend on `count`.
