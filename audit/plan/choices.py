@@ -18,7 +18,7 @@ from audit.plugins import registry
 def defenses(
     texts: Sequence[str], epsilon: float | None, delta: float | None
 ) -> tuple[Chosen, ...]:
-    """Builds what `--defense` names. epsilon, delta: of every one that has them. UsageError."""
+    """Build what `--defense` names. epsilon, delta: of every one that has them. UsageError."""
     if not texts:
         raise UsageError("no defense is named; add --defense NAME, or --defense all")
     if epsilon is not None and not 0 < epsilon < math.inf:
@@ -35,7 +35,7 @@ def defenses(
 
 
 def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Chosen, ...]:
-    """Adds the references that are not chosen already, and the controls of what is chosen."""
+    """Add the references that are not chosen already, and the controls of what is chosen."""
     built = [registry.build("defenses", name, Defense, {}) for name in names]  # type: ignore[type-abstract]
     if names:
         controls = [(one.name, control) for one in chosen for control in one.plugin.controls]
@@ -46,10 +46,10 @@ def with_references(chosen: Sequence[Chosen], names: Sequence[str]) -> tuple[Cho
 
 
 def attacks(texts: Sequence[str], written: bool, planted: AbstractSet[str]) -> tuple[Chosen, ...]:
-    """Builds what `--attack` names. Raises UsageError.
+    """Build what `--attack` names. Raises UsageError.
 
     `all` is every attack on one of the planted kinds of secrets; those on texts only where
-    `written`, which says that only texts are released.
+    `written`, which means that only texts are released.
     """
     if not texts:
         raise UsageError("no attack is named; add --attack NAME, or --attack all")
@@ -63,7 +63,7 @@ def _fits(attack: type[Attack], written: bool, planted: AbstractSet[str]) -> boo
 
 
 def _all(texts: Sequence[str], kind: str, fits: Callable[[Any], bool]) -> Sequence[str]:
-    """Replaces `all` by every plugin that is not named and fits."""
+    """Replace `all` by every plugin that is not named and fits."""
     if "all" not in texts:
         return texts
     named = [text for text in texts if text != "all"]

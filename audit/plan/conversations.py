@@ -18,7 +18,7 @@ from audit.models.loading import load_tokenizer
 def written(
     corpus: Corpus, model: ModelFolder, turn: str | None, alone: bool
 ) -> tuple[Corpus, ModelFolder]:
-    """Writes a corpus of conversations by the model's chat template; any other stays as it is.
+    """Write a corpus of conversations by the model's chat template; any other stays as it is.
 
     The model's hash is then of its template, too: another one gives other texts, prompts and runs.
     turn: whose turn secrets are planted in; None for secrets of plain text. alone: whether the loss
@@ -41,7 +41,7 @@ def written(
 
 
 def _check_unused(turn: str | None, alone: bool) -> None:
-    """Raises UsageError for a setting of conversations where there are none."""
+    """Raise UsageError for a setting of conversations where there are none."""
     for name, wrong in (("training.assistant_only", alone), ("planting.turn", turn == TURNS[1])):
         if wrong:
             raise UsageError(f"{name}: the corpus has no conversations ('messages'); leave it out")

@@ -1,4 +1,4 @@
-"""How a plan is run: where to, by whom, in which formats. None of it can change a result."""
+"""Settings of a plan's execution, such as place and formats. None of them can change a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLUSTER = re.compile(r"ray://(\[[0-9a-fA-F:]+\]|[^\s/:\[\]]+):\d{1,5}")
 
 @dataclass(frozen=True)
 class Execution:
-    """How a plan is run: where to, by whom, in which formats. Cannot change a result.
+    """Settings of a plan's execution: where to, by whom, in which formats. Cannot change a result.
 
     workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
     """
@@ -29,7 +29,7 @@ class Execution:
 
 
 def execution(settings: dict[str, Any]) -> Execution:
-    """Takes the settings that cannot change a result. Raises UsageError."""
+    """Read the settings that cannot change a result. Raises UsageError."""
     formats = tuple(settings.get("format", Execution.formats))
     for name in formats:
         registry.check("reports", name)
@@ -43,7 +43,7 @@ def execution(settings: dict[str, Any]) -> Execution:
 
 
 def parsed(word: int | str) -> int | str:
-    """Reads --workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
+    """Read --workers: a number of processes (0: one a core), "ray" or "ray://HOST:PORT".
 
     Raises UsageError, also where Ray is wanted and not installed.
     """

@@ -28,7 +28,7 @@ from audit.plugins import registry
 
 
 def is_wanted(settings: Mapping[str, Any]) -> bool:
-    """Tells whether an external model is to be audited.
+    """Return whether an external model is to be audited.
 
     Raises UsageError where `secrets` is given and no defense audits an external model.
     """
@@ -43,7 +43,7 @@ def is_wanted(settings: Mapping[str, Any]) -> bool:
 
 
 def material(settings: Mapping[str, Any], embedded: Path) -> Material:
-    """Reads manifest, corpus and model. Raises UsageError for what cannot be audited."""
+    """Read manifest, corpus and model. Raises UsageError for what cannot be audited."""
     if "secrets" not in settings:
         raise UsageError(
             "as_is: an external model is audited against what was planted into its data; give "
@@ -87,7 +87,7 @@ def material(settings: Mapping[str, Any], embedded: Path) -> Material:
 
 
 def _corpus(settings: Mapping[str, Any], manifest: Manifest, embedded: Path) -> Corpus:
-    """The planted corpus; without one, an empty one that bears its name."""
+    """Return the planted corpus; without one, an empty one that bears its name."""
     if "corpus" not in settings:
         return Corpus(manifest.name, (), public_size=manifest.population)
     corpus = corpora.load_planted(settings["corpus"], embedded, Reading.of(settings))
@@ -113,7 +113,7 @@ class _Audited:
 
 
 def _one(settings: Mapping[str, Any], field: str) -> Any:
-    """Returns the one value that all defenses of the external model give a field."""
+    """Return the one value that all defenses of the external model give a field."""
     values = {getattr(one, field, None) for one in _built(settings) if one.external} - {None}
     if len(values) > 1:
         raise UsageError(f"as_is: one run has one {field}; these are {', '.join(map(str, values))}")
@@ -121,7 +121,7 @@ def _one(settings: Mapping[str, Any], field: str) -> Any:
 
 
 def _built(settings: Mapping[str, Any]) -> list[Any]:
-    """The defenses that are requested by name."""
+    """Return the defenses that are requested by name."""
     return [
         registry.build("defenses", text, Defense, {})[1]  # type: ignore[type-abstract]
         for text in settings["defense"]
@@ -141,7 +141,7 @@ def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
 
 
 def _texts(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
-    """Describes a file of texts; `base` is the model that a reader trains on them."""
+    """Describe a file of texts; `base` is the model that a reader trains on them."""
     for field in ("tokenizer", "served"):
         if _one(settings, field) is not None:
             raise UsageError(
@@ -154,9 +154,9 @@ def _texts(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Au
 
 
 def _written(settings: Mapping[str, Any], audited: _Audited) -> Text:
-    """Counts texts and tokens of a file, which its references write as many of.
+    """Count texts and tokens of a file, which its references write as many of.
 
-    Raises UsageError where there are more of either than `--release text:texts=N,tokens=T` says.
+    Raises UsageError where there are more of either than `--release text:texts=N,tokens=T` states.
     """
     texts, tokenizer = external_texts.read(audited.address), load_tokenizer(audited.read_with)
     longest = max(len(tokenizer.encode(text)) for text in texts)
@@ -172,7 +172,7 @@ def _written(settings: Mapping[str, Any], audited: _Audited) -> Text:
 
 
 def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
-    """Describes a model behind a URL without asking it: its hash is of its name alone."""
+    """Describe a model behind a URL without asking it: its hash is of its name alone."""
     url, name = address(settings["model"]), _one(settings, "served")
     tokenizer, context = _one(settings, "tokenizer"), _one(settings, "context")
     if context is None:
@@ -192,7 +192,7 @@ def _served(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
 
 
 def _references(settings: Mapping[str, Any], base: str | None, corpus: Corpus) -> tuple[str, ...]:
-    """`public` needs the base, and `none`, which is trained here, also the corpus."""
+    """Choose the references: `public` needs the base, and `none`, trained here, also the corpus."""
     if not base or not settings.get("references", True):
         return ()
     return tuple(name for name in REFERENCES if name == "public" or corpus.of("private"))
@@ -215,7 +215,7 @@ class _Elsewhere(Material):
         return tuple(self._filled(one) for one in defenses)
 
     def _filled(self, one: Chosen) -> Chosen:
-        """A defense that audits an external model learns which one."""
+        """Return a defense that audits an external model learns which one."""
         if not one.plugin.external:
             return one
         assert isinstance(self.source, PlantedElsewhere)
@@ -244,7 +244,7 @@ class _Elsewhere(Material):
 
 
 def _service(settings: Mapping[str, Any]) -> Served:
-    """How many of the requested defenses ask the endpoint, and how fast the first one does."""
+    """Count the requested defenses that ask the endpoint, and return the first one's rate."""
     asking = [one for one in _built(settings) if one.external]
     return Served(len(asking), asking[0].rate)
 

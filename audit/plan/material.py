@@ -1,4 +1,4 @@
-"""What a plan is resolved on: the loaded corpus and model, and where secrets were planted."""
+"""Material that a plan is resolved on: the loaded corpus and model, and the planted secrets."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ class Material(ABC):
 
     @abstractmethod
     def accept(self, defenses: Sequence[Chosen], attacks: Sequence[Chosen]) -> tuple[Chosen, ...]:
-        """Completes the defenses for this material. Raises UsageError for what it cannot serve."""
+        """Complete the defenses for this material. Raises UsageError for what it cannot serve."""

@@ -65,7 +65,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. Two equal plans on one machine give the same results.json.
+    """Settings of a run. Two equal plans on one machine give the same results.json.
 
     delta: δ of every empirical ε bound; min(1/(10·N), 1e-5) for N private users unless given.
         Where it is given, it is also the δ of every requested defense that has one.
@@ -75,7 +75,7 @@ class Plan:
     threads: CPU threads of every training and scoring process.
     source: where the secrets are planted.
     text: the texts that every release writes, where only these are released.
-    command: what runs it again; no part of its identity.
+    command: what runs it again; not a part of its identity.
     """
 
     defenses: tuple[Chosen, ...]
@@ -129,7 +129,7 @@ class Plan:
 
 
 def by_name(value: Any) -> Any:
-    """Names a folder without its path: where it lies is no part of a result."""
+    """Name a folder without its path: where it lies is not a part of a result."""
     return Path(value).name if isinstance(value, str) and "/" in value else value
 
 

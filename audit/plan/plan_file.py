@@ -8,7 +8,7 @@ from typing import Any
 
 
 def to_toml(settings: Mapping[str, Any]) -> str:
-    """Formats settings as TOML: plain values first, then each table, then tables within it.
+    """Format settings as TOML: plain values first, then each table, then tables within it.
 
     Values may be text, numbers, truth values and lists of them; None is left out.
     """
@@ -39,5 +39,5 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Quotes text: JSON's escapes are TOML's, but for DEL, which TOML wants escaped."""
+    """Quote text: JSON's escapes are TOML's, but for DEL, which TOML wants escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

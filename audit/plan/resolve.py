@@ -37,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = {"corpus": "helpdesk", "model": "embedded"}
 
 
 def resolve(settings: Mapping[str, Any]) -> Plan:
-    """Resolves the settings of a run, as `audit.plan.settings.gather` gives them.
+    """Resolve the settings of a run, as `audit.plan.settings.gather` gives them.
 
     Raises UsageError for what cannot be run.
     """
@@ -53,7 +53,7 @@ def resolve(settings: Mapping[str, Any]) -> Plan:
 
 
 def resolve_on(settings: Mapping[str, Any], corpus: Corpus, model: ModelFolder) -> Plan:
-    """Resolves settings for a corpus and a model that are read already. Raises UsageError."""
+    """Resolve settings for a corpus and a model that are read already. Raises UsageError."""
     if settings.get("lora"):
         model = dataclasses.replace(model, lora=_lora(settings["lora"], model))
     table = _worded(settings.get("planting", {}))
@@ -136,12 +136,12 @@ def _plan(settings: Mapping[str, Any], material: Material) -> Plan:
 
 
 def _reading(model: ModelFolder, length: int) -> ModelFolder:
-    """Lets a model read as much at once as it is trained on, where that is more than usual."""
+    """Make a model read as much at once as it is trained on, where that is more than usual."""
     return dataclasses.replace(model, max_length=max(length, model.max_length))
 
 
 def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str:
-    """The command that runs a plan again, with the paths that were given, so it can be pasted."""
+    """Return the command that runs a plan again, with the paths as given, ready to be pasted."""
 
     def given(name: str, otherwise: str) -> str:
         value = str(settings.get(name) or otherwise)
@@ -178,7 +178,7 @@ def _command(plan: Plan, material: Material, settings: Mapping[str, Any]) -> str
 
 
 def _differs(plan: Plan) -> bool:
-    """Whether what only a plan file can set differs from its default."""
+    """Return whether what only a plan file can set differs from its default."""
     here = plan.source.document["planting"]
     return (
         (here is not None and here != _default_planting(plan.corpus).document)
@@ -200,7 +200,7 @@ def _device(name: str) -> str:
 
 
 def _default_planting(corpus: Corpus) -> Planting:
-    """Chooses all private users of the embedded corpus, else a fifth of them, at most COINS.
+    """Choose all private users of the embedded corpus, else a fifth of them, at most COINS.
 
     Where these are fewer than COINS, as many invented ones as are missing, and no more than there
     are private users. With fewer epochs than the embedded corpus has, more copies are planted.
@@ -217,7 +217,7 @@ def _default_planting(corpus: Corpus) -> Planting:
 
 
 def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Splits the templates of a [planting] table into prefixes and suffixes. Raises UsageError."""
+    """Split the templates of a [planting] table into prefixes and suffixes. Raises UsageError."""
     worded = dict(table)
     for kind in WORDED:
         template = worded.pop(f"{kind}_template", None)
@@ -233,7 +233,7 @@ def _worded(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
-    """Chooses the recipe: tuned for the embedded model and corpus, usual values otherwise.
+    """Choose the recipe: tuned for the embedded model and corpus, usual values otherwise.
 
     Real text varies more than the embedded corpus, and the model overfits it after few epochs.
     """
@@ -247,7 +247,7 @@ def default_recipe(model: ModelFolder, corpus: Corpus) -> Recipe:
 
 
 def _table(cls: type[Any], table: dict[str, Any], default: Any) -> Any:
-    """A dataclass from a plan file's table over a default. Raises UsageError for unknown keys."""
+    """Read a plan file's table over a default dataclass. Raises UsageError for unknown keys."""
     hints = get_type_hints(cls)
     name = cls.__name__.lower().replace("recipe", "training")
     values = {}

@@ -44,7 +44,7 @@ TABLES = ("planting", "training")
 def gather(
     flags: Mapping[str, Any], plan_file: Path | None, own: str = "", trust_config: bool = False
 ) -> dict[str, Any]:
-    """All settings, resolved by precedence. Flags that are None were not given.
+    """Resolve all settings by precedence. Flags that are None were not given.
 
     own: a table of the plan file that is the command's own; it is not looked into here.
     trust_config: whether pyproject.toml may run code, load plugins and lead outside its folder;
@@ -110,7 +110,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def checked(table: Mapping[str, Any], where: str, own: str = "") -> dict[str, Any]:
-    """A file's table with every key known and every value of its type."""
+    """Return a file's table with every key known and every value of its type."""
     checked: dict[str, Any] = {}
     for key, value in table.items():
         if key in (*TABLES, own):

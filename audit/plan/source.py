@@ -22,7 +22,7 @@ _UNSEEN = "What was trained on was not seen (as_is:training=FILE tells)"
 
 
 class Source(ABC):
-    """Tells the steps of a run what was planted, and what is known of the training."""
+    """Source of the planted secrets, and of what is known of the training."""
 
     @property
     @abstractmethod
@@ -37,7 +37,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def unit(self) -> str:
-        """What one coin decides."""
+        """Unit that one coin decides."""
 
     @property
     @abstractmethod
@@ -52,42 +52,42 @@ class Source(ABC):
     @property
     @abstractmethod
     def base_known(self) -> bool:
-        """Whether the plan's model is a public one that the audited models started from."""
+        """Return whether the plan's model is a public one that the audited models started from."""
 
     @property
     @abstractmethod
     def served(self) -> Served | None:
-        """How often an endpoint is audited, and how fast; None where none is."""
+        """Number of audits of an endpoint, and its rate; None where none is audited."""
 
     @abstractmethod
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
-        """Returns the corpus to train on, the secrets and their coins."""
+        """Return the corpus to train on, the secrets and their coins."""
 
     @abstractmethod
     def shadows(self, wanted: int) -> int:
-        """Returns how many of the wanted shadow models can be trained."""
+        """Return how many of the wanted shadow models can be trained."""
 
     @abstractmethod
     def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
-        """Returns the corpus as it was before secrets were planted into it."""
+        """Return the corpus as it was before secrets were planted into it."""
 
     @abstractmethod
     def size(self, corpus: Corpus) -> dict[str, Any]:
-        """Returns hash, records and users of the corpus, also where it is not here."""
+        """Return hash, records and users of the corpus, also where it is not here."""
 
     @abstractmethod
     def coverage(
         self, planted: Planted, tokenizer: TextTokenizer, context: int
     ) -> tuple[Coverage, ...]:
-        """Returns what became of the planted copies on their way into the training, if known."""
+        """Return what became of the planted copies on their way into the training, if known."""
 
     @abstractmethod
     def lost(self, covered: Iterable[Coverage], kinds: Iterable[str]) -> dict[str, str]:
-        """Returns by kind, as a sentence, what is not known to have reached the training."""
+        """Return by kind, as a sentence, what is not known to have reached the training."""
 
     @abstractmethod
     def limitations(self, covered: Iterable[Coverage], corpus: Corpus) -> list[str]:
-        """Returns what a reader must know about a training that was not seen."""
+        """Return what a reader must know about a training that was not seen."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class External:
 
     base_known: whether the model it started from was named.
     training: the file that shows what it was trained on; None where nobody gave one.
-    absent_base: the base that its adapter names, if that is no folder here.
+    absent_base: the base that its adapter names, if that is not a folder here.
     """
 
     name: str
@@ -234,7 +234,7 @@ class PlantedElsewhere(Source):
     def coverage(
         self, planted: Planted, tokenizer: TextTokenizer, context: int
     ) -> tuple[Coverage, ...]:
-        """Reads the training file where one was given, else the corpus, which may lose more.
+        """Read the training file where one was given, else the corpus, which may lose more.
 
         Looks for secrets without the conversation around them: other trainers may write that in
         another way.

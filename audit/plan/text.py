@@ -35,7 +35,7 @@ class Text:
         check_fields("--release text", self)
 
     def check(self, label: str, reads: int, budget: int | None) -> None:
-        """Raises UsageError where a release cannot write one text.
+        """Raise UsageError where a release cannot write one text.
 
         reads: tokens of context that its model reads, the start token included. budget: of queries.
         """
@@ -51,12 +51,12 @@ class Text:
             )
 
     def affordable(self, budget: int | None) -> int:
-        """Counts the texts that a service with this budget of queries writes."""
+        """Count the texts that a service with this budget of queries writes."""
         return self.texts if budget is None else min(self.texts, budget // self.tokens)
 
 
 def of(setting: str, corpus: Corpus, training: FineTuning) -> Text | None:
-    """Reads a setting such as `text:texts=400,tokens=60`; None where no texts are released.
+    """Read a setting such as `text:texts=400,tokens=60`; None where no texts are released.
 
     The default is as many texts as there are records to train on. Raises UsageError.
     """
@@ -69,7 +69,7 @@ def of(setting: str, corpus: Corpus, training: FineTuning) -> Text | None:
 
 
 def parsed(setting: str) -> tuple[str, dict[str, int]]:
-    """Splits a setting into its kind and the numbers that are given. Raises UsageError."""
+    """Split a setting into its kind and the numbers that are given. Raises UsageError."""
     kind, _, rest = (part.strip() for part in setting.partition(":"))
     if kind not in KINDS:
         raise UsageError(f"--release {kind}: unknown{did_you_mean(kind, list(KINDS))}")

@@ -1,4 +1,4 @@
-"""What a pyproject.toml may not set by itself: it may come with a stranger's checkout."""
+"""Settings that a pyproject.toml may not set by itself: it may come with a stranger's checkout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADVICE = (
 
 
 def untrusted(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Says, by setting, why it needs a word of the user: what it could do.
+    """List by setting why it needs the user's consent: what it could do.
 
     It runs code, loads another package's plugin, sends data away, or reads or writes outside the
     working directory.
@@ -27,7 +27,7 @@ def untrusted(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def ignored(path: Path, reasons: Mapping[str, str]) -> str:
-    """Words in one line which settings of a file are ignored, why, and what to do."""
+    """Explain in one line which settings of a file are ignored, why, and what to do."""
     each = ", ".join(f"{key} ({why})" for key, why in reasons.items())
     return f"audit: {path}: ignored {each}; {_ADVICE}"
 
@@ -62,7 +62,7 @@ def _of_policy(text: str) -> Iterator[str]:
 
 
 def _of_place(text: str) -> Iterator[str]:
-    """A word that is no path is a name in the working directory, and so inside."""
+    """Explain where a value leads out of the working directory; a plain word stays inside."""
     if text.startswith("hf:") or "://" in text:
         yield "lies in the network"
         return
