@@ -25,7 +25,7 @@ from audit.train.task import Task
 
 
 def prepare(plan: Plan, stages: Path) -> Run:
-    """Plants secrets and lists the trainings of every defense, and writes nothing.
+    """Plant secrets and list the trainings of every defense, and write nothing.
 
     Raises UsageError.
     """
@@ -60,7 +60,7 @@ def prepare(plan: Plan, stages: Path) -> Run:
 
 
 def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> None:
-    """Raises UsageError for a secret that no tokens express, or an attack without secrets.
+    """Raise UsageError for a secret that no tokens express, or an attack without secrets.
 
     Also for a drawn one that a training here would cut in two, so that it could not leak.
     """
@@ -83,7 +83,7 @@ def _check_secrets(plan: Plan, planted: Planted, tokenizer: TextTokenizer) -> No
 
 
 def marked(corpora: Sequence[Corpus], policy: Policy) -> list[Corpus]:
-    """Marks the private spans of private records; the policy reads each distinct text once."""
+    """Mark the private spans of private records; the policy reads each distinct text once."""
     texts = list(dict.fromkeys(r.text for corpus in corpora for r in corpus.of("private")))
     spans = dict(zip(texts, map(tuple, policy.many(texts)), strict=True))
     return [
@@ -107,7 +107,7 @@ def _tasks(plan: Plan, chosen: Chosen, corpus: Corpus, seed: int, stages: Path) 
 
 
 def learning(training: Training, learned: Mapping[str, tuple[Span, ...]], label: str) -> Training:
-    """Gives a training that learns only these spans of its texts, and so do those before it.
+    """Return a training that learns only these spans of its texts, and so do those before it.
 
     Raises UsageError for one that would learn all of a text, naming its defense.
     """

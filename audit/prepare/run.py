@@ -47,13 +47,13 @@ class Run:
 
     @cached_property
     def near_duplicates(self) -> int:
-        """Counts records that repeat another, planted ones aside."""
+        """Count records that repeat another, planted ones aside."""
         source = self.plan.source
         return source.without_canaries(self.planted, self.plan.corpus).near_duplicates
 
     @cached_property
     def family(self) -> Family:
-        """How many tests of a release its leaks, and refuting its claim, are adjusted for."""
+        """Number of tests of a release for which leaks and refuted claims are adjusted."""
         public, family = self.plan.source.base_known, NONE
         for chosen in self.plan.attacks:
             secrets = self.secrets_for(chosen.plugin)
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def wanted(self) -> list[Task]:
-        """Every training and all that it builds on; one that several want comes several times."""
+        """Every training and all that it builds on; one that several want is repeated."""
         every = (t for task in self.trainings for t in (task, *task.all_earlier))
         return [task for task in every if not task.idle]
 
@@ -92,7 +92,7 @@ class Run:
         return frozenset(several if self.plan.references else ())
 
     def secrets_for(self, attack: Attack) -> tuple[Secret, ...]:
-        """Selects the secrets of the kinds that the attack targets."""
+        """Select the secrets of the kinds that the attack targets."""
         return tuple(s for s in self.planted.secrets if s.kind in attack.kinds)
 
     @cached_property
@@ -107,5 +107,5 @@ class Run:
         return self.tokens(training) + sum(map(self._all_tokens, training.earlier))
 
     def tokens(self, training: Training) -> float:
-        """Counts the tokens that one training predicts, over all epochs."""
+        """Count the tokens that one training predicts, over all epochs."""
         return sum(map(self.tokenizer.predicted, training.texts)) * training.method.passes
