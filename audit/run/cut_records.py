@@ -1,4 +1,4 @@
-"""Says what trainings cut: records that are longer than `training.max_length`."""
+"""Reports what trainings cut: records that are longer than `training.max_length`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from audit.results.words import count
 
 
 def cut_records(run: Run) -> list[str]:
-    """Counts the records that are cut, and the planted names that are in two pieces."""
+    """Count the records that are cut, and the planted names that are in two pieces."""
     most, texts = run.plan.training.max_length, _texts(run)
     lengths = [run.tokenizer.predicted(text) for text in texts]
     longer = [n for n in lengths if n > most]
@@ -26,13 +26,13 @@ def cut_records(run: Run) -> list[str]:
 
 
 def _texts(run: Run) -> tuple[str, ...]:
-    """The private texts, where something is trained on texts here."""
+    """Return the private texts, where something is trained on texts here."""
     trained = any(task.training.texts and not task.idle for task in run.trainings)
     return tuple(r.text for r in run.corpus.of("private")) if trained else ()
 
 
 def _ignored(run: Run, tokens: int) -> list[str]:
-    """Names the defenses that read one piece of a record alone."""
+    """Name the defenses that read one piece of a record alone."""
     names = [
         chosen.label
         for chosen, tasks in run.tasks.items()
@@ -42,7 +42,7 @@ def _ignored(run: Run, tokens: int) -> list[str]:
 
 
 def _halved(run: Run) -> list[str]:
-    """Counts the copies of names, which stand in records of their owners, that a cut divides.
+    """Count the copies of names, which stand in records of their owners, that a cut divides.
 
     Secrets that are planted as records of their own are never cut.
     """
@@ -64,7 +64,7 @@ def _halved(run: Run) -> list[str]:
 
 
 def _places(text: str, value: str) -> list[Span]:
-    """Finds every place of a value in a text."""
+    """Find every place of a value in a text."""
     starts, place = [], text.find(value)
     while place >= 0:
         starts.append(place)
@@ -73,7 +73,7 @@ def _places(text: str, value: str) -> list[Span]:
 
 
 def _divided(run: Run, text: str, span: Span, most: int) -> bool:
-    """Tells whether the tokens of these characters are in two pieces of `most` tokens."""
+    """Return whether the tokens of these characters are in two pieces of `most` tokens."""
     ends = run.tokenizer.ends(text)
     first = next(t for t, end in enumerate(ends) if end > span[0])
     last = next(t for t, end in enumerate(ends) if end >= span[1])

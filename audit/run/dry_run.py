@@ -23,7 +23,7 @@ from audit.run.estimate import announced, estimate
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
-    """Lists plan, trainings, queries and tokens, and the least leak that this n can show.
+    """List plan, trainings, queries and tokens, and the least leak that this n can show.
 
     workers: as `--workers`.
     """
@@ -56,7 +56,7 @@ def _plan_lines(run: Run, folder: RunFolder) -> list[str]:
 
 
 def _invented(plan: Plan) -> str:
-    """Counts the invented users among those with coins."""
+    """Count the invented users among those with coins."""
     invented = (plan.source.document["planting"] or {}).get("invented", 0)
     return f" ({invented} of them invented, because the corpus has few)" if invented else ""
 
@@ -116,7 +116,7 @@ def _query_lines(run: Run) -> list[str]:
 
 
 def _claim_lines(run: Run) -> list[str]:
-    """Says of each claim with a known mechanism whether so many coins could refute it."""
+    """State for each claim with a known mechanism whether this many coins could refute it."""
     plan, coins = run.plan, run.planted.coins
     m, lines = len(coins.present), []
     for chosen, tasks in run.tasks.items():
@@ -141,7 +141,7 @@ def _claim_lines(run: Run) -> list[str]:
 
 
 def _request_lines(run: Run) -> list[str]:
-    """Counts the requests to an endpoint; none is sent."""
+    """Count the requests to an endpoint; none is sent."""
     served = run.plan.source.served
     if served is None:
         return []

@@ -33,7 +33,7 @@ WEAK = 32  # passes over a planted code, below which the undefended model hardly
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes. trainings, attacks: seconds on one process, by the name of the step.
+    """Cost of a run. trainings, attacks: seconds on one process, by the name of the step.
 
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
     memory. disk: bytes.
@@ -67,7 +67,7 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """Says all of it in one line."""
+        """Whole estimate on one line."""
         steps = dict.fromkeys(map(label_of, self.steps), 0.0)
         for name, time in self.steps.items():
             steps[label_of(name)] += time
@@ -78,7 +78,7 @@ class Estimate:
 
 
 def says(seconds: float, processes: int, memory: float, disk: float, whose: str = "") -> str:
-    """Says in one line what something takes. whose: what most of the time is for."""
+    """Describe in one line what something takes. whose: what most of the time is for."""
     return (
         f"about {duration(seconds)} on {count(processes, 'process', 'processes')}{whose}; "
         f"{memory / 1e9:.1f} GB of memory, {storage(disk)} in stages/"
@@ -86,9 +86,9 @@ def says(seconds: float, processes: int, memory: float, disk: float, whose: str 
 
 
 def _shares(times: Mapping[str, float], processes: int) -> dict[str, float]:
-    """Spreads tasks over processes: what each adds to the whole, in seconds.
+    """Spread tasks over processes: what each adds to the whole, in seconds.
 
-    The whole is no shorter than the longest task.
+    The whole takes at least as long as the longest task.
     """
     every = sum(times.values())
     if not every:
@@ -175,7 +175,7 @@ def _read_by_readers(run: Run) -> dict[str, float]:
 
 
 def announced(run: Run, expected: Estimate | None) -> list[str]:
-    """Says what a run takes, who wrote most, and whether its positive control looks too weak."""
+    """Describe a run's cost, who wrote most, and whether its positive control looks too weak."""
     weak, (largest, tokens) = weak_control(run), largest_user(run)
     return [
         *(f"corpus: {note}" for note in run.plan.corpus.notes),
@@ -186,7 +186,7 @@ def announced(run: Run, expected: Estimate | None) -> list[str]:
 
 
 def largest_user(run: Run) -> tuple[int, int]:
-    """Counts the tokens of the user who wrote most, and those of all: (largest, all)."""
+    """Count the tokens of the user who wrote most, and those of all: (largest, all)."""
     tokens: dict[str, int] = {}
     for record in run.corpus.of("private"):
         read = tokens.get(record.user, 0)
@@ -195,7 +195,7 @@ def largest_user(run: Run) -> tuple[int, int]:
 
 
 def weak_control(run: Run) -> str:
-    """Warns where the undefended model reads a planted value too seldom to learn it; else ""."""
+    """Warn where the undefended model reads a planted value too seldom to learn it; else ""."""
     plan, planting = run.plan, run.plan.source.document.get("planting")
     attacked = {kind for chosen in plan.attacks for kind in chosen.plugin.kinds}
     if planting is None or not plan.references:

@@ -32,7 +32,7 @@ AGAIN = "run its plan again, which trains nothing that is there"
 
 
 def note(run: Run, folder: RunFolder) -> None:
-    """Stores what each release of a run is made of, for `export`."""
+    """Store what each release of a run is made of, for `export`."""
     model = run.plan.model
     releases = {
         chosen.label: {**_made_of(chosen, tasks), "texts": _stage(run, chosen)}
@@ -46,13 +46,13 @@ def note(run: Run, folder: RunFolder) -> None:
 
 
 def _stage(run: Run, chosen: Chosen) -> str | None:
-    """Names the stage that holds the texts of a release, where only these are released."""
+    """Name the stage that holds the texts of a release, where only these are released."""
     made = run.published.get(chosen.label)
     return None if made is None else f"{made.stage}.json"
 
 
 def _made_of(chosen: Chosen, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Describes a release. Of an external model nothing is stored: it may be named by a URL."""
+    """Describe a release. Of an external model nothing is stored: it may be named by a URL."""
     if chosen.plugin.external:
         return {"defense": chosen.name, "external": True}
     paths = [weights_path(task) for task in tasks]
@@ -69,7 +69,7 @@ def _made_of(chosen: Chosen, tasks: Sequence[Task]) -> dict[str, Any]:
 
 
 def export(run: Path, label: str, out: Path) -> str:
-    """Writes a release into a new folder and says what it is. Raises UsageError.
+    """Write a release into a new folder and describe it. Raises UsageError.
 
     A model becomes a model folder, or that of an adapter, in PEFT's form. A service becomes its
     members, the public model and its settings, which `audit.api.serve` opens. Texts become
@@ -110,7 +110,7 @@ def _noted(run: Path) -> Any:
 
 
 def _named(releases: Mapping[str, Any], label: str, run: Path) -> Any:
-    """Finds a release by its label; its defense's name is enough where there is one setting."""
+    """Find a release by its label; its defense's name is enough where there is one setting."""
     if label in releases:
         return releases[label]
     alike = [made for made in releases.values() if made["defense"] == label]
@@ -120,7 +120,7 @@ def _named(releases: Mapping[str, Any], label: str, run: Path) -> Any:
 
 
 def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
-    """Finds what the run measured of a release."""
+    """Find what the run measured of a release."""
     wanted = (made["defense"], made["shown"])
     return next(r for r in results.releases if (r.defense, r.parameters) == wanted)
 
@@ -128,7 +128,7 @@ def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
 def _written(
     part: Path, stages: Path, base: Mapping[str, str], made: Mapping[str, Any], found: ReleaseResult
 ) -> tuple[str, dict[str, Any]]:
-    """Writes weights and settings, or texts; gives what they are, and their guarantee."""
+    """Write weights and settings, or texts; return what they are, and their guarantee."""
     if made.get("texts"):
         return _texts(part, stages / made["texts"]), found.guarantee.as_json()
     names = [one["weights"] for one in made["members"]]
@@ -163,7 +163,7 @@ def _written(
 
 
 def _texts(part: Path, stage: Path) -> str:
-    """Writes the texts of a release, one object a line."""
+    """Write the texts of a release, one object a line."""
     try:
         texts = read_json(stage)["seen"]["texts"]
     except (OSError, ValueError):
@@ -175,13 +175,13 @@ def _texts(part: Path, stage: Path) -> str:
 
 
 def _kind(promise: Any) -> tuple[Any, ...]:
-    """What a promise is, its conditions aside: a served one has another source of randomness."""
+    """Reduce a promise to its kind, without conditions: a served one has other randomness."""
     names = ("epsilon", "delta", "alpha", "unit", "relation", "basis", "release", "theorem")
     return tuple(getattr(promise, name) for name in names)
 
 
 def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
-    """Copies a model folder, with other weights in the place of its own where these are given."""
+    """Copy a model folder, with other weights in the place of its own where these are given."""
     to.mkdir(parents=True)
     for pattern in SMALL:
         for path in sorted(base.glob(pattern)):
@@ -194,7 +194,7 @@ def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
 def _promise(
     results: Results, found: ReleaseResult, guarantee: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The guarantee, and what the run found, without any secret."""
+    """Return the guarantee, and what the run found, without any secret."""
     return {
         "defense": found.defense,
         "parameters": found.parameters,

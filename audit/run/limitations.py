@@ -19,7 +19,7 @@ from audit.results.words import at_most, quantity, share
 
 
 def not_tested(plan: Plan) -> list[str]:
-    """Lists what no finding of the run is about."""
+    """List what no finding of the run is about."""
     run = {chosen.name for chosen in plan.attacks}
     left_out = [name for name in registry.names("attacks") if name not in run]
     lines = [f"attacks that were not run: {', '.join(left_out)}"] if left_out else []
@@ -34,7 +34,7 @@ def not_tested(plan: Plan) -> list[str]:
 
 
 def warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
-    """Lists what weakens the results or must be known to use them."""
+    """List what weakens the results or must be known to use them."""
     general = _warnings(run, releases)
     unseen = run.plan.source.limitations(run.coverage, run.plan.corpus)
     return [*general, *unseen, *_served(releases), *_missed(run)]
@@ -75,7 +75,7 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
 
 
 def _redrawn(run: Run) -> list[str]:
-    """Warns of models whose noise was drawn several times: each that is released counts."""
+    """Warn of models whose noise was drawn several times: each that is released counts."""
     return [
         f"{chosen.label}: noise was drawn for {task.draws} models, because the weights of earlier "
         "ones were removed; ε is of one: if another was released, too, their ε add up"
@@ -97,7 +97,7 @@ def _overfit(release: ReleaseResult) -> list[str]:
 
 
 def _fewer(release: ReleaseResult, text: Text | None) -> list[str]:
-    """Says where a service wrote fewer texts than the references, or not all of them by itself."""
+    """State where a service wrote fewer texts than the references, or not all of them by itself."""
     lines = []
     for session in (s for s in release.sessions if text and s.purpose == "text"):
         assert text is not None
@@ -116,7 +116,7 @@ def _fewer(release: ReleaseResult, text: Text | None) -> list[str]:
 
 
 def _served(releases: Sequence[ReleaseResult]) -> list[str]:
-    """Lists what an endpoint hides, and what could therefore not be measured."""
+    """List what an endpoint hides, and what could therefore not be measured."""
     lines = []
     for release in releases:
         if "served_sha256" not in release.parameters:
@@ -138,7 +138,7 @@ def _served(releases: Sequence[ReleaseResult]) -> list[str]:
 
 
 def _missed(run: Run) -> list[str]:
-    """Counts planted values that the policy leaves unmarked, where the run relies on the policy."""
+    """Count planted values that the policy leaves unmarked, where the run relies on the policy."""
     policy = run.plan.policy
     relied = any(task.training.private for task in run.trainings)
     if not relied and policy == policies.named("digits"):
@@ -158,6 +158,6 @@ def _missed(run: Run) -> list[str]:
 
 
 def _marked(secret: Secret, policy: Policy) -> bool:
-    """Tells whether every character of the value is private."""
+    """Return whether every character of the value is private."""
     low, high = len(secret.prefix), len(secret.prefix) + len(secret.value)
     return any(a <= low and high <= b for a, b in merged(policy(secret.text)))

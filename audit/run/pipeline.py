@@ -39,7 +39,7 @@ from reports import Report
 
 
 def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
-    """Runs or resumes a plan in its folder and writes results.json and the reports."""
+    """Run or resume a plan in its folder and write results.json and the reports."""
     began = time.monotonic()
     current = prepare(plan, folder.stages)
     with folder.held(plan.document), folder.marked(plan.document):
@@ -62,14 +62,14 @@ def run(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgres
 
 
 def write(results: Results, formats: Sequence[str], folder: Path, report: StepProgress) -> None:
-    """Writes results.json with the digests of what it follows from, and the reports beside it."""
+    """Write results.json with the digests of what it follows from, and the reports beside it."""
     write_atomically(folder / "results.json", to_json(results))
     sums.write(folder)
     reports.write(Report(results, folder), formats, report)
 
 
 def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str, float]) -> Results:
-    """Measures every release and judges it. ahead: seconds of those that are attacked already."""
+    """Measure every release and judge it. ahead: seconds of those that are attacked already."""
     current, plan = bench.run, bench.run.plan
     measured = []
     for one in releases(current, report):
@@ -96,7 +96,7 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
 
 
 def _keep_evidence(current: Run, measured: Sequence[Measured], folder: RunFolder) -> None:
-    """Writes evidence.json, from which `audit verify` derives the findings again."""
+    """Write evidence.json, from which `audit verify` derives the findings again."""
     plan, planted = current.plan, current.planted
     releases = tuple(one.evidence for one in measured)
     evidence = evidence_file.EvidenceFile(
@@ -106,7 +106,7 @@ def _keep_evidence(current: Run, measured: Sequence[Measured], folder: RunFolder
 
 
 def _corpus(current: Run) -> CorpusResult:
-    """Describes the corpus, by its manifest where the corpus is not here."""
+    """Describe the corpus, by its manifest where the corpus is not here."""
     corpus, present = current.plan.corpus, current.planted.coins.present
     return CorpusResult(
         name=corpus.name,
@@ -120,7 +120,7 @@ def _corpus(current: Run) -> CorpusResult:
 
 
 def _sensitivity(measured: Sequence[Measured]) -> Sensitive | None:
-    """Tells by (attack, metric) whether the undefended model leaked; None where it was not run."""
+    """Map (attack, metric) to whether the undefended model leaked; None where it was not run."""
     for m in sorted(measured, key=lambda m: not m.audited.reference):
         if m.audited.name == "none":
             return m.sensitive

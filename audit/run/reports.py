@@ -14,7 +14,7 @@ from reports import Format, Report, TwoRuns
 def write(
     report: Report, formats: Iterable[str], told: StepProgress = lambda label, share: None
 ) -> list[Path]:
-    """Writes a report in each format into its folder; returns the path of each file.
+    """Write a report in each format into its folder; return the path of each file.
 
     Raises UsageError, and writes nothing, where one of the formats cannot have it.
     """
@@ -26,7 +26,7 @@ def write(
 
 
 def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> list[Path]:
-    """Writes two runs side by side in each format into a folder, as `write` does."""
+    """Write two runs side by side in each format into a folder, as `write` does."""
     files: dict[str, bytes] = {}
     for name in formats:
         files |= _format(name).compared(runs)

@@ -51,12 +51,12 @@ class Service:
     """One session with a service. Only sampled text leaves it."""
 
     def __init__(self, opened: Opened, predictor: Predictor, spent: int) -> None:
-        """spent: queries that earlier processes answered; the ledger counts them at the first."""
+        """Open a session. spent: queries of earlier processes, which the ledger counts first."""
         self._opened, self._predictor, self._spent = opened, predictor, spent
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised for all that this ledger's session answers."""
+        """Promise for all that this ledger's session answers."""
         return self._opened.release.guarantee
 
     @property
@@ -69,7 +69,7 @@ class Service:
         return None if left is None else max(0, left - self._spent)
 
     def complete(self, text: str, tokens: int) -> str:
-        """Continues a text by at most so many sampled tokens, each a query. Raises UsageError."""
+        """Continue a text by at most so many sampled tokens, each a query. Raises UsageError."""
         tokenizer, longest = self._predictor.tokenizer, self._predictor.max_length
         prompt = [tokenizer.start, *tokenizer.encode(text)]
         if tokens < 1:
@@ -88,10 +88,10 @@ class Service:
 
 @contextlib.contextmanager
 def serve(folder: Path, ledger: Path) -> Iterator[Service]:
-    """Opens a service with its ledger in a folder of its own, made at first use.
+    """Open a service with its ledger in a folder of its own, made at first use.
 
-    Raises UsageError for a folder that is no exported service, or a ledger that belongs to another
-    service or that another process uses.
+    Raises UsageError for a folder that is not an exported service, or a ledger that belongs to
+    another service or that another process uses.
     """
     service = opened(folder)
     held = find(ledger, service.hash)
@@ -105,7 +105,7 @@ def serve(folder: Path, ledger: Path) -> Iterator[Service]:
 
 @dataclass(frozen=True)
 class _Continued:
-    """A journal whose earlier rows are no replay: a new process asks new questions."""
+    """A journal whose earlier rows are not a replay: a new process asks new questions."""
 
     inner: FileJournal
 
@@ -121,7 +121,7 @@ class _Continued:
 
 
 def opened(folder: Path) -> Opened:
-    """Loads an exported service. Its randomness is the operating system's. Raises UsageError."""
+    """Load an exported service. Its randomness is the operating system's. Raises UsageError."""
     try:
         document = read_json(folder / SERVICE)
         name, given, members = (document[key] for key in ("defense", "parameters", "members"))

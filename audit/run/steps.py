@@ -1,4 +1,4 @@
-"""Numbers the steps of a run as they are reported, and says how much of the whole is done."""
+"""Numbers the steps of a run as they are reported, and reports how much of the whole is done."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SILENT = 0.9  # most of a step that is taken for done before it says so
 
 
 def numbered(label: str, n: int) -> str:
-    """Names the nth step of a label: settings of one defense train under the same one."""
+    """Name the nth step of a label: settings of one defense train under the same one."""
     return label if n == 1 else f"{label} ({n})"
 
 
 def label_of(step: str) -> str:
-    """Gives the label of a step's name."""
+    """Return the label of a step's name."""
     return re.sub(r" \(\d+\)$", "", step)
 
 
@@ -32,7 +32,7 @@ class Steps:
     def __init__(
         self, report: StepProgress, expected: Mapping[str, float], together: int = 1
     ) -> None:
-        """expected: seconds that each step adds to the run; a step not in it goes unnumbered.
+        """Start counting. expected: seconds that each step adds; others are not numbered.
 
         together: steps that go on side by side, for as many times as long as each adds.
         """
@@ -53,7 +53,7 @@ class Steps:
         self._report(WHOLE, self._whole())
 
     def _open(self, label: str) -> str:
-        """Finds the first step of a label that is not done, or its last."""
+        """Find the first step of a label that is not done, or its last."""
         n = 1
         while self._shares.get(numbered(label, n)) == 1.0:
             if numbered(label, n + 1) not in self._expected:
@@ -67,7 +67,7 @@ class Steps:
         return done / total if total else 1.0
 
     def _share(self, label: str) -> float:
-        """The share of a step that is done; by the clock while it has not said any."""
+        """Return the share of a step that is done; by the clock while it has not reported any."""
         if self._shares[label] or not self._expected[label]:
             return self._shares[label]
         seconds = time.monotonic() - self._began[label]

@@ -19,10 +19,11 @@ Axes = dict[str, tuple[str, ...]]  # the values of each parameter, as a command 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is varied.
+    """Settings that a sweep varies.
 
     defenses: as on the command line. epsilons: ε (nats) of each defense that has one; () for each
-    its own. axes: further parameters by defense. An axis applies where a defense's text is silent.
+    its own. axes: further parameters by defense. An axis applies where a defense's text leaves it
+    out.
     """
 
     defenses: tuple[str, ...]
@@ -39,7 +40,7 @@ class Grid:
         return {"defense": list(self.defenses), "epsilon": epsilons, "seeds": seeds, **axes}
 
     def settings(self) -> tuple[str, ...]:
-        """Every defense of one seed, as `NAME:key=value,…`. Raises UsageError."""
+        """List every defense of one seed, as `NAME:key=value,…`. Raises UsageError."""
         texts = [text for defense in self.defenses for text in self._expanded(defense)]
         if self.epsilons and not any("epsilon" in _fields(_name(d)) for d in self.defenses):
             raise UsageError(
@@ -68,7 +69,7 @@ class Grid:
 
 
 def grid_of(table: Mapping[str, Any], settings: Mapping[str, Any]) -> Grid:
-    """The grid of a `[sweep]` table; what it leaves out is as the plan's other settings have it.
+    """Read the grid of a `[sweep]` table; the plan's other settings fill what it leaves out.
 
     Raises UsageError for unknown keys, values of the wrong type, and what is given twice.
     """
@@ -90,7 +91,7 @@ def grid_of(table: Mapping[str, Any], settings: Mapping[str, Any]) -> Grid:
 
 
 def _given(table: Mapping[str, Any], key: str) -> bool:
-    """Whether a key is there, and not empty. Raises UsageError where it is."""
+    """Return whether a key is there, and not empty. Raises UsageError where it is."""
     return key in table and bool(_values(table[key], key))
 
 

@@ -1,7 +1,7 @@
 """Combines the seeds of a sweep, one cell of the grid at a time.
 
 The unit of an interval is the seed: other coins, other trainings, the same held-out text. Only
-counts of independent trials are pooled, and their interval speaks of the models that were trained.
+counts of independent trials are pooled, and their interval is about the models that were trained.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from audit.statistics.t_interval import COVERAGE, t_interval
 
 
 def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
-    """Groups releases by defense and parameters, in the order of the first seed."""
+    """Group releases by defense and parameters, in the order of the first seed."""
     places: dict[str, list[int]] = {}
     for place, release in enumerate(releases):
         alike = json.dumps([release.defense, release.parameters, release.reference], default=str)
@@ -65,7 +65,7 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
 
 
 def mean_measure(measures: Sequence[Measure]) -> Measure:
-    """The mean over seeds with its t-interval, n the number of seeds; one seed has no interval.
+    """Compute the mean over n seeds with its t-interval; a single seed has no interval.
 
     A perplexity is averaged and bounded as a logarithm (nats a token), then exponentiated.
     """
@@ -89,12 +89,12 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
 
 
 def _exp(nats: float) -> float:
-    """e^nats, or the largest that a float holds."""
+    """Compute e^nats, or the largest float where it overflows."""
     return math.exp(min(nats, 709.0))
 
 
 def _within(bounds: Sequence[float], unit: str) -> Bounds:
-    """Shares lie between 0 and 1, BLEU between 0 and 100; bits may be negative, little else."""
+    """Clip to the range of a unit: shares 0 to 1, BLEU 0 to 100; only bits may be negative."""
     word = unit.split(" ")[0]
     most = {"share": 1.0, "probability": 1.0, "AUC": 1.0}.get(word, math.inf)
     most = 100.0 if word.startswith("BLEU") else most
@@ -166,13 +166,13 @@ def _value(measured: Sequence[FindingResult], charge_test: ChargeTest | None) ->
 
 
 def _countable(per_seed: Sequence[FindingResult]) -> bool:
-    """Tells whether these are hits of independent trials, which an exact interval may pool."""
+    """Return whether these are hits of independent trials, which an exact interval may pool."""
     fixed = all(f.kind is IntervalKind.CLOPPER_PEARSON for f in per_seed)
     return fixed and all(f.k is not None and f.n for f in per_seed)
 
 
 def _rate(per_seed: Sequence[FindingResult]) -> Interval:
-    """Pools counts: a sum of coins of unlike chances varies no more than a binomial."""
+    """Pool counts: a sum of coins of unlike chances varies no more than a binomial."""
     pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
     seeds = count(len(per_seed), "seed")
     method = f"counts of {seeds} pooled, {per_seed[0].method}; of these trained models"
@@ -185,7 +185,7 @@ def _may_stop(per_seed: Sequence[FindingResult]) -> bool:
 
 
 def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
-    """Averages such rates. A seed without one has no try."""
+    """Average the shares of queries that were stopped. A seed without one has no try."""
     mean = stopped_rate(_series(per_seed, per_seed, seeds))
     without = seeds - sum(f.n > 0 for f in per_seed)
     but = f", {without} of them without a try" if without else ""
@@ -194,21 +194,21 @@ def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
 
 
 def _of_stopped(per_seed: Sequence[FindingResult], seeds: int) -> Control | None:
-    """Averages the controls of such rates: shares of the same tries."""
+    """Average the controls of such rates: shares of the same tries."""
     return Control.of(stopped_rate(_series([f.control for f in per_seed], per_seed, seeds)))
 
 
 def _series(
     rates: Sequence[FindingResult | Control | None], per_seed: Sequence[FindingResult], seeds: int
 ) -> list[Series]:
-    """Gives the tries of every seed. rates: one for each finding; None: no try."""
+    """Return the tries of every seed. rates: one for each finding; None: no try."""
     pairs = zip(rates, per_seed, strict=True)
     known = [Series(r.k or 0 if r else 0, r.n if r else 0, bool(f.cut)) for r, f in pairs]
     return known + [Series(0, 0)] * (seeds - len(known))
 
 
 def _hits(measured: Sequence[FindingResult]) -> int | None:
-    """Sums the hits, where the value is their share of all tries."""
+    """Sum the hits, where the value is their share of all tries."""
     alike = len({f.n for f in measured}) == 1 and _may_stop(measured)
     return sum(f.k or 0 for f in measured) if _countable(measured) or alike else None
 
@@ -236,8 +236,9 @@ def _control(controls: Sequence[Control | None], unit: str) -> Control | None:
 
 
 def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
-    """The seed's bound at the lower median, a seed without one counting as 0; None where that is
-    such a seed, or the bounds are not of one kind.
+    """Return the bound at the lower median over seeds; None if there is no such bound.
+
+    A seed without a bound counts as 0. Bounds of different kinds give None.
 
     It is too high only if half of the seeds' bounds are, or the only one: seeds toss their own
     coins, so no more often than a single bound. That needs all seeds: those that could be
@@ -252,7 +253,7 @@ def lower_median(bounds: Sequence[EpsilonLower | None]) -> EpsilonLower | None:
 
 
 def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
-    """What every seed could have shown; the rate is that of the pooled trials."""
+    """Combine what every seed could have shown; the rate is that of the pooled trials."""
     rates = [f.power.detectable_rate for f in per_seed]
     largest = [f.power.largest_epsilon for f in per_seed if f.power.largest_epsilon is not None]
     known = [rate for rate in rates if rate is not None]
@@ -265,7 +266,7 @@ def _power(per_seed: Sequence[FindingResult], n: int) -> Power:
 
 
 def _smallest_rate(per_seed: Sequence[FindingResult]) -> float | None:
-    """Computes the upper limit on the rate, with 95 %, if no seed has a hit."""
+    """Compute the upper limit on the rate, with 95 %, if no seed has a hit."""
     if _may_stop(per_seed):
         return stopped_rate([Series(0, f.n) for f in per_seed]).high
     return smallest_rate(sum(f.n for f in per_seed)) if _countable(per_seed) else None

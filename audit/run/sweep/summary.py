@@ -1,4 +1,4 @@
-"""Words of a sweep: its headline, its warnings, what it did not test."""
+"""Sentences of a sweep: its headline, its warnings, what it did not test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
 
 
 def _found(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
-    """`these attacks find a leak in 3, no leak in 5 and nothing conclusive in 1 (submix: k = 2).`
+    """Write `these attacks find a leak in 3 and nothing conclusive in 1 (submix: k = 2).`
 
     A count of none is left out. A few settings among others are named.
     """
@@ -57,7 +57,7 @@ def _found(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
 
 
 def _named(few: Sequence[Cell], cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
-    """Names up to three settings by what differs between them all."""
+    """Name up to three settings by what differs between them all."""
     firsts = [releases[cell.releases[0]] for cell in few]
     differing = _differing([releases[cell.releases[0]] for cell in cells])
     names = [f"{one.defense}{_at(one, differing)}" for one in firsts]
@@ -65,7 +65,7 @@ def _named(few: Sequence[Cell], cells: Sequence[Cell], releases: Sequence[Releas
 
 
 def _controls(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
-    """Says where a leak may be none (the null control leaks), and where silence shows nothing."""
+    """State where a leak may be spurious (the null control leaks), or its absence shows nothing."""
     if all(_searches_nothing(cell) for cell in cells):
         return ""
     null = [c for c in cells if releases[c.releases[0]].role == "null control"]
@@ -81,7 +81,7 @@ def _controls(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
 
 
 def _searches_nothing(cell: Cell) -> bool:
-    """Tells whether a setting was only asked for its charges, which are no search for a leak."""
+    """Return whether a setting was only asked for its charges, which do not search for a leak."""
     return bool(cell.findings) and all(f.charge_test is not None for f in cell.findings)
 
 
@@ -100,7 +100,7 @@ def _claims(cells: Sequence[Cell]) -> str:
 
 
 def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
-    """`submix: perplexity 8.1 (ε = 1, k = 4) to 6.2 (ε = 8, k = 8)`, with all that differs.
+    """Write `submix: perplexity 8.1 (ε = 1, k = 4) to 6.2 (ε = 8, k = 8)`, with all that differs.
 
     ε in nats of the kind that the report names.
     """
@@ -121,7 +121,7 @@ def _defense(name: str, releases: Sequence[ReleaseResult], cells: Sequence[Cell]
 
 
 def _stopped(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
-    """Counts the settings in which the public model had to answer for a service, in some seed."""
+    """Count the settings in which the public model had to answer for a service, in some seed."""
     early = [
         cell
         for cell in cells
@@ -141,7 +141,7 @@ def _first(pair: tuple[float, str]) -> float:
 
 
 def _differing(settings: Sequence[ReleaseResult]) -> list[str]:
-    """Lists the parameters, ε aside, that differ between settings."""
+    """List the parameters, ε aside, that differ between settings."""
     names = dict.fromkeys(key for release in settings for key in release.parameters)
     values = {key: {repr(release.parameters.get(key)) for release in settings} for key in names}
     return [key for key, several in values.items() if len(several) > 1 and key != "epsilon"]
@@ -166,7 +166,7 @@ def _references(
 
 
 def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list[str]:
-    """Lists the warnings of every seed, of single seeds, and of the sweep as a whole."""
+    """List the warnings of every seed, of single seeds, and of the sweep as a whole."""
     common = [line for line in runs[0].warnings if all(line in run.warnings for run in runs)]
     own = [
         f"seed {run.plan['seed']}: {line}"
@@ -188,7 +188,7 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
 
 
 def joint(releases: Sequence[ReleaseResult]) -> list[str]:
-    """For guarantees of one unit, the ε (nats) of all their releases together: the sum.
+    """Compute the ε (nats) of all releases together, for guarantees of one unit: the sum.
 
     Each counts under every relation it holds for. Parts of another partition are other units: they
     are added up within one partition only, which defenses with the same k and seed share.
@@ -224,11 +224,11 @@ def _sum(kind: tuple[Any, ...], claims: Sequence[GuaranteeResult]) -> str:
 
 
 def not_tested(runs: Sequence[Results]) -> list[str]:
-    """Lists what no seed tested; how seeds differ was tested."""
+    """List what no seed tested; how seeds differ was tested."""
     lines = list(dict.fromkeys(line for run in runs for line in run.not_tested))
     return [line for line in lines if len(runs) == 1 or not line.startswith(ONE_SEED)]
 
 
 def _number(value: float) -> str:
-    """Three significant digits; thousands in full."""
+    """Format three significant digits; thousands in full."""
     return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.3g}"

@@ -72,13 +72,13 @@ class Sweep:
 def read(
     path: Path, flags: Mapping[str, Any], trust_config: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(settings, the `[sweep]` table) of a plan file, by the usual precedence. UsageError."""
+    """Read (settings, `[sweep]` table) of a plan file, by the usual precedence. UsageError."""
     given = settings.gather(flags, path, "sweep", trust_config)
     return given, given.pop("sweep", {})
 
 
 def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
-    """Resolves settings and a `[sweep]` table. Raises UsageError."""
+    """Resolve settings and a `[sweep]` table. Raises UsageError."""
     given = {**DEFAULTS, "attack": (), **given}
     model = loading.describe(given["model"], EMBEDDED_FOLDER)
     corpus = corpora.load(given["corpus"], EMBEDDED_FOLDER, Reading.of(given))
@@ -88,7 +88,7 @@ def resolve(given: Mapping[str, Any], table: Mapping[str, Any]) -> Sweep:
 def make_sweep(
     given: Mapping[str, Any], table: Mapping[str, Any], corpus: Corpus, model: ModelFolder
 ) -> Sweep:
-    """Resolves every default and multiplies out the grid. Raises UsageError."""
+    """Resolve every default and multiply out the grid. Raises UsageError."""
     grid = grid_of(table, given)
     plain = {k: v for k, v in given.items() if k != "epsilon"}
     common = {**plain, "defense": grid.settings()}
@@ -98,7 +98,7 @@ def make_sweep(
 
 
 def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgress) -> Results:
-    """Runs or resumes a sweep in its folder and writes results.json and the reports."""
+    """Run or resume a sweep in its folder and write results.json and the reports."""
     began = time.monotonic()
     for plan in sweep.plans:  # bad input is refused before anything is trained
         prepare(plan, folder.stages)
@@ -119,7 +119,7 @@ def run(sweep: Sweep, execution: Execution, folder: RunFolder, report: StepProgr
 
 
 def seed_folder(plan: Plan, sweep: RunFolder) -> RunFolder:
-    """Makes the run folder of one seed: its own ledger and results; the sweep's stages."""
+    """Make the run folder of one seed: its own ledger and results; the sweep's stages."""
     folder = RunFolder(sweep.path / "seeds" / str(plan.seed), plan.hash)
     folder.path.mkdir(parents=True, exist_ok=True)
     if not (folder.stages.is_symlink() or folder.stages.exists()):
@@ -137,7 +137,7 @@ def _seed(plan: Plan, execution: Execution, folder: RunFolder, report: StepProgr
 
 
 def _of_seed(report: StepProgress, seed: int, place: int, seeds: int) -> StepProgress:
-    """Names the seed in every label; of the whole run each seed is an equal share."""
+    """Name the seed in every label; of the whole run each seed is an equal share."""
 
     def of_seed(label: str, share: float) -> None:
         if label == WHOLE:
@@ -149,7 +149,7 @@ def _of_seed(report: StepProgress, seed: int, place: int, seeds: int) -> StepPro
 
 
 def finished_results(folder: RunFolder) -> Results | None:
-    """Loads the results of a seed that these versions finished; None where none did."""
+    """Load the results of a seed that these versions finished; None where none did."""
     manifest = run_record(folder.path) or {}
     if (manifest.get("status"), manifest.get("hash")) != ("complete", folder.plan_hash):
         return None
@@ -165,7 +165,7 @@ def _versions() -> dict[str, str]:
 
 
 def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
-    """Describes the grid and the trainings it needs: wanted, shared, finished.
+    """Describe the grid and the trainings it needs: wanted, shared, finished.
 
     workers: as `--workers`.
     """
@@ -187,7 +187,7 @@ def describe(sweep: Sweep, folder: RunFolder, workers: int | str = 0) -> str:
 
 
 def _expected(prepared: list[Run], workers: int | str) -> list[str]:
-    """Says how long the sweep takes, seed after seed, and what its stages need."""
+    """Describe how long the sweep takes, seed after seed, and what its stages need."""
     each = [one for p in prepared if (one := estimate(p, workers)) is not None]
     if not each:
         return []

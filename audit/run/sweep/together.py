@@ -19,7 +19,7 @@ def together(
     runs: Sequence[Results],
     seconds: float,
 ) -> Results:
-    """Gives all releases of all seeds, and what they show together.
+    """Return all releases of all seeds, and what they show together.
 
     plan: of the sweep, with its hash. plan_file: its name. seeds: each seed with the hash of its
     plan, in the order of the runs.
