@@ -32,7 +32,7 @@ class FileCheckpoint(Checkpoint):
     """
 
     def __init__(self, task: Task, say: Callable[[str], None]) -> None:
-        """say: takes one line for the user."""
+        """Start without a state. say: takes one line for the user."""
         self._path, self._every, self._say = task.checkpoint_path, task.checkpoint_every, say
         self._identity = key_of("checkpoint 1", task.key, _version("numpy"), _version("peft"))
         self._last = time.monotonic()
@@ -59,14 +59,14 @@ class FileCheckpoint(Checkpoint):
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Removes the file, and what a kill left of one."""
+        """Remove the file, and what a kill left of one."""
         for path in (self._path, _partial(self._path)):
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
 def _write(path: Path, identity: str, state: State) -> None:
-    """Replaces the file atomically; only its owner can read it, from the first byte on."""
+    """Replace the file atomically; only its owner can read it, from the first byte on."""
     tensors = {n: v.detach().cpu().contiguous() for n, v in state.items() if isinstance(v, Tensor)}
     values = json.dumps({n: v for n, v in state.items() if n not in tensors})
     about = {"of": identity, "values": values, "digest": _digest(tensors, values)}
@@ -78,7 +78,7 @@ def _write(path: Path, identity: str, state: State) -> None:
 
 
 def _read(path: Path, identity: str) -> dict[str, Any]:
-    """Reads a state. Raises an error where the file is not what was written for this task."""
+    """Read a state. Raises an error where the file is not what was written for this task."""
     with safe_open(regular(path), framework="pt") as file:
         about = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -102,7 +102,7 @@ def _partial(path: Path) -> Path:
 
 
 def _version(package: str) -> str:
-    """Gives the version of a package whose streams or names a state holds; "": not installed."""
+    """Return the version of a package whose streams or names a state holds; "": not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

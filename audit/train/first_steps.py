@@ -24,7 +24,7 @@ LONG = 2.0  # seconds of a timed step after which no other is made
 
 @dataclass(frozen=True)
 class Cost:
-    """What a training takes: seconds a token, and the most bytes of tensors beside its weights."""
+    """Cost of a training: seconds a token, and the most bytes of tensors beside its weights."""
 
     seconds: float
     memory: float
@@ -32,7 +32,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What the cost of a training's token follows from, and one training of this shape."""
+    """Facts that the cost of a training's token follows from, and one training of this shape."""
 
     method: Method
     base: ModelFolder

@@ -43,5 +43,5 @@ class TrainedModels(Teachers):
 
 @lru_cache(maxsize=1)
 def public_model(folder: ModelFolder, device: str) -> tuple[TextTokenizer, PreTrainedModel]:
-    """Loads a public model and its tokenizer, once per process."""
+    """Load a public model and its tokenizer, once per process."""
     return load_tokenizer(folder), load_weights(folder, device)

@@ -1,4 +1,4 @@
-"""What is released where only texts are: the texts, and the training of whoever reads them."""
+"""The release where only texts are released: the texts, and the training of whoever reads them."""
 
 from __future__ import annotations
 

@@ -50,14 +50,14 @@ class Task:
 
     @property
     def repeatable(self) -> bool:
-        """Whether its key stands for one model: the operating system's noise is never the same."""
+        """Return whether its key stands for one model: noise of the system never repeats."""
         own = vars(self.training.method).values()
         drawn = {getattr(part, "source", None) for part in (self.training.method, *own)}
         return "system" not in drawn and all(task.repeatable for task in self.earlier)
 
     @property
     def weights_key(self) -> str:
-        """Names its weights: by the key, and by their own hash where the key stands for many."""
+        """Name its weights: by the key, and by their own hash where the key stands for many."""
         path = weights_path(self)
         if self.repeatable or path is None or not path.exists():
             return self.key
@@ -86,7 +86,7 @@ class Task:
 
     @property
     def idle(self) -> bool:
-        """Whether the training leaves the model as it is."""
+        """Return whether the training leaves the model as it is."""
         return self.training.method.idle(self.training)
 
     @property
@@ -106,7 +106,7 @@ class Task:
 
     @property
     def draws(self) -> int:
-        """How many finished models were made under its key."""
+        """Number of finished models that were made under its key."""
         return len(self.draws_path.read_bytes()) if self.draws_path.exists() else 0
 
     @property
@@ -121,20 +121,20 @@ class Task:
 
 
 def _modules(training: Training) -> Iterator[str]:
-    """Yields the modules of the methods by which a model is made."""
+    """Yield the modules of the methods by which a model is made."""
     yield type(training.method).__module__
     for earlier in training.earlier:
         yield from _modules(earlier)
 
 
 def _trains_adapters(training: Training) -> bool:
-    """Tells whether PEFT chooses layers and draws factors for it, or for one before it."""
+    """Return whether PEFT chooses layers and draws factors for it, or for one before it."""
     own = bool(getattr(training.method, "lora", 0))
     return own or any(map(_trains_adapters, training.earlier))
 
 
 def weights_path(task: Task) -> Path | None:
-    """Finds the file with the weights that a task leads to; None: the public model's."""
+    """Find the file with the weights that a task leads to; None: the public model's."""
     if not task.idle:
         return task.path
     return None if task.before is None else weights_path(task.before)

@@ -28,7 +28,7 @@ from audit.train.workers.serial import Serial
 
 
 def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -> None:
-    """Trains every task whose weights are not there yet, and the tasks before it.
+    """Train every task whose weights are not there yet, and the tasks before it.
 
     workers: a number of processes (0: one per core), "ray" or "ray://HOST:PORT".
     """
@@ -40,21 +40,21 @@ def train_all(tasks: Sequence[Task], workers: int | str, report: StepProgress) -
 def workers_for(
     tasks: Sequence[Task], workers: int | str
 ) -> contextlib.AbstractContextManager[Workers]:
-    """Opens workers; only processes, which start when they are used, if no weights are missing."""
+    """Open workers; only processes, which start when they are used, if no weights are missing."""
     if isinstance(workers, str) and next(_missing(tasks, Serial()), None) is None:
         return open_workers(1)
     return open_workers(workers)
 
 
 def train_on(place: Workers, tasks: Sequence[Task], report: StepProgress) -> None:
-    """Trains every task whose weights are not there yet on these workers, as `train_all` does."""
+    """Train every task whose weights are not there yet on these workers, as `train_all` does."""
     for independent in _missing(tasks, place):
         _clear(independent)
         place.train(_train, independent, report)
 
 
 def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
-    """Yields rounds of tasks without weights: earlier tasks first, in a round the longest."""
+    """Yield rounds of tasks without weights: earlier tasks first, in a round the longest."""
     wanted = [task for task in tasks if task.idle or not task.path.exists()]
     earlier = [before for task in wanted for before in place.first(task)]
     if earlier:
@@ -65,7 +65,7 @@ def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
 
 
 def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
-    """Writes the weights, and before them those of the best step: the task is done with its own."""
+    """Write the weights, and before them those of the best step: the task is done with its own."""
     partial = task.path.with_suffix(f".{os.getpid()}")
     _write(model, partial)
     if best is not None:
@@ -83,7 +83,7 @@ def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
 
 
 def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = None) -> None:
-    """Writes adapters alone where there are some, else all weights, shared ones once."""
+    """Write adapters alone where there are some, else all weights, shared ones once."""
     if is_adapted(model):
         save_file(own_weights(model), path, about)
     else:
@@ -91,7 +91,7 @@ def _write(model: PreTrainedModel, path: Path, about: dict[str, str] | None = No
 
 
 def _clear(tasks: Sequence[Task]) -> None:
-    """Removes weights that an attempt had written when it was killed: they are never released."""
+    """Remove weights that an attempt had written when it was killed: they are never released."""
     begun = {task.path.stem for task in tasks}
     for stages in {task.stages for task in tasks}:
         for path in stages.glob("trained-*"):
@@ -100,7 +100,7 @@ def _clear(tasks: Sequence[Task]) -> None:
 
 
 def _work(task: Task) -> float:
-    """Estimates the work of a task: characters read, over all passes."""
+    """Estimate the work of a task: characters read, over all passes."""
     return sum(map(len, task.training.texts)) * task.training.method.passes
 
 

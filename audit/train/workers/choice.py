@@ -13,7 +13,7 @@ from audit.train.workers.serial import Serial
 
 
 def open_workers(workers: int | str) -> contextlib.AbstractContextManager[Workers]:
-    """Opens workers: a number of processes, or Ray. Raises UsageError without a cluster."""
+    """Open workers: a number of processes, or Ray. Raises UsageError without a cluster."""
     if isinstance(workers, str):
         return here() if workers == RAY else cluster(workers)
     count = workers or os.cpu_count() or 1

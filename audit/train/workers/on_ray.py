@@ -42,7 +42,7 @@ class Ray(Workers):
     scratch: Path | None = None
 
     def first(self, task: Task) -> Sequence[Task]:
-        """Teachers are trained when they are asked, except those that build on other tasks."""
+        """Leave out teachers, which are trained when asked, unless they build on other tasks."""
         return [one for one in task.earlier if one == task.before or one.earlier]
 
     def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
@@ -69,7 +69,7 @@ class _Cluster:
     kept: dict[Path, Any] = field(default_factory=dict)
 
     def train(self, tasks: Sequence[Task], report: StepProgress) -> None:
-        """Trains tasks; the weights of each are written as soon as it ends."""
+        """Train tasks; the weights of each are written as soon as it ends."""
         import ray
 
         every = {path for task in tasks for path in task.sources}
@@ -87,7 +87,7 @@ class _Cluster:
             report(task.training.label, 1.0)
 
     def ask(self, question: Question, wanted: Mapping[Path, Task], report: StepProgress) -> None:
-        """Asks teachers; writes the answer of each to its file as soon as it is there."""
+        """Ask teachers; write the answer of each to its file as soon as it is there."""
         import ray
 
         files = {task.path: path for path, task in wanted.items()}
@@ -98,7 +98,7 @@ class _Cluster:
                 report(task.training.label, 1.0)
 
     def _asked(self, question: Sequence[Any], teachers: Iterable[Task]) -> dict[Any, Task]:
-        """Sends a question to teachers; gives the references to their answers."""
+        """Send a question to teachers; return the references to their answers."""
         first, again = self._remote(train_and_ask, num_returns=2), self._remote(ask_again)
         waiting = {}
         for task in teachers:
@@ -126,7 +126,7 @@ class _Cluster:
 
 
 def _done(waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
-    """Yields the results as they come; raises the error of a task as it was raised there."""
+    """Yield the results as they come; raise the error of a task as it was raised there."""
     import ray
 
     try:
@@ -138,7 +138,7 @@ def _done(waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
 
 
 def _needs(task: Task) -> dict[str, float]:
-    """Lists the cores and GPUs of a task; no more cores than the largest machine has."""
+    """List the cores and GPUs of a task; no more cores than the largest machine has."""
     import ray
 
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -150,7 +150,7 @@ def _needs(task: Task) -> dict[str, float]:
 
 
 def _files(base: ModelFolder) -> dict[str, bytes]:
-    """Reads the files of a model folder that loading needs, by name."""
+    """Read the files of a model folder that loading needs, by name."""
     paths = [path for pattern in MODEL_FILES for path in base.path.glob(pattern)]
     return {path.name: path.read_bytes() for path in paths}
 

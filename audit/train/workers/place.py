@@ -20,7 +20,7 @@ class Train(Protocol):
     def __call__(
         self, task: Task, report: StepProgress, teachers: Teachers | None = None, /
     ) -> None:
-        """teachers: that the task asks; None: those whose weights lie beside its own."""
+        """Train a task. teachers: that it asks; None: those whose weights lie beside its own."""
 
 
 class Workers(ABC):
@@ -28,22 +28,22 @@ class Workers(ABC):
 
     @abstractmethod
     def train(self, train: Train, tasks: Sequence[Task], report: StepProgress) -> None:
-        """Trains independent tasks, started in this order.
+        """Train independent tasks, started in this order.
 
         The weights of each are written as soon as it ends: a killed run loses only tasks in flight.
         """
 
     def first(self, task: Task) -> Sequence[Task]:
-        """The tasks whose weights must be there before this one is trained here."""
+        """Return the tasks whose weights must be there before this one is trained here."""
         return task.earlier
 
     @property
     def at_once(self) -> int:
-        """How many items `each` works on at once, on this machine."""
+        """Number of items that `each` works on at once, on this machine."""
         return 1
 
     def each(
         self, do: Callable[[T, StepProgress], R], items: Sequence[T], report: StepProgress
     ) -> list[R]:
-        """Does something with every item, started in this order, and gives what it returned."""
+        """Apply a function to every item, started in this order, and return its results."""
         return [do(item, report) for item in items]

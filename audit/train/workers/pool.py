@@ -60,7 +60,7 @@ class Pool(Workers):
         report: StepProgress,
         at_once: int,
     ) -> list[R]:
-        """Hands out the items, at most so many at once; an error ends the others, too."""
+        """Hand out the items, at most so many at once; an error ends the others, too."""
         left, waiting = iter(items), set[Future[R]]()
         every: list[Future[R]] = []
         while True:
@@ -78,7 +78,7 @@ class Pool(Workers):
 
 
 def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
-    """Estimates how many of these tasks fit into the GPU's free memory at once; at least one.
+    """Estimate how many of these tasks fit into the GPU's free memory at once; at least one.
 
     A process holds CUDA's context and, for the largest model, five copies (public, trained,
     gradients, two moments), the logits of a batch three times, and as much for activations.
@@ -93,7 +93,7 @@ def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
 
 @contextlib.contextmanager
 def pool(count: int) -> Iterator[Pool]:
-    """Starts at most `count` processes; an error or an interrupt ends them all."""
+    """Start at most `count` processes; an error or an interrupt ends them all."""
     context = get_context("spawn")
     with _signals_held_back():  # this starts the process that counts semaphores
         queue: Any = context.SimpleQueue()
@@ -110,7 +110,7 @@ def pool(count: int) -> Iterator[Pool]:
 
 @contextlib.contextmanager
 def _signals_held_back() -> Iterator[None]:
-    """Lets signals wait until the block ends; for the processes that it starts, for ever.
+    """Hold back signals until the block ends; for the processes that it starts, for ever.
 
     They often reach the whole process group. This process decides what they mean, and ends its
     workers itself.
@@ -132,7 +132,7 @@ def _start_worker(queue: SimpleQueue[tuple[str, float]]) -> None:
 
 
 def _die_with_parent() -> None:
-    """Ends this worker when its parent has ended, also by a kill before this worker was ready."""
+    """End this worker when its parent has ended, also by a kill before this worker was ready."""
     parent = parent_process()
     assert parent is not None
     parent.join()

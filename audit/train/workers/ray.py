@@ -24,7 +24,7 @@ REACHED_IN = 10.0  # seconds in which a cluster must accept a connection
 
 @contextlib.contextmanager
 def here() -> Iterator[Ray]:
-    """Starts Ray on this machine; one that this process runs already is used and left running.
+    """Start Ray on this machine; one that this process runs already is used and left running.
 
     Tasks in flight end with a Ray started here, and go on otherwise. They are not cancelled: Ray
     2.60 can abort this process when a running task is cancelled. A Ray started here ends with this
@@ -54,7 +54,7 @@ def here() -> Iterator[Ray]:
 
 @contextlib.contextmanager
 def cluster(address: str) -> Iterator[Ray]:
-    """Connects to a cluster through its client server, ray://HOST:PORT. Raises UsageError."""
+    """Connect to a cluster through its client server, ray://HOST:PORT. Raises UsageError."""
     _be_quiet()
     import ray
 
@@ -74,7 +74,7 @@ def cluster(address: str) -> Iterator[Ray]:
 
 
 def _connect(address: str) -> None:
-    """Connects, with retries: the cluster starts a server process for each connection, which may
+    """Connect, with retries: the cluster starts a server process for each connection, which may
     fail to start."""
     import ray
 
@@ -91,7 +91,7 @@ def _connect(address: str) -> None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keeps what SIGTERM means to this process: Ray exits at once, and closes no run folder."""
+    """Keep what SIGTERM means to this process: Ray exits at once, and closes no run folder."""
     meaning = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -101,25 +101,25 @@ def _own_signals() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Shortens an error to one line: its first and, of a traceback from the server, its last."""
+    """Shorten an error to one line: its first and, of a traceback from the server, its last."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(dict.fromkeys([*lines[:1], *lines[-1:]])) or type(error).__name__
 
 
 def _be_quiet() -> None:
-    """Switches off usage statistics and a warning about CUDA_VISIBLE_DEVICES in later versions."""
+    """Switch off usage statistics and a warning about CUDA_VISIBLE_DEVICES in later versions."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 
 def _require_a_token() -> None:
-    """Makes Ray require a token: it listens on every interface, and runs code for any client."""
+    """Make Ray require a token: it listens on every interface, and runs code for any client."""
     if "ray" not in sys.modules:  # these are read on import
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def _check_listening(address: str) -> None:
-    """Raises OSError where nothing listens; Ray's own attempts would take minutes."""
+    """Raise OSError where nothing listens; Ray's own attempts would take minutes."""
     place = urlsplit(address)
     socket.create_connection((place.hostname, place.port), timeout=REACHED_IN).close()

@@ -1,4 +1,4 @@
-"""What a worker of Ray does: trains a task, or asks its model; nothing is left on its disk."""
+"""Work of a Ray worker: it trains a task, or asks its model; nothing is left on its disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def train_remotely(
     sources: Sequence[tuple[str, Any]],
     place: Path | None,
 ) -> dict[str, bytes]:
-    """Trains a task on this worker and gives its weights.
+    """Train a task on this worker and return its weights.
 
     By name of the file: those of its best step, if any, before its own.
     """
@@ -51,7 +51,7 @@ def train_and_ask(
     question: Sequence[Any],
     place: Path | None,
 ) -> tuple[bytes, bytes]:
-    """Trains a teacher on this worker; gives its answer, and its weights apart from it."""
+    """Train a teacher on this worker; return its answer, and its weights apart from it."""
     with _brought(task, model, place) as there:
         train(there, _silent)
         return _answer(there, question), there.path.read_bytes()
@@ -64,7 +64,7 @@ def ask_again(
     question: Sequence[Any],
     place: Path | None,
 ) -> bytes:
-    """Gives the answer of a teacher with these weights."""
+    """Return the answer of a teacher with these weights."""
     with _brought(task, model, place) as there:
         there.path.write_bytes(weights)
         return _answer(there, question)
@@ -83,7 +83,7 @@ def _answer(task: Task, question: Sequence[Any]) -> bytes:
 
 @contextlib.contextmanager
 def _brought(task: Task, model: Sequence[Any], place: Path | None) -> Iterator[Task]:
-    """Brings a task and its public model to a folder of this machine, until the block ends."""
+    """Bring a task and its public model to a folder of this machine, until the block ends."""
     import ray
 
     parent = place or Path(gettempdir())

@@ -48,7 +48,7 @@ class RemoteTeachers(Teachers):
 
 
 def answer_path(teacher: Task, digest: str) -> Path:
-    """The file of a teacher's answer. digest: of the question."""
+    """Return the file of a teacher's answer. digest: of the question."""
     return teacher.stages / f"answer-{key_of('answer 1', teacher.key, digest)}.safetensors"
 
 
