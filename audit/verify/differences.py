@@ -21,7 +21,7 @@ _GONE = object()
 
 
 def differences(place: str, stated: Any, derived: Any) -> Iterator[str]:
-    """Yields `place: stands …, follows …` for each leaf of two JSON values that differs.
+    """Yield `place: stands …, follows …` for each leaf of two JSON values that differs.
 
     Rows of a list are compared by their names, where they have some; of a list of numbers only the
     first that differs is shown. Numbers may differ as machines do.
@@ -43,7 +43,7 @@ def differences(place: str, stated: Any, derived: Any) -> Iterator[str]:
 
 
 def shown(value: Any) -> str:
-    """Words a JSON value on one line, shortened."""
+    """Write a JSON value on one line, shortened."""
     if value is _GONE:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)
@@ -72,12 +72,12 @@ def _of_rows(place: str, stated: list[Any], derived: list[Any]) -> Iterator[str]
 
 
 def _apart(rows: list[Any], fields: tuple[str, ...]) -> bool:
-    """Whether all rows have these fields, and no two the same."""
+    """Return whether all rows have these fields, and no two the same."""
     return all(set(fields) <= set(row) for row in rows) and len(_named(rows, fields)) == len(rows)
 
 
 def _named(rows: list[Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """Calls rows by these fields, or by their place where there are none."""
+    """Call rows by these fields, or by their place where there are none."""
     places = enumerate(rows)
     return {" ".join(_word(row[f]) for f in fields) or str(i): row for i, row in places}
 

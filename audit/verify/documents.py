@@ -1,4 +1,4 @@
-"""Reads a run folder as it stands, whatever it says."""
+"""Reads a run folder as it stands, whatever it contains."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stated:
 
 
 def stated(folder: Path) -> Stated:
-    """Reads the results of a complete run or sweep. Raises UsageError for anything else."""
+    """Read the results of a complete run or sweep. Raises UsageError for anything else."""
     path = folder / "results.json"
     manifest = run_record(folder)
     if manifest is None:

@@ -14,7 +14,7 @@ _UTILITY = ("utility", "utility at the end")  # sessions that leave sums over bl
 
 
 def of_ledgers(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
-    """Says which sessions under a budget answered more queries than were charged.
+    """List the sessions under a budget that answered more queries than were charged.
 
     A killed process may have been charged for more than was answered, never for less.
     """
@@ -28,7 +28,7 @@ def of_ledgers(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def of_promises(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
-    """Says which sessions spent more than is promised: a ledger stops before that."""
+    """List the sessions that spent more than is promised: a ledger stops before that."""
     for release in evidence.releases:
         for session in release.sessions:
             rows = run.ledger.get(f"{release.ledger}/{session['purpose']}", ())
@@ -46,7 +46,7 @@ def _limit(guarantee: Guarantee) -> float:
 
 
 def of_utility(evidence: EvidenceFile) -> Iterator[str]:
-    """Says of which releases the utility was asked for, and is not there."""
+    """List the releases whose utility was asked for, and is not there."""
     for release in evidence.releases:
         asked = [s for s in release.sessions if s["purpose"] in _UTILITY and s["queries"]]
         measured = [one for one in release.utility if one["blocks"]]

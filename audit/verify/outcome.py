@@ -1,4 +1,4 @@
-"""What a verification found, and its text."""
+"""Outcome of a verification, and its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FORGED = (
 
 @dataclass(frozen=True)
 class Verification:
-    """What does not follow, one line each; what was derived again; what could not be verified."""
+    """Differences, one line each; what was derived again; what could not be verified."""
 
     differences: tuple[str, ...]
     verified: tuple[str, ...]
@@ -19,7 +19,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether all that can be verified follows."""
+        """Return whether all that can be verified follows."""
         return not self.differences
 
     @property

@@ -14,7 +14,7 @@ from audit.verify.documents import Stated
 
 
 def of_plan(run: Stated) -> Iterator[str]:
-    """Says what of a run's or a sweep's plan does not agree with itself or with manifest.json."""
+    """List what of a run's or a sweep's plan does not agree with itself or with manifest.json."""
     plan = {name: value for name, value in run.document["plan"].items() if name != "hash"}
     stands = run.document["plan"].get("hash")
     hashes = [digest_of_json(plan), digest_of_json(_infinite(plan))]
@@ -26,7 +26,7 @@ def of_plan(run: Stated) -> Iterator[str]:
 
 
 def of_releases(run: Stated) -> Iterator[str]:
-    """Says which defenses and attacks of the plan are not those of the releases, in order."""
+    """List the defenses and attacks of the plan that are not those of the releases, in order."""
     plan, releases = run.document["plan"], run.document["releases"]
     own = [r for r in releases if not r["role"].startswith("positive control of ")]
     asked = [_short(d["name"], d["parameters"], d["reference"]) for d in plan["defenses"]]
@@ -43,7 +43,7 @@ def of_releases(run: Stated) -> Iterator[str]:
 
 
 def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
-    """Tosses the coins of a run that planted its secrets again, by the seed of its plan.
+    """Toss the coins of a run that planted its secrets again, by the seed of its plan.
 
     Those that `audit plant` tossed are in a manifest elsewhere.
     """
@@ -61,14 +61,14 @@ def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def _short(name: str, parameters: dict[str, Any], reference: bool) -> str:
-    """Names a release. What only a server tells of itself is no part of the plan."""
+    """Name a release. What only a server reports of itself is not a part of the plan."""
     own = {k: v for k, v in parameters.items() if k not in ("served", "served_sha256")}
     words = ",".join(f"{key}={value}" for key, value in own.items())
     return f"{name}{':' if words else ''}{words}{' (reference)' if reference else ''}"
 
 
 def _infinite(value: Any) -> Any:
-    """Puts infinity in place of its word: a plan's hash is of the number."""
+    """Replace the word of infinity by the number: a plan's hash is of the number."""
     if isinstance(value, dict):
         return {key: _infinite(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -77,7 +77,7 @@ def _infinite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Puts the word in place of infinity, as results.json writes it."""
+    """Replace infinity by its word, as results.json writes it."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -64,7 +64,7 @@ class Derived:
         return sensitive_where(self.measurements, guarantee, self.evidence.family)
 
     def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
-        """The release as it follows. beside: as it stands, for what needs a model."""
+        """Return the release as it follows. beside: as it stands, for what needs a model."""
         guarantee = GuaranteeResult.of(self.guarantee)
         findings = judge(self.measurements, guarantee, sensitive, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]
@@ -98,7 +98,7 @@ class Derived:
         return Attacked(case, one.seen, spent, session["budget"])
 
     def _utility(self) -> dict[str, Measure]:
-        """What follows from sums over blocks, drawn again as each session drew it."""
+        """Derive what follows from sums over blocks, drawn again as each session drew it."""
         found: dict[str, Measure] = {}
         for session in self.of.utility:
             ratios = [Ratio(**row) for row in session["blocks"]]
@@ -116,6 +116,6 @@ class Derived:
 
 
 def _bleu(beside: ReleaseResult | None) -> dict[str, Measure]:
-    """The only measures of utility that need a model."""
+    """Return the only measures of utility that need a model."""
     stated = {} if beside is None else beside.utility
     return {name: one for name, one in stated.items() if name.startswith("bleu")}

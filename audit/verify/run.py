@@ -38,7 +38,7 @@ _BROKEN = (
 
 
 def of_run(run: Stated) -> list[str]:
-    """Says what of a run's results does not follow. Raises UsageError where no evidence is."""
+    """List what of a run's results does not follow. Raises UsageError where no evidence is."""
     evidence = evidence_file.read(run.folder)
     lines = [
         *collected("results.json, manifest.json: hold no plan of a run", lambda: of_plan(run)),
@@ -56,7 +56,7 @@ def of_run(run: Stated) -> list[str]:
 
 
 def collected(otherwise: str, lines: Callable[[], Iterable[str]]) -> list[str]:
-    """Collects lines, or says otherwise where a file holds what no run writes."""
+    """Collect lines, or report where a file holds what no run writes."""
     try:
         return list(lines())
     except _BROKEN as error:
@@ -68,7 +68,7 @@ def _differences(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def derived(run: Stated, evidence: EvidenceFile) -> Results:
-    """The results as they follow; what needs a model or the corpus is taken as it stands."""
+    """Return the results as they follow; what needs a model or the corpus is taken as it stands."""
     plan = run.results.plan
     ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
     sensitive = _sensitivity(ours) if plan["references"] else None
@@ -84,7 +84,7 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
 
 
 def _sensitivity(releases: Sequence[Derived]) -> Sensitive | None:
-    """Tells where the undefended model leaked, the reference before one that was asked for."""
+    """Return where the undefended model leaked, the reference before one that was asked for."""
     for one in sorted(releases, key=lambda one: not one.of.reference):
         if one.of.defense == "none":
             return one.sensitive
@@ -101,7 +101,7 @@ def _plain(parameters: dict[str, Any]) -> str:
 
 
 def _corpus(corpus: CorpusResult, coins: Coins, plan: Mapping[str, Any]) -> CorpusResult:
-    """The corpus with the counts of its coins; that of a plan that planted here is the plan's."""
+    """Return the corpus with the counts of its coins, and its plan's facts if it planted here."""
     tossed = list(coins.present.values())
     counts = {"planted_users": len(tossed), "twins": sum(not here for here in tossed)}
     named = {} if plan.get("planting") is None else dict(plan["corpus"])
@@ -109,7 +109,7 @@ def _corpus(corpus: CorpusResult, coins: Coins, plan: Mapping[str, Any]) -> Corp
 
 
 def counted(run: Stated) -> str:
-    """Words how much of a run was derived."""
+    """Describe how much of a run was derived."""
     releases = run.results.releases
     findings = sum(len(release.findings) for release in releases)
     rows = sum(map(len, run.ledger.values()))

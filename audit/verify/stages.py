@@ -14,7 +14,7 @@ from audit.verify.documents import Stated
 
 
 def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
-    """Says what a run has of a release that no session of this release in stages/ has stored."""
+    """List what a run has of a release that no session of this release in stages/ has stored."""
     if not (run.folder / "stages").is_dir():
         return
     paths = sorted(run.folder.glob("stages/session-*.json"))
@@ -27,13 +27,13 @@ def of_stages(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
 
 
 def not_compared(folder: Path) -> Iterator[str]:
-    """Says that there are no stages to compare the evidence with."""
+    """State that the evidence has no stages to be compared with."""
     if not (folder / "stages").is_dir():
         yield "stages/ is not here: evidence.json is not compared with what the sessions stored"
 
 
 def _evidence(release: OfRelease) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Names each fact of evidence.json, as `_stored` gives it."""
+    """Name each fact of evidence.json, as `_stored` gives it."""
     for of in release.attacks:
         fact = ("seen", of.attack, [of.seen, of.tainted, of.access])
         yield f"evidence.json: what {of.attack} saw", fact
@@ -49,7 +49,7 @@ def _sessions(result: ReleaseResult) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def _stored(path: Path) -> list[tuple[Any, ...]]:
-    """Reads a stage's (owner, what, purpose, values); none of a torn file.
+    """Read a stage's (owner, what, purpose, values); none of a torn file.
 
     owner: the plan's seed, and the name of the release in the ledger.
     """

@@ -16,14 +16,14 @@ PLAN_FILE = "plan.toml"
 
 
 def seed_folders(sweep: Stated) -> list[Path]:
-    """The folders of a sweep's seeds, by its plan."""
+    """Return the folders of a sweep's seeds, by its plan."""
     seeds = sweep.results.plan.get("seeds")
     whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
     return [sweep.folder / "seeds" / f"{seed}" for seed in seeds] if whole else []  # type: ignore[union-attr]
 
 
 def of_sweep(sweep: Stated, runs: Sequence[Stated]) -> Iterator[str]:
-    """Says what of a sweep's results does not follow from those of its seeds."""
+    """List what of a sweep's results does not follow from those of its seeds."""
     yield from of_plan(sweep)
     whole, of_all = sweep.document["plan"], ("seeds", "sweep", "hash")
     common = {name: value for name, value in whole.items() if name not in of_all}

@@ -16,9 +16,9 @@ from audit.verify.sweep import of_sweep, seed_folders
 
 
 def verify(folder: Path) -> Verification:
-    """Derives results.json again from what lies beside it, and says what does not follow.
+    """Derive results.json again from what lies beside it, and list what does not follow.
 
-    Raises UsageError for a folder that is no complete run, or has no evidence.
+    Raises UsageError for a folder that is not a complete run, or has no evidence.
     """
     one = stated(folder)
     return _run(one) if one.results.sweep is None else _sweep(one)
@@ -32,7 +32,7 @@ def _run(run: Stated) -> Verification:
 
 
 def _of_another_version(run: Stated) -> list[str]:
-    """Says that sentences may be worded otherwise; what they say is compared all the same."""
+    """State that sentences may be worded otherwise; their content is compared all the same."""
     made = run.results.environment.get("audit")
     if made == __version__:
         return []
@@ -41,7 +41,7 @@ def _of_another_version(run: Stated) -> list[str]:
 
 
 def _contradiction(run: Stated) -> list[str]:
-    """Says where results.json contradicts itself, as every other reader of it does."""
+    """Describe where results.json contradicts itself, as every other reader of it does."""
     try:
         stored.load(run.folder / "results.json")
     except UsageError as error:
