@@ -29,7 +29,7 @@ def claimed_mechanism(
     """Derive the mechanism whose trade-off curve one coin must obey; the reason if there is none.
 
     unit, relation: what one coin decides, and whether it comes and goes ("add_or_remove") or one of
-    two takes its place ("replace"). "private attributes of …" also says that the two values are
+    two takes its place ("replace"). "private attributes of …" also means that the two values are
     marked alike and have as many tokens. records: the most rows of the trainer's sampler that one
     coin decides (copies times pieces of a text), none shared with other text. A claim per user
     covers them together; of a claim per record it takes so many.
