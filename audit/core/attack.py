@@ -40,7 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the attacker knows besides the release.
+    """Knowledge of the attacker besides the release.
 
     public: unlimited session with the public model; None if that model is unknown.
     texts: held-out texts of the same kind as the training text, never trained on.
@@ -93,4 +93,4 @@ class Attack(ABC):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Attacks one session with at most `predictor.remaining` queries."""
+        """Attack one session with at most `predictor.remaining` queries."""

@@ -10,10 +10,10 @@ which `Attack.run` received them, and n the number of generations or guesses:
     Ranks        better, worst  secret (s,)     ranks, ≥ 1           lower = leaks more
     Scores       values         secret (s,)     any unit             higher = more likely trained on
     Successes    won            secret (s,)     1.0 or 0.0           1.0 = the attack succeeded
-    Divergences  forth, back    query (m, q)    nats, ≥ 0            higher = tells more of a unit
-    LogRatios    forth, back    query (m, q)    nats                 higher on average = tells more
+    Divergences  forth, back    query (m, q)    nats, ≥ 0            higher = leaks more of a unit
+    LogRatios    forth, back    query (m, q)    nats                 on average higher = leaks more
 
-The last two are about a service's ledger and no secret: q is the number of queries, m that of
+The last two are about a service's ledger, not a secret: q is the number of queries, m that of
 neighbours, each the same service without one unit of the data, or with it replaced.
 
 NaN in an array over secrets means not measured: the session's budget was too small, or the release
@@ -80,7 +80,7 @@ class Mentions(Evidence):
     """Generated texts and the people that they name.
 
     named: for each of n generations, the indices of the secrets that it names; () for none.
-    others: shape (n,), float: 1.0 if a generation names a person who is no secret, else 0.0; NaN
+    others: shape (n,), float: 1.0 if a generation names a person who is not a secret, else 0.0; NaN
         without an entity recogniser.
     texts: the n generations as text; whole: as in Hits.
     """
@@ -161,7 +161,7 @@ class Scores(Evidence):
 
 
 def is_span(target: str) -> bool:
-    """Tells whether a target of scores is a short value within a text."""
+    """Return whether a target of scores is a short value within a text."""
     return target == "span" or target.endswith("_span")
 
 
@@ -184,7 +184,7 @@ class Successes(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Divergences(Evidence):
-    """How far each query's answer differs between a service and its neighbours, computed from laws.
+    """Differences of each query's answer between a service and its neighbours, computed from laws.
 
     units: unit in which each of m neighbours differs, as numbered in the ledger. relations: how.
     order: order α of the divergences.
@@ -233,7 +233,7 @@ _CLASSES = {
 
 
 def to_json(evidence: Evidence) -> dict[str, Any]:
-    """Converts evidence to JSON values: without texts, NaN as null, infinities as words."""
+    """Convert evidence to JSON values: without texts, NaN as null, infinities as words."""
     fields = dataclasses.asdict(evidence)  # type: ignore[call-overload]
     fields.pop("texts", None)
     plain = {name: _plain(value) for name, value in fields.items()}
@@ -241,7 +241,7 @@ def to_json(evidence: Evidence) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Evidence:
-    """Restores the evidence that `to_json` converted, without texts."""
+    """Restore the evidence that `to_json` converted, without texts."""
     fields = dict(document)
     cls = _CLASSES[fields.pop("evidence")]
     fields["access"] = Access(fields["access"])
@@ -256,7 +256,7 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
 
 
 def about(evidence: Evidence, secrets: Sequence[int]) -> Evidence:
-    """Restricts evidence to the secrets at these indices, in this order."""
+    """Restrict evidence to the secrets at these indices, in this order."""
     if not evidence.on_secrets:
         return evidence
     place = {old: new for new, old in enumerate(secrets)}
@@ -284,7 +284,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Reads nested lists of numbers, null as NaN."""
+    """Read nested lists of numbers, null as NaN."""
     if isinstance(value, list):
         return [_numbers(inner) for inner in value]
     return math.nan if value is None else float(value)

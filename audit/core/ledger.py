@@ -24,7 +24,7 @@ class Ledger:
     """The accounts of one session.
 
     Two uses, never in one session: a query is admitted only if every account stays above 0
-    (`admit`), or a part whose account does not hold a query is not heard in it (`hear`).
+    (`admit`), or a part whose account does not hold a query is excluded from it (`hear`).
 
     epsilon: budget of each part, in nats.
     budget: most queries that the session answers; public, unlike the ε left to a part.
@@ -56,7 +56,7 @@ class Ledger:
         return max(0, self._budget - self.asked)
 
     def places(self, marks: Sequence[str]) -> list[int]:
-        """Number the next queries, with these fingerprints, as `asked` will count them."""
+        """Assign numbers to the next queries, by their fingerprints, as `asked` will count them."""
         own = range(self.queries, self.queries + len(marks))
         pairs = zip(self._previous, own, marks, strict=False)
         repeated = sum(1 for _ in takewhile(lambda one: _is_of(*one), pairs))
@@ -70,13 +70,13 @@ class Ledger:
         marks: Sequence[str],
         local: np.ndarray | None = None,
     ) -> int:
-        """Charge queries in order; returns the number admitted: all, or those before STOP.
+        """Charge queries in order; return the number admitted: all, or those before STOP.
 
         charges: shape (queries, parts), nats.
-        marks: fingerprints of the queries, to tell a replay from a new query (see `mark`).
+        marks: fingerprints of the queries, to distinguish a replay from a new query (see `mark`).
         lambdas, local: shape (queries, parts), for the journal only: λ, and the data-dependent cost
             in nats if the charge is a worst case. `local` decides nothing; another λ is another
-            law, so a query with it is no replay.
+            law, so a query with it is not a replay.
         """
         admitted = 0
         for i, fingerprint in enumerate(marks):
@@ -96,12 +96,12 @@ class Ledger:
     def hear(self, costs: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, int]:
         """Charge queries in order, and each part only where its account holds the cost.
 
-        costs: shape (queries, parts), nats: what a query costs a part that is heard in it.
-        marks: as in `admit`; here they alone tell a replay, in which the same parts are heard at
+        costs: shape (queries, parts), nats: what a query costs a part that is included in it.
+        marks: as in `admit`; here they alone mark a replay, which includes the same parts at
             the same charges as before, whatever the costs are now.
 
-        Gives who is heard, (queries, parts), nobody from STOP on, and the number admitted before
-        STOP. No account stops the session: only the public budget does.
+        Returns which parts are included, (queries, parts), none from STOP on, and the number
+        admitted before STOP. No account stops the session: only the public budget does.
         """
         heard, admitted = np.zeros(costs.shape, dtype=bool), 0
         for own, fingerprint in zip(costs, marks, strict=True):
@@ -186,7 +186,7 @@ def _is_of(row: dict[str, Any], number: int, fingerprint: str) -> bool:
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of a row what says nothing of the answer.
+    """Leave out of a row what does not belong to the answer.
 
     These figures depend on the data and may move in the last digit when a session is replayed. A
     replay that was recognised by them would answer a number of queries that depends on the data.

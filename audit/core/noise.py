@@ -13,7 +13,7 @@ Size = int | tuple[int, ...]
 
 
 class NoiseStream(Protocol):
-    """What draws the noise and the sampling of a mechanism; a numpy Generator is one."""
+    """Source of the noise and the sampling of a mechanism; a numpy Generator is one."""
 
     def random(self, size: Size) -> np.ndarray:
         """Draw uniform numbers in [0, 1), float64."""
@@ -34,7 +34,7 @@ class SystemStream:
     """
 
     def __init__(self, key: bytes | None = None) -> None:
-        """key: 32 bytes in place of fresh entropy, for tests."""
+        """Open the stream. key: 32 bytes in place of fresh entropy, for tests."""
         self._key = secrets.token_bytes(32) if key is None else key
         self._calls = 0
 

@@ -178,8 +178,9 @@ class Predictor(Protocol):
 
     @property
     def readable(self) -> Access:
-        """The access of its auditor: `access`, or more. Evidence from more than `access` says
-        nothing about the guarantee."""
+        """The access of its auditor: `access`, or more. Evidence from more than `access` does not
+        test the guarantee.
+        """
 
     @property
     def max_length(self) -> int:

@@ -75,7 +75,7 @@ def broken(name: str, key: str, value: object, words: str) -> UsageError:
 
 @cache
 def rules_of(cls: type) -> tuple[tuple[str, Rule], ...]:
-    """(field, rule) for each annotated rule of a class, in the order of its fields."""
+    """Return (field, rule) for each annotated rule of a class, in the order of its fields."""
     return tuple(
         (key, rule)
         for key, hint in typing.get_type_hints(cls, include_extras=True).items()

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Unit(StrEnum):
-    """What a guarantee protects, or what one coin decides."""
+    """Unit that a guarantee protects, or that one coin decides."""
 
     __repr__ = str.__repr__
     ATTRIBUTES = "private attributes of a record"
@@ -22,7 +22,7 @@ class Unit(StrEnum):
 
 
 class Relation(StrEnum):
-    """How neighbouring data sets differ in one unit."""
+    """Relation of neighbouring data sets, which differ in one unit."""
 
     __repr__ = str.__repr__
     ADD_OR_REMOVE = "add_or_remove"
@@ -32,7 +32,7 @@ class Relation(StrEnum):
 
 
 class Leaked(StrEnum):
-    """What leaked: the first answer of a finding, whatever was promised."""
+    """First answer of a finding, whatever was promised: what leaked."""
 
     __repr__ = str.__repr__
     LEAK = "leak"
@@ -42,7 +42,7 @@ class Leaked(StrEnum):
 
 
 class Shown(StrEnum):
-    """Whether a condition of "no leak found" was shown for a finding."""
+    """State of a condition of "no leak found" for a finding: shown or not."""
 
     __repr__ = str.__repr__
     SHOWN = "shown"
@@ -51,7 +51,7 @@ class Shown(StrEnum):
 
 
 class OnClaim(StrEnum):
-    """What a finding says about the claim: its second answer."""
+    """Second answer of a finding: what it shows about the claim."""
 
     __repr__ = str.__repr__
     REFUTED = "refuted"
