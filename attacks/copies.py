@@ -4,7 +4,7 @@ It needs nothing but texts, so it also attacks a release of synthetic text (--re
 after the words that codes were planted with are guesses, counted as in extraction; so are e-mail
 addresses, phone numbers, keys and values of a pattern after theirs. A planted record
 is scored by its longest run of tokens that stands in a text, any other value by the fewest edits of
-its letters and digits that turn it into a part of one: 4-0-9 and ４０９ are no edit away from 409.
+its letters and digits that turn it into a part of one: 4-0-9 and ４０９ equal 409.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _found(texts: Sequence[str], secrets: Sequence[Secret], encode: Encode) -> l
 
 
 def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits:
-    """Collects what has the form of a value after the words of planted ones, each a guess.
+    """Collect what has the form of a value after the words of planted ones, each a guess.
 
     One a text and wording: texts are drawn independently, what one of them repeats is not.
     """
@@ -93,7 +93,7 @@ def _guessed(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Hits
 
 
 def _copied(texts: Sequence[str], secrets: Sequence[Secret], kind: str) -> Successes:
-    """Tells which values stand in a text word for word, and not within a longer word or number."""
+    """Find the values that occur in a text verbatim, and not within a longer word or number."""
     whole = _APART.join(texts)
     won = np.full(len(secrets), np.nan)
     for i, secret in enumerate(secrets):
@@ -121,7 +121,7 @@ def _runs(texts: Sequence[str], encode: Encode) -> Callable[[Secret], int]:
 
 
 def _edits(texts: Sequence[str]) -> Callable[[Secret], int]:
-    """Counts edits of letters and digits, of a value and, where it was drawn, its words."""
+    """Count edits of letters and digits, of a value and, where it was drawn, its words."""
     flat = np.array([one for text in texts for one in (*letters(text), BETWEEN)], dtype=np.int64)
 
     after = cache(lambda words: edits(letters(words), flat))  # many values follow the same words

@@ -54,7 +54,7 @@ class Exposure(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Reads every secret first, then spends the remaining queries on searching and, in sessions
+        """Read every secret first, then spend the remaining queries on searching and, in sessions
         with a budget, on sampling."""
         log_probs = read(predictor, secrets)
         columns = {name: np.full(len(secrets), np.nan) for name in COLUMNS}
@@ -82,7 +82,7 @@ class Exposure(Attack):
         log_probs: np.ndarray,
         stream: np.random.Generator,
     ) -> dict[str, np.ndarray]:
-        """Computes the columns of Ranks for secrets of one space."""
+        """Compute the columns of Ranks for secrets of one space."""
         size, tree = group.space.size, None
         tails = [continuation(predictor.tokenizer, group.prefix, v) for v in group.values]
         if predictor.readable >= Access.DISTRIBUTION:
@@ -103,7 +103,7 @@ class Exposure(Attack):
     def _references(
         self, predictor: Predictor, group: _Group, stream: np.random.Generator, budget: int
     ) -> np.ndarray:
-        """Reads log-probabilities, nats, of answered candidates that are drawn like the secrets.
+        """Read log-probabilities, nats, of answered candidates that are drawn like the secrets.
 
         budget: most queries, in sessions with a budget. Candidates that are drawn twice, or are
         secrets themselves, can only worsen the ranks of secrets.
@@ -130,7 +130,7 @@ class _Group:
 
 
 def _spaces(secrets: Sequence[Secret]) -> dict[tuple[str, Space], list[int]]:
-    """Groups the indices of secrets by prefix and space."""
+    """Group the indices of secrets by prefix and space."""
     groups: dict[tuple[str, Space], list[int]] = {}
     for i, secret in enumerate(secrets):
         if secret.space is not None:

@@ -70,7 +70,7 @@ class Extraction(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Generates first, then reads probabilities, then searches with the remaining budget.
+        """Generate first, then read probabilities, then search with the remaining budget.
 
         A limited budget is split equally among the generations of each kind of value; what they
         leave is read and searched for one kind after the other.
@@ -90,7 +90,7 @@ class Extraction(Attack):
     def _generate(
         self, predictor: Predictor, secrets: Sequence[Secret], kind: str, parts: int
     ) -> Hits:
-        """Samples g generations, shared among the distinct prompts; drops those after STOP.
+        """Sample g generations, shared among the distinct prompts; drop those after STOP.
 
         parts: of a limited budget, one of so many is for this kind.
         """
@@ -114,7 +114,7 @@ class Extraction(Attack):
         return Hits(np.array(found, dtype=np.int64), repeats, texts, whole=whole, kind=kind)
 
     def _search(self, predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Hits:
-        """Finds the most likely values after each prompt, equally many for each."""
+        """Find the most likely values after each prompt, equally many for each."""
         codes = _of(kind, secrets)
         prefixes = list(dict.fromkeys(secrets[i].prefix for i in codes))
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
@@ -139,7 +139,7 @@ class Extraction(Attack):
         return beam(predictor, tree, wanted)
 
     def _continue(self, predictor: Predictor, secrets: Sequence[Secret]) -> Successes:
-        """Tests whether greedy decoding of the first half of a record gives the rest verbatim.
+        """Test whether greedy decoding of the first half of a record gives the rest verbatim.
 
         Of a conversation the first half ends within the record's own turn: what stands before that
         may be the same in every record, or out of the loss.
@@ -179,7 +179,7 @@ def _of(kind: str, secrets: Sequence[Secret]) -> list[int]:
 def _halves(
     tokenizer: Tokenizer, before: str, value: str, suffix: int
 ) -> tuple[list[int], list[int]]:
-    """Splits a record: its first half with the start token, and at most `suffix` tokens after.
+    """Split a record: its first half with the start token, and at most `suffix` tokens after.
 
     Of a conversation, all that stands before the value is given, and the first half of that.
     """
@@ -190,13 +190,13 @@ def _halves(
 
 
 def _guess(form: re.Pattern[str], text: str) -> str:
-    """Gives the value that a generation begins with, or the whole text if there is none."""
+    """Return the value that a generation begins with, or the whole text if there is none."""
     match = form.match(text)
     return match.group(1) if match else text
 
 
 def _read(predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Likelihoods:
-    """Reads the log-probability of each value, nats, in order; NaN beyond the budget."""
+    """Read the log-probability of each value, nats, in order; NaN beyond the budget."""
     codes = _of(kind, secrets)
     log_probs = np.full(len(secrets), np.nan)
     log_probs[codes] = read(predictor, [secrets[i] for i in codes])

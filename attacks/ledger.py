@@ -1,4 +1,4 @@
-"""Ledger: compares what a query tells about a part of the data with what the ledger charged for it.
+"""Ledger: compares what a query reveals about a part with what the ledger charged for it.
 
 A service that answers queries charges each part for each of them, and claims that a charge covers
 the Rényi divergence D_α between its answer and the answer without that part, in both directions.
@@ -60,7 +60,7 @@ class LedgerCheck(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Compares laws where both sides state them, else draws tokens where both score them."""
+        """Compare laws where both sides state them, else draw tokens where both score them."""
         others, budget = knowledge.neighbours, self.tokens
         if predictor.remaining is not None:
             budget = min(budget, predictor.remaining)
@@ -79,7 +79,7 @@ class LedgerCheck(Attack):
         asked: Sequence[Question],
         order: float,
     ) -> Divergences:
-        """Computes both divergences of every query that the session answers."""
+        """Compute both divergences of every query that the session answers."""
         pieces = []
         for some in _together(asked):
             own = predictor.laws(*zip(*some, strict=True))
@@ -98,7 +98,7 @@ class LedgerCheck(Attack):
         return Divergences(*_who(others), order, forth, back)
 
     def _least(self, p: Law, q: Law, order: float) -> np.ndarray:
-        """Computes the least D_α(P‖Q) of n answers, nats, (n,)."""
+        """Compute the least D_α(P‖Q) of n answers, nats, (n,)."""
         if p.noise is None:
             return renyi.least_divergence(p.log_pmfs, q.log_pmfs, order, self.precision)
         means = np.exp(p.log_pmfs), np.exp(q.log_pmfs)
@@ -107,7 +107,7 @@ class LedgerCheck(Attack):
 
 
 def _lawful(session: Predictor) -> bool:
-    """Tells whether the law of every answer can be read."""
+    """Return whether the law of every answer can be read."""
     return session.readable >= Access.DISTRIBUTION and isinstance(session, Lawful)
 
 
@@ -118,7 +118,7 @@ def _who(others: Sequence[Neighbour]) -> tuple[tuple[int, ...], tuple[str, ...]]
 def _questions(
     predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge, budget: int
 ) -> list[Question]:
-    """Chooses what to ask before any query: a held-out text and two secrets by turns, cut so that
+    """Choose what to ask before any query: a held-out text and two secrets by turns, cut so that
     they come to at most `budget` queries."""
     tokenizer = predictor.tokenizer
     lot = iter(knowledge.stream.permutation(len(secrets)).tolist())
@@ -138,13 +138,13 @@ def _questions(
 
 
 def _by_turns(*sources: Iterator[Words]) -> Iterator[Words]:
-    """Takes one of each source after the other, until all are at an end."""
+    """Take one of each source after the other, until all are at an end."""
     for turn in zip_longest(*sources):
         yield from (one for one in turn if one is not None)
 
 
 def _together(asked: Sequence[Question]) -> Iterator[list[Question]]:
-    """Groups questions of at most `_AT_ONCE` queries together."""
+    """Group questions of at most `_AT_ONCE` queries together."""
     group: list[Question] = []
     for one in asked:
         if group and sum(len(tokens) for _, tokens in [*group, one]) > _AT_ONCE:
@@ -162,7 +162,7 @@ def _drawn(
     budget: int,
     precision: float,
 ) -> LogRatios:
-    """Draws a token at every place, in the session and in each neighbour, and scores it on both.
+    """Draw a token at every place, in the session and in each neighbour, and score it on both.
 
     The session is asked for its own tokens first, then for a score of these, then for a score of
     each neighbour's: its queries are numbered in this order. Ratios are lowered by what both
@@ -190,7 +190,7 @@ def _drawn(
 def _draws(
     predictor: Predictor, places: Sequence[list[int]]
 ) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
-    """Draws a token at each place: (tokens, whether the service itself answered, their
+    """Draw a token at each place: (tokens, whether the service itself answered, their
     log-probabilities, nats)."""
     answers = predictor.generate(places, 1)
     answered = np.array([answer.answered == 1 for answer in answers], dtype=bool)
@@ -201,6 +201,6 @@ def _draws(
 def _scores(
     predictor: Predictor, places: Sequence[list[int]], tokens: Sequence[list[int]]
 ) -> np.ndarray:
-    """Reads log-probabilities of one token at each place, nats; NaN after STOP."""
+    """Read log-probabilities of one token at each place, nats; NaN after STOP."""
     answers = predictor.score(places, tokens)
     return np.array([a.log_probs[0] if a.answered == 1 else np.nan for a in answers])

@@ -69,7 +69,7 @@ class Membership(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Splits a limited budget equally among targets, and then leaves RMIA out."""
+        """Split a limited budget equally among targets, and then leave RMIA out."""
         shadows = knowledge.shadows if self.shadows else ()
         sessions = Sessions(predictor, knowledge.public, tuple(s.predictor for s in shadows))
         targets, limit = targets_of(secrets), sessions.limit
@@ -93,7 +93,7 @@ class Membership(Attack):
     def _measure(
         self, target: Target, sessions: Sessions, budget: int | None, opened: bool | None
     ) -> _Measured:
-        """Scores the candidates that a budget allows.
+        """Score the candidates that a budget allows.
 
         opened: whether the start token opens texts; None: decided by what the release has learnt.
         """
@@ -118,7 +118,7 @@ class Membership(Attack):
 
 @dataclass(frozen=True)
 class _Measured:
-    """What was measured of one target's n candidates; NaN where not read.
+    """Measurements of one target's n candidates; NaN where not read.
 
     scores: by name, shape (n,). phi: shape (S, n), nats: mean log-probability under each shadow
     model. windowed: number of candidates read in pieces.

@@ -60,7 +60,7 @@ class NameLeak(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Generates first; of a limited budget, half is reserved for reading if it is possible."""
+        """Generate first; of a limited budget, half is reserved for reading if it is possible."""
         reads = predictor.readable >= Access.SCORE
         budget = predictor.remaining
         if budget is not None and reads:
@@ -74,7 +74,7 @@ class NameLeak(Attack):
     def _generate(
         self, predictor: Predictor, texts: Sequence[str], count: int
     ) -> list[tuple[str, str]]:
-        """Generates (prompt, whole text); drops texts after STOP, which are the public model's."""
+        """Generate (prompt, whole text); drop texts after STOP, which are the public model's."""
         prompts = naming.prompts(predictor.tokenizer, texts, self.prefix, count)
         needed = self.length + max(map(len, prompts), default=0)
         if needed > predictor.max_length:
@@ -92,7 +92,7 @@ class NameLeak(Attack):
     def _mentions(
         self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret], whole: bool
     ) -> Mentions:
-        """Finds the people that each generated text names after its prompt."""
+        """Find the people that each generated text names after its prompt."""
         find = naming.finder(secret.value for secret in secrets)
         index = naming.attributable(secrets)
         named = [
@@ -112,7 +112,7 @@ class NameLeak(Attack):
 
 
 def _read(tokenizer: Tokenizer, prompt: Tokens, generated: Tokens) -> tuple[str, str]:
-    """Decodes the prompt and the whole text, both without the start token."""
+    """Decode the prompt and the whole text, both without the start token."""
     given = list(prompt[1:])
     return (
         tokenizer.decode(given),
@@ -137,7 +137,7 @@ class _Contest:
 def _contests(
     predictor: Predictor, secrets: Sequence[Secret], decoys: int, knowledge: Knowledge
 ) -> list[_Contest]:
-    """Makes one contest for each name, in the order of secrets, with equally many decoys."""
+    """Make one contest for each name, in the order of secrets, with equally many decoys."""
     taken = {secret.value for secret in secrets}
     people = dict.fromkeys(knowledge.names)
     pool = [name for name in people if name.strip() and name not in taken]
@@ -163,7 +163,7 @@ def _decoys(
     taken: set[str],
     stream: np.random.Generator,
 ) -> list[str]:
-    """Draws up to `count` distinct names of no user, from the secret's space or the pool."""
+    """Draw up to `count` distinct names of no user, from the secret's space or the pool."""
     if secret.space is None:
         return [pool[int(i)] for i in stream.permutation(len(pool))[:count]]
     drawn: dict[str, None] = {}
@@ -179,7 +179,7 @@ def _decoys(
 def _reconstruct(
     predictor: Predictor, secrets: Sequence[Secret], contests: Sequence[_Contest]
 ) -> Successes:
-    """Tests whether each name is the most likely one, ties lost, within the budget."""
+    """Test whether each name is the most likely one, ties lost, within the budget."""
     chosen = contests[: affordable([c.cost for c in contests], predictor.remaining)]
     won: dict[str, float] = {}
     for some in runs_of([contest.cost for contest in chosen], _AT_ONCE):
@@ -195,7 +195,7 @@ def _targeted(won: np.ndarray, chance: float | None) -> Successes:
 
 
 def _play(predictor: Predictor, contests: Sequence[_Contest]) -> dict[str, float]:
-    """Plays contests: maps names to 1.0 or 0.0; omits contests that STOP interrupted."""
+    """Play contests: map names to 1.0 or 0.0; omit contests that STOP interrupted."""
     heads = [contest.head for contest in contests for _ in contest.tails]
     tails = [tail for contest in contests for tail in contest.tails]
     answers = iter(predictor.score(heads, tails))

@@ -54,7 +54,7 @@ class NGram(Attack):
     def run(
         self, predictor: Predictor, secrets: Sequence[Secret], knowledge: Knowledge
     ) -> Sequence[Evidence]:
-        """Without the public model, values are scored by the release's texts alone."""
+        """Score values without the public model by the release's texts alone."""
         tokenizer = predictor.tokenizer
         own = [record_tokens(tokenizer, t) for t in texts_of(predictor, self.texts, self.length)]
         public = _public(knowledge.public, own) if knowledge.public is not None else []
@@ -84,7 +84,7 @@ def _scores(target: Target, values: np.ndarray) -> Scores:
 
 
 def _public(session: Predictor, own: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Samples as many texts of the public model, as long as the longest of the release's, or as the
+    """Sample as many texts of the public model, as long as the longest of the release's, or as the
     model writes."""
     tokenizer, longest = session.tokenizer, max((len(text) - 2 for text in own), default=0)
     length = min(longest, session.max_length - 1)
@@ -110,22 +110,22 @@ class Counts:
 
     @cached_property
     def _runs(self) -> Counter[tuple[int, ...]]:
-        """Counts every run of up to n tokens."""
+        """Count every run of up to n tokens."""
         return Counter(run for text in self.texts for run in _runs(text, self.order))
 
     @cached_property
     def _before(self) -> Counter[tuple[int, ...]]:
-        """Counts every run of less than n tokens that another token follows."""
+        """Count every run of less than n tokens that another token follows."""
         return Counter(run[:-1] for run in self._runs.elements())
 
     def log_probability(self, before: Sequence[int], after: Sequence[int]) -> float:
-        """Computes log of the probability of `after`, given `before`, in nats."""
+        """Compute log of the probability of `after`, given `before`, in nats."""
         whole = [*before, *after]
         places = range(len(before), len(whole))
         return float(sum(np.log(self._next(tuple(whole[: i + 1]), self.order)) for i in places))
 
     def _next(self, run: tuple[int, ...], order: int) -> float:
-        """Computes the probability of the last token after those before it.
+        """Compute the probability of the last token after those before it.
 
         (count + smoothing · estimate of order n − 1) / (count of the context + smoothing).
         """

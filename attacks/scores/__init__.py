@@ -1,1 +1,1 @@
-"""Scores of membership: what one pass of a model says of a text, and of which text."""
+"""Scores of membership: figures that one pass of a model gives of a text, and of which text."""

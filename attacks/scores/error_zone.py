@@ -13,7 +13,7 @@ TIE = 1e-9  # weight of the tie-breaker; shares that differ by less are equal
 
 
 def ez(delta: np.ndarray, top1: np.ndarray) -> float:
-    """Computes P/(P + N) over the errors, no unit; higher = more likely trained on.
+    """Compute P/(P + N) over the errors, no unit; higher = more likely trained on.
 
     P adds up the log-probability that the errors gain over the base model, N what they lose. The
     score is 2 without errors, and 1/2 if P + N = 0. The mean of delta over all tokens breaks ties.

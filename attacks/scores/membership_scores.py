@@ -18,12 +18,12 @@ _OF_DISTRIBUTIONS = ("min_k_plus_plus", "min_k_plus_plus_calibrated")
 
 
 def access_of(score: str) -> Access:
-    """Gives the least access to a release with which a score can be computed."""
+    """Return the least access to a release with which a score can be computed."""
     return Access.DISTRIBUTION if score in _OF_DISTRIBUTIONS else Access.SCORE
 
 
 def one_pass(release: Reading, base: Reading | None, text: str, k: float) -> dict[str, float]:
-    """Computes the scores of ALONE, and those of BESIDE_BASE if there is a base; NaN if not read.
+    """Compute the scores of ALONE, and those of BESIDE_BASE if there is a base; NaN if not read.
 
     text: the scored text. k: share of the least likely tokens for the Min-K% scores.
     """
@@ -47,5 +47,5 @@ def one_pass(release: Reading, base: Reading | None, text: str, k: float) -> dic
 
 
 def zlib(log_probs: np.ndarray, text: str) -> float:
-    """Divides the mean log-probability by the compressed length, nats/byte (arXiv 2012.07805)."""
+    """Divide the mean log-probability by the compressed length, nats/byte (arXiv 2012.07805)."""
     return float(log_probs.mean()) / len(compress(text.encode()))

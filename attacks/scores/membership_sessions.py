@@ -35,14 +35,14 @@ class Sessions:
     def pieces(
         self, target: Target, chunk: Sequence[int], opened: bool = True
     ) -> list[list[Piece]]:
-        """Cuts these candidates into pieces; opened: whether the start token opens texts."""
+        """Cut these candidates into pieces; opened: whether the start token opens texts."""
         tokenizer, context = self.release.tokenizer, self.context
         return [pieces_of(*target.tokens(tokenizer, i, opened), context) for i in chunk]
 
     def read(
         self, texts: Sequence[Sequence[Piece]]
     ) -> tuple[Sequence[Reading], Sequence[Reading | None]]:
-        """Reads texts under the release and under the base model: None each where unknown."""
+        """Read texts under the release and under the base model: None each where unknown."""
         moments = self.release.readable >= Access.DISTRIBUTION
         own = read(self.release, texts, moments)
         return own, [None] * len(texts) if self.public is None else read(
@@ -50,7 +50,7 @@ class Sessions:
         )
 
     def opens(self, target: Target, chunk: Sequence[int]) -> bool:
-        """Tells whether the training seems to have opened texts with the start token.
+        """Return whether the training seems to have opened texts with the start token.
 
         A model knows texts best as it was trained on them. So these candidates, whatever their
         coins, are read both ways, and the way counts in which the release has gained more over the
@@ -69,7 +69,7 @@ class Sessions:
         return not gains[1] > gains[0]
 
     def population(self, heldout: Sequence[str]) -> np.ndarray:
-        """Computes the mean log-probability of the first piece of each held-out text under the
+        """Compute the mean log-probability of the first piece of each held-out text under the
         release and each shadow model, shape (1 + S, m), nats."""
         if not heldout:
             return np.empty((1 + len(self.shadows), 0))

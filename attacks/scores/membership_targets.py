@@ -29,7 +29,7 @@ class Target:
     places: np.ndarray
 
     def tokens(self, tokenizer: Tokenizer, i: int, opened: bool = True) -> Piece:
-        """Gives context and scored tokens of candidate i: a whole record is scored with its stop
+        """Return context and scored tokens of candidate i: a whole record is scored with its stop
         token, any other secret without what follows it.
 
         opened: whether the start token opens the text; without it, a text's first token is context.
@@ -45,11 +45,11 @@ class Target:
         return whole[:first], whole[first:]
 
     def lengths(self, tokenizer: Tokenizer) -> list[int]:
-        """Counts the scored tokens of each candidate."""
+        """Count the scored tokens of each candidate."""
         return [len(self.tokens(tokenizer, i)[1]) for i in range(len(self.texts))]
 
     def reach(self, release: Predictor, budget: int | None) -> int:
-        """Counts the leading candidates that the budget allows, before any is read."""
+        """Count the leading candidates that the budget allows, before any is read."""
         if release.readable < Access.SCORE:
             return 0
         if budget is None:
@@ -57,19 +57,19 @@ class Target:
         return affordable(self.lengths(release.tokenizer), budget)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """Expands one value a candidate to one a secret, (s,); NaN for another kind."""
+        """Expand one value a candidate to one a secret, (s,); NaN for another kind."""
         spread: np.ndarray = np.append(values, np.nan)[self.places]
         return spread
 
     def present(self, present: np.ndarray) -> np.ndarray:
-        """Reduces bools (s,) to one a candidate: present if any of its secrets is."""
+        """Reduce bools (s,) to one a candidate: present if any of its secrets is."""
         own = self.places >= 0
         any_present: np.ndarray = np.bincount(self.places[own], present[own], len(self.texts)) > 0
         return any_present
 
 
 def targets_of(secrets: Sequence[Secret]) -> list[Target]:
-    """Groups secrets into targets; omits targets without secrets."""
+    """Group secrets into targets; omit targets without secrets."""
     targets = []
     for name, kind in TARGETS.items():
         order: dict[tuple[str, str], int] = {}
@@ -85,7 +85,7 @@ def targets_of(secrets: Sequence[Secret]) -> list[Target]:
 
 
 def overlapping(tokenizer: Tokenizer, before: str, secret: str) -> tuple[list[int], int]:
-    """Encodes a text, and counts its tokens before those that overlap the secret at its end.
+    """Encode a text, and count its tokens before those that overlap the secret at its end.
 
     A tokenizer may merge the end of the context with a secret (" Maurice" is one token); such a
     token overlaps.

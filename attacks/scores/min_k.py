@@ -14,12 +14,12 @@ RESOLUTION = 1e-5  # nats: smaller deviations are rounding errors, and are raise
 
 
 def min_k(log_probs: np.ndarray, k: float) -> float:
-    """Averages the lowest share k of values, at least one (arXiv 2310.16789)."""
+    """Average the lowest share k of values, at least one (arXiv 2310.16789)."""
     n = max(1, int(k * len(log_probs)))
     return float(np.sort(log_probs)[:n].mean())
 
 
 def min_k_plus_plus(log_probs: np.ndarray, moments: np.ndarray, k: float) -> float:
-    """Computes Min-K% of (log p − μ)/σ, no unit (arXiv 2404.02936). A uniform p scores 0."""
+    """Compute Min-K% of (log p − μ)/σ, no unit (arXiv 2404.02936). A uniform p scores 0."""
     mean, deviation = moments
     return min_k((log_probs - mean) / np.maximum(deviation, RESOLUTION), k)

@@ -14,7 +14,7 @@ RESOLUTION = 1e-5  # nats: smaller deviations are rounding errors, and are raise
 
 
 def lira_offline(phi: np.ndarray, shadows: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Computes (φ − μ_out)/σ_out, shape (n,), no unit (arXiv 2112.03570, offline).
+    """Compute (φ − μ_out)/σ_out, shape (n,), no unit (arXiv 2112.03570, offline).
 
     phi: shape (n,), nats: φ of each candidate under the target.
     shadows: shape (S, n), nats: φ under each shadow model.
@@ -25,7 +25,7 @@ def lira_offline(phi: np.ndarray, shadows: np.ndarray, present: np.ndarray) -> n
 
 
 def lira_online(phi: np.ndarray, shadows: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Computes log N(φ; μ_in, σ_in) − log N(φ; μ_out, σ_out), (n,), nats (arXiv 2112.03570).
+    """Compute log N(φ; μ_in, σ_in) − log N(φ; μ_out, σ_out), (n,), nats (arXiv 2112.03570).
 
     Arguments as in `lira_offline`. NaN: all or no shadow models were trained on the candidate.
     """
@@ -36,7 +36,7 @@ def lira_online(phi: np.ndarray, shadows: np.ndarray, present: np.ndarray) -> np
 
 
 def _deviations(phi: np.ndarray, shadows: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
-    """Computes ((φ − μ)/σ, σ) over the used shadows: μ for each candidate, σ pooled over all.
+    """Compute ((φ − μ)/σ, σ) over the used shadows: μ for each candidate, σ pooled over all.
 
     The paper pools σ for few shadows. A common σ does not change the ranking by the offline score.
     """
@@ -58,7 +58,7 @@ def rmia(
     population_shadows: np.ndarray,
     gamma: float,
 ) -> np.ndarray:
-    """Computes the share of population texts z with LR(x, z) ≥ γ, (n,) (arXiv 2312.03262).
+    """Compute the share of population texts z with LR(x, z) ≥ γ, (n,) (arXiv 2312.03262).
 
     ln LR(x, z) = [φ(x) − φ̄(x)] − [φ(z) − φ̄(z)], where φ̄ is the log of the mean of e^φ over all
     shadows. Everything is in nats.
@@ -76,7 +76,7 @@ def rmia(
 
 
 def _lift(phi: np.ndarray, shadows: np.ndarray) -> np.ndarray:
-    """Computes φ − log mean exp φ of the shadows; NaN if one of them is NaN."""
+    """Compute φ − log mean exp φ of the shadows; NaN if one of them is NaN."""
     moved = phi - shadows  # exactly 0 for equal values
     least = moved.min(axis=0)  # factored out to avoid overflow
     lift: np.ndarray = least - np.log(np.exp(least - moved).mean(axis=0))

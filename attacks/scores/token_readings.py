@@ -1,4 +1,4 @@
-"""Reads what a model says of each token of texts, in pieces that fit its context."""
+"""Reads a model's probability of each token of texts, in pieces that fit its context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Piece = tuple[Tokens, Tokens]  # a context, and the tokens to score after it
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one model says of the tokens of one text.
+    """Reading of the tokens of one text under one model.
 
     log_probs: shape (t,), nats: log-probability of each token, at least RULED_OUT; all NaN if the
         text was not fully answered before STOP.
@@ -31,7 +31,7 @@ class Reading:
 
 
 def pieces_of(head: Tokens, tail: Tokens, context: int) -> list[Piece]:
-    """Cuts a text into pieces that fit the context: the first sees as much of the head as fits,
+    """Cut a text into pieces that fit the context: the first sees as much of the head as fits,
     the next ones the last token of the piece before."""
     seen = head[-max(1, context + 1 - len(tail)) :]
     return [
@@ -43,7 +43,7 @@ def pieces_of(head: Tokens, tail: Tokens, context: int) -> list[Piece]:
 def read(
     session: Predictor, texts: Sequence[Sequence[Piece]], moments: bool = False
 ) -> list[Reading]:
-    """Reads all texts, given as their pieces, in one pass; moments where the session gives them."""
+    """Read all texts, given as their pieces, in one pass; moments where the session gives them."""
     pieces = [piece for text in texts for piece in text]
     heads, tails = [head for head, _ in pieces], [tail for _, tail in pieces]
     moments = moments and session.readable >= Access.DISTRIBUTION
@@ -63,5 +63,5 @@ def _joined(answers: Sequence[Answer]) -> Reading:
 
 
 def mean_log_probs(session: Predictor, texts: Sequence[Sequence[Piece]]) -> np.ndarray:
-    """Computes the mean log-probability of a token of each text, shape (n,), nats."""
+    """Compute the mean log-probability of a token of each text, shape (n,), nats."""
     return np.array([reading.log_probs.mean() for reading in read(session, texts)])

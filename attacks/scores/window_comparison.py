@@ -12,7 +12,7 @@ SIZES = (2, 3, 4, 6, 9, 13, 18, 25, 32, 40)  # the authors' configuration
 
 
 def wbc(delta: np.ndarray) -> float:
-    """Computes the share of windows whose summed delta is above 0, averaged over the sizes.
+    """Compute the share of windows whose summed delta is above 0, averaged over the sizes.
 
     No unit; higher = more likely trained on. A sum of exactly 0 counts half. A size larger than the
     text is the whole text, as often as that happens.

@@ -17,17 +17,17 @@ Value = tuple[int, ...]  # the index of the symbol at each place
 
 
 def pairs(symbols: Symbols) -> int:
-    """Counts the pairs of neighbouring symbols."""
+    """Count the pairs of neighbouring symbols."""
     return sum(len(a) * len(b) for a, b in pairwise(symbols))
 
 
 def around(part: Value, first: int, places: int) -> Value:
-    """Makes a value of these symbols from place `first` on, and the first symbol elsewhere."""
+    """Make a value of these symbols from place `first` on, and the first symbol elsewhere."""
     return (*[0] * first, *part, *[0] * (places - first - len(part)))
 
 
 def telling(tokenizer: Tokenizer, symbols: Symbols) -> Iterator[Value]:
-    """Yields the values to check: if each is one token a symbol, all values of the space are.
+    """Yield the values to check: if each is one token a symbol, all values of the space are.
 
     Exact for spaces of up to 1,000 values, for byte-pair encoding, which merges a pair before
     anything longer, and for longest-match and unigram models that list their vocabulary, which use
@@ -48,7 +48,7 @@ def telling(tokenizer: Tokenizer, symbols: Symbols) -> Iterator[Value]:
 
 
 def _spelled(words: Collection[str], symbols: Symbols) -> Iterator[Value]:
-    """Yields values that contain what a word, or a part of one, spells at three or more places."""
+    """Yield values that contain what a word, or a part of one, spells at three or more places."""
     text = "\n".join(words)
     known: dict[Symbols, list[Value]] = {}
     for first, last in combinations(range(len(symbols) + 1), 2):
@@ -61,7 +61,7 @@ def _spelled(words: Collection[str], symbols: Symbols) -> Iterator[Value]:
 
 
 def _written(text: str, symbols: Symbols) -> set[Value]:
-    """Finds all values of these places that are written somewhere in a text."""
+    """Find all values of these places that are written somewhere in a text."""
     one = ("|".join(map(re.escape, place)) for place in symbols)
     anywhere = re.compile("(?=" + "".join(f"({symbol})" for symbol in one) + ")")
     return {

@@ -37,27 +37,27 @@ class Tree:
         return math.prod(map(len, self.places))
 
     def below(self, length: int) -> int:
-        """Counts the candidates that share a prefix of this many symbols."""
+        """Count the candidates that share a prefix of this many symbols."""
         return math.prod(map(len, self.places[length:]))
 
     def holds(self, tokens: Sequence[int]) -> bool:
-        """Decides whether the tree contains a value with these tokens."""
+        """Decide whether the tree contains a value with these tokens."""
         both = zip(self.places, tokens, strict=False)
         return len(tokens) == len(self.places) and all(token in place for place, token in both)
 
     def symbols(self, tokens: Sequence[int]) -> tuple[int, ...]:
-        """Gives the index of the symbol at each place of a value with these tokens."""
+        """Return the index of the symbol at each place of a value with these tokens."""
         places = zip(self.places, tokens, strict=True)
         return tuple(place.index(token) for place, token in places)
 
     def context(self, symbols: np.ndarray, length: int) -> tuple[int, ...]:
-        """Gives the tokens of the prompt and of a prefix of this many symbols."""
+        """Return the tokens of the prompt and of a prefix of this many symbols."""
         chosen = zip(self.places[:length], symbols[:length].tolist(), strict=True)
         return (*self.prompt, *(place[symbol] for place, symbol in chosen))
 
 
 def tree_of(tokenizer: Tokenizer, prefix: str, space: Space) -> Tree | None:
-    """Builds the tree of a space after a prefix; None if symbols are not single tokens.
+    """Build the tree of a space after a prefix; None if symbols are not single tokens.
 
     A tokenizer that merges any two digits, or only three in a row, has no tree of digits; see
     `telling` for the values that are checked.
@@ -105,7 +105,7 @@ class Visited:
     opened: int
 
     def places(self, symbols: Sequence[Sequence[int]]) -> np.ndarray:
-        """Locates secrets with these symbols in the arrays: shape (s,), int; −1 if not visited."""
+        """Locate secrets with these symbols in the arrays: shape (s,), int; −1 if not visited."""
         at = np.full(len(symbols), -1)
         if not len(self.symbols):
             return at
@@ -118,7 +118,7 @@ class Visited:
         return at
 
     def ranks(self, log_prob: float, tolerance: float) -> tuple[int, int]:
-        """Certifies the (best, worst) rank of a secret with this log-probability, above the floor.
+        """Certify the (best, worst) rank of a secret with this log-probability, above the floor.
 
         Differences up to `tolerance` (nats) are ties, and ties count against the secret. A prefix
         of probability P has at most P/p candidates of probability p or more.
@@ -168,7 +168,7 @@ def search(
     enough: int | None = None,
     seconds: float | None = None,
 ) -> Visited:
-    """Opens the most likely prefixes first, until no candidate at or above `floor` (nats) is left.
+    """Open the most likely prefixes first, until no candidate at or above `floor` (nats) is left.
 
     Prefixes are opened in batches, small enough that half the budget can follow a memorised secret
     to its end.
@@ -212,7 +212,7 @@ def _root(tree: Tree) -> _Nodes:
 
 
 def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tuple[_Nodes, int]:
-    """Opens nodes: gives their children at or above the floor, in order within each length, and
+    """Open nodes; return their children at or above the floor, in order within each length, and
     the number of leading nodes that the release answered."""
     made, answered = nodes.take(np.zeros(0, int)), 0
     contexts = [tree.context(row, n) for row, n in zip(nodes.symbols, nodes.lengths, strict=True)]
@@ -230,7 +230,7 @@ def _open(predictor: Predictor, tree: Tree, nodes: _Nodes, floor: float) -> tupl
 
 
 def _children(parents: _Nodes, log_probs: np.ndarray) -> _Nodes:
-    """Makes all children of parents of equal length from log-probabilities (n, symbols), nats."""
+    """Make all children of parents of equal length from log-probabilities (n, symbols), nats."""
     n, c = log_probs.shape
     total = parents.log_probs[:, None] + log_probs
     symbols = np.repeat(parents.symbols, c, axis=0)
@@ -245,13 +245,13 @@ def _children(parents: _Nodes, log_probs: np.ndarray) -> _Nodes:
 
 
 def _above(leaves: _Nodes, waiting: _Nodes) -> int:
-    """Counts the candidates that are at least as likely as all unopened prefixes."""
+    """Count the candidates that are at least as likely as all unopened prefixes."""
     most = waiting.log_probs.max(initial=-math.inf)
     return int((leaves.log_probs >= most).sum())
 
 
 def beam(predictor: Predictor, tree: Tree, width: int) -> list[list[int]]:
-    """Finds likely candidates by beam search; gives their symbols, the likeliest first.
+    """Find likely candidates by beam search; return their symbols, the likeliest first.
 
     Queries at most `width` prefixes a place, and can miss candidates with an unlikely beginning.
     Gives an empty list if the budget or STOP ends the search early.

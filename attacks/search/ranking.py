@@ -22,7 +22,7 @@ def counted(
     references: np.ndarray | None,
     size: int,
 ) -> dict[str, np.ndarray]:
-    """Computes the columns of Ranks for secrets (s,) of a space with a tree.
+    """Compute the columns of Ranks for secrets (s,) of a space with a tree.
 
     A rank is exact if no unopened prefix is as likely as the secret. Else it has certified bounds,
     and a sampled estimate for figures, or NaN without samples. Values of two owners and pruned
@@ -59,7 +59,7 @@ def counted(
 def sampled(
     references: np.ndarray, log_probs: np.ndarray, size: int, stream: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Computes the columns of Ranks for secrets (s,) of a space without a tree.
+    """Compute the columns of Ranks for secrets (s,) of a space without a tree.
 
     The rank is m + 1 of n + 1 if m of n sampled references are as likely. `fitted` extrapolates
     for figures if the fit is good.
@@ -85,7 +85,7 @@ def _share(references: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
 
 
 def _columns(*columns: np.ndarray | float) -> dict[str, np.ndarray]:
-    """Names the columns and broadcasts all to the length of the first, an array."""
+    """Name the columns and broadcast all to the length of the first, an array."""
     first = np.asarray(columns[0], dtype=float)
     return {
         name: np.broadcast_to(np.asarray(column, dtype=float), first.shape)

@@ -13,7 +13,7 @@ _SCORED_AT_ONCE = 4096
 
 
 def read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
-    """Reads the log-probability of each secret, nats, in order; NaN beyond the budget."""
+    """Read the log-probability of each secret, nats, in order; NaN beyond the budget."""
     log_probs = np.full(len(secrets), np.nan)
     if predictor.readable < Access.SCORE:
         return log_probs
@@ -27,7 +27,7 @@ def read(predictor: Predictor, secrets: Sequence[Secret]) -> np.ndarray:
 def log_probs_of(
     predictor: Predictor, prefixes: Sequence[str], values: Sequence[str]
 ) -> np.ndarray:
-    """Sums the log-probability of each value after its prefix, nats; NaN if STOP interrupted it."""
+    """Sum the log-probability of each value after its prefix, nats; NaN if STOP interrupted it."""
     tokenizer = predictor.tokenizer
     log_probs = []
     for first in range(0, len(values), _SCORED_AT_ONCE):

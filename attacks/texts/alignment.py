@@ -13,7 +13,7 @@ _FIRST = 0x100  # character of token 0
 
 
 def longest_run(needle: Sequence[int], runs: str) -> int:
-    """Counts the tokens of the longest run of `needle` that stands in the text.
+    """Count the tokens of the longest run of `needle` that stands in the text.
 
     runs: the text, each token as the character of `as_characters`.
     """
@@ -25,9 +25,9 @@ def longest_run(needle: Sequence[int], runs: str) -> int:
 
 
 def as_characters(tokens: Sequence[int]) -> str:
-    """Writes each token as one character, so that a run of tokens is found as a substring.
+    """Write each token as one character, so that a run of tokens is found as a substring.
 
-    Line breaks, which may stand between texts, and surrogates, which are no characters, are left
+    Line breaks, which may stand between texts, and surrogates, which are not characters, are left
     out.
     """
     moved = [token + _FIRST for token in tokens]
@@ -35,7 +35,7 @@ def as_characters(tokens: Sequence[int]) -> str:
 
 
 def letters(text: str) -> list[int]:
-    """Gives the code points of a text's letters and digits; case, width and script of digits, and
+    """Return the code points of a text's letters and digits; case, width and script of digits, and
     all that stands between them, are left out."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return [
@@ -46,7 +46,7 @@ def letters(text: str) -> list[int]:
 
 
 def edits(needle: Sequence[int], texts: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-    """Computes for every place in the texts the least insertions, deletions and replacements that
+    """Compute for every place in the texts the least insertions, deletions and replacements that
     turn `needle` into some part of a text that ends there, (n + 1,), int (Sellers 1980).
 
     texts: shape (n,), int, with BETWEEN between them. before: the same of what comes before the

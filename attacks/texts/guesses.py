@@ -1,4 +1,4 @@
-"""What counts as a guess of a short value in a text: anything of the form that its kind has."""
+"""Guesses of a short value in a text: anything of the form that its kind has."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _END = r"(?:(?<!\w)|(?!\w))"  # a longer word or number is another value
 
 
 def kinds_of(secrets: Iterable[Secret]) -> list[str]:
-    """Lists the kinds of short values among the secrets, in the order of `CODE_LIKE`."""
+    """List the kinds of short values among the secrets, in the order of `CODE_LIKE`."""
     present = {secret.kind for secret in secrets}
     return [kind for kind in CODE_LIKE if kind in present]
 
 
 def form_of(kind: str, secrets: Sequence[Secret]) -> str:
-    """Makes the regular expression, with one group, of a value of this kind; blanks may precede it.
+    """Make the regular expression, with one group, of a value of this kind; blanks may precede it.
 
     A code may have any number of digits. A value of another kind is one of the spaces that those
     of its kind were drawn from.

@@ -25,7 +25,7 @@ _PEOPLE = ("PERSON", "PER")  # labels of people in pipelines
 
 
 def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
-    """Maps each name to the index of its first secret.
+    """Map each name to the index of its first secret.
 
     Excludes names of two owners, which cannot be attributed to one coin, and names that do not
     occur in their owner's records, which no coin decides.
@@ -42,7 +42,7 @@ def attributable(secrets: Sequence[Secret]) -> dict[str, int]:
 
 
 def finder(names: Iterable[str]) -> Find:
-    """Makes a function that finds all names in a text, also inside longer ones; ignores blanks."""
+    """Make a function that finds all names in a text, also inside longer ones; ignores blanks."""
     language = _english()
     matcher = PhraseMatcher(language.vocab, attr="ORTH")
     for name in dict.fromkeys(names):
@@ -53,12 +53,12 @@ def finder(names: Iterable[str]) -> Find:
 
 @cache
 def _english() -> Language:
-    """Loads spaCy's tokenizer rules, without a trained model."""
+    """Load spaCy's tokenizer rules, without a trained model."""
     return spacy.blank("en")
 
 
 def mentions(find: Find, prompt: str, text: str) -> list[Span]:
-    """Finds the names in `text`, which continues `prompt`, that are not in `prompt`.
+    """Find the names in `text`, which continues `prompt`, that are not in `prompt`.
 
     A name may begin in the prompt but must end after it. A part of a longer name ("Ann Lee" in
     "Mary Ann Lee") does not count.
@@ -75,7 +75,7 @@ def _inside(span: Span, longer: Span) -> bool:
 
 
 def names_another(pipeline: Language, find: Find, prompt: str, text: str) -> bool:
-    """Decides whether `text`, which continues `prompt`, names a person who is none of the names
+    """Decide whether `text`, which continues `prompt`, names a person who is none of the names
     and not in the prompt."""
     known = find(text)
     return any(
@@ -90,7 +90,7 @@ def names_another(pipeline: Language, find: Find, prompt: str, text: str) -> boo
 
 
 def load_pipeline(source: str) -> Language:
-    """Loads a trained spaCy pipeline, by folder or name. Raises UsageError."""
+    """Load a trained spaCy pipeline, by folder or name. Raises UsageError."""
     advice = "install one with: python -m spacy download en_core_web_sm, or give a folder"
     try:
         pipeline = spacy.load(source)
@@ -107,7 +107,7 @@ def load_pipeline(source: str) -> Language:
 def prompts(
     tokenizer: Tokenizer, texts: Sequence[str], prefix: int, count: int
 ) -> list[tuple[int, ...]]:
-    """Makes `count` prompts: start + the first `prefix` tokens of each text, cycling through the
+    """Make `count` prompts: start + the first `prefix` tokens of each text, cycling through the
     texts. A shorter text is used whole; without texts, a prompt is the start token only."""
     start = tokenizer.start
     heads = [(start, *tokenizer.encode(text)[:prefix]) for text in texts[:count]] or [(start,)]
@@ -115,7 +115,7 @@ def prompts(
 
 
 def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
-    """Cuts tokens at the first stop; what follows belongs to another text.
+    """Cut tokens at the first stop; what follows belongs to another text.
 
     A conversation is left whole, for stop closes its turns, too.
     """
@@ -128,7 +128,7 @@ def until_stop(tokenizer: Tokenizer, tokens: Tokens) -> Tokens:
 def continuations(
     tokenizer: Tokenizer, prefix: str, values: Sequence[str]
 ) -> tuple[list[int], list[list[int]]]:
-    """Splits prefix + value into a common context and the tail of each value: (context, tails).
+    """Split prefix + value into a common context and the tail of each value: (context, tails).
 
     A tokenizer may merge the end of the prefix with some values (" Maurice" is one token). The
     context is the part of the prefix that all values share, so the summed log-probabilities of all

@@ -7,7 +7,7 @@ from audit.core.predictor import Predictor, Published, affordable
 
 
 def texts_of(predictor: Predictor, count: int, length: int) -> list[str]:
-    """Gives the published texts, or generates `count` texts of at most `length` tokens each.
+    """Return the published texts, or generate `count` texts of at most `length` tokens each.
 
     Fewer are generated where the budget is too small. Texts after STOP are the public model's and
     are dropped.
