@@ -4,7 +4,7 @@ After SubMix (arXiv 2201.00971), whose charges and STOP depend on the data. Here
 depends on its own member and the public model alone, and has two caps that make the charge a
 constant (derived; see `mechanisms/caps.py`). So all queries of the budget are answered, and STOP is
 public. With `multiple` above 1 the constant is larger, each part pays what a query costs it from an
-account of its own, and is silent where it cannot (see `accounts.py`). STOP stays public.
+account of its own, and is excluded where it cannot (see `accounts.py`). STOP stays public.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class DPSGD(Defense):
         ]
 
     def _units(self, corpus: Corpus) -> int:
-        """The public number of protected units."""
+        """Return the public number of protected units."""
         size = corpus.population
         return size.users if self.unit == Unit.USER else size.records
 

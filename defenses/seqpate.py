@@ -122,7 +122,7 @@ class SeqPATE(Defense):
     def controls(self) -> tuple[Defense, ...]:
         """Return the student of noise alone, and that of answers without noise.
 
-        What noise alone improves is no merit of the teachers; where both controls are alike, ε
+        What noise alone improves is not a merit of the teachers; where both controls are alike, ε
         does not matter.
         """
         if self.answers != "teachers":
@@ -277,7 +277,7 @@ class SeqPATE(Defense):
         return tuple(phrases.table(r, delta, spread) for r in phrases.RELATIONS)
 
     def _teachers_of_phrases(self, teachers: Sequence[Training]) -> list[int]:
-        """Count the teachers that hear each phrase of the file."""
+        """Count the teachers that are trained on each phrase of the file."""
         assert self.phrases is not None
         texts = [text for teacher in teachers for text in teacher.texts]
         labels = [teacher.label for teacher in teachers for _ in teacher.texts]

@@ -31,7 +31,7 @@ CONSTANT = Guarantee(
 
 @dataclass(frozen=True)
 class UniformModel:
-    """Gives every token probability 1/V after every text."""
+    """Assigns every token probability 1/V after every text."""
 
     tokenizer: Tokenizer
     vocabulary: int

@@ -51,10 +51,10 @@ class Account(ABC):
 
     @abstractmethod
     def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
-        """Charge n queries; their fingerprints tell a replay from a new query."""
+        """Charge n queries; their fingerprints distinguish a replay from a new query."""
 
     def places(self, ledger: Ledger, marks: Sequence[str]) -> Sequence[int]:
-        """Number the next queries. Randomness follows from a query's number and its context."""
+        """Assign numbers to queries. Randomness follows from a query's number and its context."""
         return range(ledger.queries, ledger.queries + len(marks))
 
     def stopped(self, ledger: Ledger) -> bool:
@@ -83,7 +83,7 @@ class PartsAccount(Account):
     @property
     @abstractmethod
     def conditions(self) -> tuple[str, ...]:
-        """What a query costs and when the service stops, as conditions of the guarantee."""
+        """Conditions of the guarantee: what a query costs and when the service stops."""
 
     @abstractmethod
     def open(self, parts: int, journal: Journal) -> Ledger:
@@ -190,8 +190,8 @@ class Filter(PartsAccount):
     3. the answer is computed and, in a generation, drawn.
     Needs a mechanism whose cost of a part depends on that part's member and the public model alone,
     for a claim on emptied parts. Then whether a part is excluded depends on that part, the public
-    model and the transcript, and for every transcript its charges sum to at most ε. Nobody is told
-    who is excluded; the next query asks all again. STOP depends on no account.
+    model and the transcript, and for every transcript its charges sum to at most ε. Who is
+    excluded is not published; the next query asks all again. STOP depends on no account.
 
     epsilon: ε of each part, nats. divergence: bound on D_α of one query on any data, nats.
     """
@@ -224,7 +224,7 @@ class Filter(PartsAccount):
         return Admitted(count, heard)
 
     def places(self, ledger: Ledger, marks: Sequence[str]) -> Sequence[int]:
-        """Number queries over all processes: asked again after a kill, a query may meet other
+        """Assign numbers over all processes: asked again after a kill, a query may meet other
         accounts, and so another distribution."""
         return ledger.places(marks)
 

@@ -1,4 +1,4 @@
-"""What a mechanism computes of an ensemble's answers: the answer of a query, and its costs."""
+"""Computations of a mechanism on an ensemble's answers: the answer of a query, and its costs."""
 
 from __future__ import annotations
 

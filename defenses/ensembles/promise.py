@@ -1,4 +1,4 @@
-"""What an ensemble promises: its guarantee, from its settings and its account."""
+"""Promise of an ensemble: its guarantee, from its settings and its account."""
 
 from __future__ import annotations
 

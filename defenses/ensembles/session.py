@@ -139,7 +139,7 @@ class EnsembleSession:
         return self._finished(prompt, begun, after)
 
     def _tokens(self, prompt: Tokens, length: int) -> Iterator[tuple[int, float, bool]]:
-        """Draw tokens until STOP; gives each, its log-probability, nats, and whether none is
+        """Draw tokens until STOP; return each, its log-probability, nats, and whether none is
         likelier."""
         cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
         for _ in range(length):
@@ -154,7 +154,7 @@ class EnsembleSession:
     def _answer(
         self, log_pmfs: torch.Tensor, queries: Sequence[Tokens]
     ) -> tuple[Mixed, list[bytes], int]:
-        """Mix and charges the answers to queries, contexts and a token each; gives their seeds,
+        """Mix and charge the answers to queries, contexts and a token each; return their seeds,
         and how many were admitted.
 
         The public model takes the place of parts whose accounts do not hold a query's cost.
@@ -246,7 +246,7 @@ class EnsembleSession:
         keep: Callable[[torch.Tensor, torch.Tensor], Kept],
     ) -> tuple[list[Kept], int]:
         """Apply `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
-        memory; also gives how many queries were admitted."""
+        memory; also return how many queries were admitted."""
         results, answered = [], 0
         for segments in self._segments(starts, [len(text) for text in texts]):
             some = [texts[i][:stop] for i, _, stop in segments]
@@ -276,7 +276,7 @@ class EnsembleSession:
         return (log_h, torch.cat([log_caps[:admitted], after])), admitted
 
     def _ask(self, texts: Sequence[Tokens], starts: Sequence[int]) -> tuple[Mixed, int]:
-        """Mix and charges the answers to every text[start:]; gives how many were admitted."""
+        """Mix and charge the answers to every text[start:]; return how many were admitted."""
         queries = [
             text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
@@ -328,7 +328,7 @@ def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
 
 
 def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Replace what is no distribution by the uniform one: log-pmfs (…, V), nats.
+    """Replace what is not a distribution by the uniform one: log-pmfs (…, V), nats.
 
     The worst case covers every distribution, but broken weights may give none at all.
     """

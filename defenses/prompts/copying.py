@@ -30,10 +30,10 @@ def spread_out(texts: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Copying:
-    """What a record costs in its prompt's company, of n public records.
+    """Costs of a record in its prompt's company, of n public records.
 
     alone, itself, another: mean negative log-likelihood, nats a token, without a reference, after
-    itself, and after another record. p_value: of the one-sided paired t-test that itself is no
+    itself, and after another record. p_value: of the one-sided paired t-test that itself is not
     better than another; None for fewer than two records.
     """
 
@@ -45,7 +45,7 @@ class Copying:
 
     @property
     def found(self) -> bool:
-        """Whether the model was found to copy."""
+        """Return whether the model was found to copy."""
         better = self.another - self.itself > LEAST
         return self.p_value is not None and self.p_value < LEVEL and better
 
@@ -63,7 +63,7 @@ class Copying:
 
     @property
     def unheard(self) -> str:
-        """State why silence of an attack shows nothing; empty where the model copies."""
+        """State why a null result of an attack shows nothing; empty where the model copies."""
         if self.found:
             return ""
         sentence = self.sentence[:1].upper() + self.sentence[1:]

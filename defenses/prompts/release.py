@@ -82,7 +82,7 @@ class ReferencesRelease(Release):
 
     @cached_property
     def copying(self) -> Copying:
-        """Whether the model copies from its prompt, measured on public texts."""
+        """Return whether the model copies from its prompt, measured on public texts."""
         return copying.measure(self.public, self.known, self.settings.longest)
 
     @property
@@ -166,7 +166,7 @@ class ReferencesRelease(Release):
         return None if self.bare else replace(self, bare=True)
 
     def neighbour(self, unit: int) -> Release | None:
-        """None: an account is of a batch, and a neighbour has one user less."""
+        """Return None: an account is of a batch, and a neighbour has one user less."""
         return None
 
 

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Fees:
-    """What a batch's account is charged, nats of ε.
+    """Charges of a batch's account, nats of ε.
 
     once: with the first token, for the conversion to (ε, δ). each: with every token. tokens: T.
     """

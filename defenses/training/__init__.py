@@ -1,1 +1,1 @@
-"""What the trainings of several defenses share: sampling, noise, partitions, texts, claims."""
+"""Shared code of the trainings of several defenses: sampling, noise, partitions, texts, claims."""

@@ -44,10 +44,10 @@ def terms_in(file: str) -> tuple[Term, ...]:
 
 
 def stated(claim: str | None, training: tuple[Term, ...]) -> Guarantee:
-    """Read the trainer's claim; computes its ε where the trainer states the mechanism.
+    """Read the trainer's claim; compute its ε where the trainer states the mechanism.
 
     claim: EPSILON:DELTA:UNIT:RELATION, or DELTA:UNIT:RELATION beside a mechanism. training: its
-    terms, if any; their ε is the guarantee, and a condition says so where EPSILON is larger.
+    terms, if any; their ε is the guarantee, and a condition states this where EPSILON is larger.
     Raises UsageError for a claim that cannot be read, and for an ε below that of the mechanism.
     """
     if claim is None and not training:

@@ -6,7 +6,7 @@ emptied (its member is u), the remaining parts leave at least the share f to u. 
   h = f·T + (1−f)·R  and  h^(i) = f·u + (1−f)·R,  with T = u + (λ_i/(kf))·(h_i − u),
 and by joint convexity both directions cost part i at most
   c_i(λ) = log(1 + f·(e^{(α−1)γ} − 1))/(α−1),  γ = max{D_α(T‖u), D_α(u‖T)},
-whatever the remaining members say. c_i depends on part i and on u alone, and so may λ_i.
+whatever the remaining members answer. c_i depends on part i and on u alone, and so may λ_i.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Caps:
     def costs(
         self, members: torch.Tensor, public: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        """Compute c_i(λ_i), nats, (n, k); a silent part costs nothing."""
+        """Compute c_i(λ_i), nats, (n, k); an excluded part costs nothing."""
         own = self._cost(members, public)(weights / self.weight)
         return torch.where(weights > 0, own, 0.0)
 

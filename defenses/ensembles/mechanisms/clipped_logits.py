@@ -44,7 +44,7 @@ class ClippedLogits:
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
         """Answer queries of all references and the public model, (n, references + 1, V), nats;
-        also computes what each query costs each reference on this data set."""
+        also compute what each query costs each reference on this data set."""
         moves = self._moves(log_pmfs)
         logits = log_pmfs[:, -1] + moves.sum(dim=1)
         log_h = self._softmax(logits)
