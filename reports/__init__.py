@@ -48,7 +48,7 @@ class Report:
 
     @cached_property
     def page(self) -> Page:
-        """What html and pdf say, apart from the figures."""
+        """Content of html and pdf, apart from the figures."""
         of = self.results
         return page.build(of) if of.sweep is None else sweep.build(of, of.sweep)
 
@@ -78,8 +78,8 @@ class Format(ABC):
 
     @abstractmethod
     def files(self, report: Report) -> dict[str, bytes]:
-        """Returns the files by name; the same report gives the same bytes. Raises UsageError."""
+        """Return the files by name; the same report gives the same bytes. Raises UsageError."""
 
     def compared(self, runs: TwoRuns) -> dict[str, bytes]:
-        """Returns the files of two runs side by side. Raises UsageError where it has no such."""
+        """Return the files of two runs side by side. Raises UsageError where it has no such."""
         raise UsageError("--format: a comparison is written as html or pdf")

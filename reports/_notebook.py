@@ -25,7 +25,7 @@ _FIGURE = "margin:.6rem 0 0;max-width:36rem"
 
 
 def markup(results: Results) -> str:
-    """Returns the HTML; the same results give the same text. All that varies is escaped."""
+    """Return the HTML; the same results give the same text. All that varies is escaped."""
     seen = glance.glance(results)
     rest = f"<p>{html.escape(seen.rest)}</p>" if seen.rest else ""
     table = _table(seen.lines) if seen.lines else ""
@@ -59,7 +59,7 @@ def _picture(results: Results) -> str:
 
 
 def _first(results: Results) -> Figure | None:
-    """Draws the first picture of page one, of as many releases as one drawing holds."""
+    """Draw the first picture of page one, of as many releases as one drawing holds."""
     views = glance.views(results)
     places = worst(views, MOST_ROWS)
     chosen = page.inert(results.model_copy(update={"releases": [views[i] for i in places],
@@ -69,7 +69,7 @@ def _first(results: Results) -> Figure | None:
 
 
 def without_names(drawing: str) -> ElementTree.Element:
-    """Puts each shape where it is used: a drawing without ids cannot meet those of another."""
+    """Copy each shape to where it is used: a drawing without ids cannot meet those of another."""
     root = ElementTree.fromstring(drawing)
     shapes = {element.get("id"): element for element in root.iter() if element.get("id")}
     for parent in list(root.iter()):
@@ -86,7 +86,7 @@ def without_names(drawing: str) -> ElementTree.Element:
 def _placed(
     use: ElementTree.Element, shapes: dict[str | None, ElementTree.Element]
 ) -> ElementTree.Element:
-    """Copies a shape to the place of its use, in the colours of its use."""
+    """Copy a shape to the place of its use, in the colours of its use."""
     attributes = dict(use.attrib)
     x, y = attributes.pop("x", "0"), attributes.pop("y", "0")
     shape = shapes.get(attributes.pop("href", "")[1:])

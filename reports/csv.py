@@ -85,7 +85,7 @@ def _row(results: Results, release: ReleaseResult, finding: FindingResult) -> di
 
 
 def _guesses(lower: EpsilonLower | None) -> str | None:
-    """Writes the guesses of each test of a bound, as in `71 of 80; 9 of 10`."""
+    """Write the guesses of each test of a bound, as in `71 of 80; 9 of 10`."""
     if lower is None or lower.guesses is None:
         return None
     return "; ".join(f"{right} of {guessed}" for guessed, right in lower.guesses)
@@ -102,7 +102,7 @@ def _ends(bounds: tuple[float, float] | None) -> tuple[float | None, float | Non
 
 
 def _cell(value: Any) -> str | int | float:
-    """Keeps numbers, empties null, writes infinity as "inf", and defuses formulas."""
+    """Keep numbers, leave null empty, write infinity as "inf", and defuse formulas."""
     if value is None:
         return ""
     if isinstance(value, bool):

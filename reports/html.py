@@ -49,7 +49,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
 
 
 def laid_out(template: str, **values: Any) -> bytes:
-    """Fills a template of this folder, with the one style of all pages."""
+    """Fill a template of this folder, with the one style of all pages."""
     css = (_TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -64,7 +64,7 @@ def laid_out(template: str, **values: Any) -> bytes:
 
 
 def _soft(name: str) -> Markup:
-    """Escapes a name and marks where a narrow column may break it."""
+    """Escape a name and mark where a narrow column may break it."""
     return Markup("<wbr>").join(_JOINTS.split(name))
 
 

@@ -22,7 +22,7 @@ class JUnit(Format):
 
 
 def render(outcome: Outcome) -> str:
-    """Formats the file. A check that stops the build fails; an open or waived one is skipped."""
+    """Format the file. A check that stops the build fails; an open or waived one is skipped."""
     counts = _counts(outcome, outcome.checks)
     root = ElementTree.Element("testsuites", {"name": "audit gate", **counts})
     for release, checks in _suites(outcome):

@@ -29,7 +29,7 @@ _UNCOVERED = re.compile(f"[^{''.join(f'{chr(low)}-{chr(high)}' for low, high in 
 
 @dataclass(frozen=True)
 class Pdf(Format):
-    """The printed report: what html says but for the findings in full."""
+    """The printed report: the content of html but for the findings in full."""
 
     def files(self, report: Report) -> dict[str, bytes]:
         return {FILENAME: _laid_out(report.page, report.figures)}
@@ -50,7 +50,7 @@ def _laid_out(content: Page, figures: list[Figure]) -> bytes:
 
 
 def laid_out(template: str, data: dict[str, Any]) -> bytes:
-    """Compiles a template of this folder, after the one style of all pages."""
+    """Compile a template of this folder, after the one style of all pages."""
     compiler = typst.Compiler(
         font_paths=typst.Fonts(include_system_fonts=False), ignore_system_fonts=True
     )
@@ -76,7 +76,7 @@ def _covered_tree(tree: Any) -> Any:
 
 
 def covered(text: str) -> str:
-    """Names every character that the embedded fonts lack by its code point."""
+    """Name every character that the embedded fonts lack by its code point."""
     if text.isascii():
         return text
     return _UNCOVERED.sub(lambda match: code_point(match[0]), text)

@@ -29,7 +29,7 @@ class Sarif(Format):
 
 
 def render(outcome: Outcome) -> str:
-    """Formats the file: the checks that failed, are inconclusive or are waived."""
+    """Format the file: the checks that failed, are inconclusive or are waived."""
     driver = {
         "name": "audit",
         "version": __version__,
@@ -62,12 +62,12 @@ def _result(check: Check, outcome: Outcome) -> dict[str, Any]:
 
 
 def fingerprint(check: Check) -> str:
-    """Identifies a check across builds, whatever its result."""
+    """Identify a check across builds, whatever its result."""
     return sha256_of(check.id)
 
 
 def _message(text: str) -> str:
-    """Escapes brackets: SARIF reads [text](1) as a link."""
+    """Escape brackets: SARIF reads [text](1) as a link."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 

@@ -1,1 +1,1 @@
-"""What the pages of a report say, as plain data that html and pdf lay out."""
+"""Content of a report's pages, as plain data that html and pdf lay out."""

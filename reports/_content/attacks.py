@@ -72,7 +72,7 @@ class Attack:
 
 
 def attacks(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Attack]:
-    """Lists the attacks of a run, each with the audited releases before the references."""
+    """List the attacks of a run, each with the audited releases before the references."""
     order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
     return [_attack(name, releases, names, order) for name in attacks_of(releases)]
 
@@ -106,7 +106,7 @@ def _attack(
 
 
 def _examples(releases: Sequence[ReleaseResult], names: Sequence[str], attack: str) -> list[str]:
-    """Shows one generation that leaked and one that did not, each of the first release with one."""
+    """Show one generation that leaked and one that did not, each of the first release with one."""
     shown: dict[bool, str] = {}
     for release, name in zip(releases, names, strict=True):
         for finding in release.findings:

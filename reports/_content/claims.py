@@ -43,19 +43,19 @@ class Comparison:
 
 
 def comparisons(releases: Sequence[ReleaseResult], names: Sequence[str]) -> list[Comparison]:
-    """Compares claim and bounds of each release that is shown."""
+    """Compare claim and bounds of each release that is shown."""
     return [_comparison(releases[i], names[i], i) for i in shown(releases)]
 
 
 def shown(releases: Sequence[ReleaseResult]) -> list[int]:
-    """Places of the audited releases and of the references with a bound above 0, in that order."""
+    """Return the places of audited releases, then of references with a bound above 0."""
     order = sorted(range(len(releases)), key=lambda i: releases[i].reference)
     audited = [release.findings and not release.reference for release in releases]
     return [i for i in order if audited[i] or bounded(releases[i])]
 
 
 def bounded(release: ReleaseResult) -> list[tuple[FindingResult, EpsilonLower]]:
-    """The findings that bound ε away from 0, with their bounds."""
+    """Return the findings that bound ε away from 0, with their bounds."""
     pairs = [(finding, finding.epsilon_lower) for finding in release.findings]
     return [(finding, bound) for finding, bound in pairs if bound is not None and bound.value > 0]
 
@@ -97,7 +97,7 @@ def _hypothesis(bound: EpsilonLower) -> str:
 
 
 def conclusion(guarantee: GuaranteeResult, finding: FindingResult, bound: EpsilonLower) -> str:
-    """Words what a bound says about a claim; only the finding's answer decides that."""
+    """Describe a bound's answer on a claim; only the finding's answer decides that."""
     claimed = guarantee.epsilon
     if finding.claim == OnClaim.REFUTED:
         return "Refuted: the claim does not allow what was measured."
@@ -123,7 +123,7 @@ def _answer(finding: FindingResult) -> str:
 
 
 def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
-    """Words why a claim and a bound may not be ranked; empty where they may."""
+    """Explain why a claim and a bound may not be ranked; empty where they may."""
     claim = [wording.per_unit(guarantee.unit, guarantee.relation)]
     if guarantee.alpha is not None:
         claim.append(f"a Rényi divergence of order {words.number(guarantee.alpha)}")
@@ -136,7 +136,7 @@ def difference(guarantee: GuaranteeResult, bound: EpsilonLower) -> str:
 
 
 def explained(bound: EpsilonLower | None) -> str:
-    """Writes a bound with its δ, confidence, hypothesis, method and evidence."""
+    """Write a bound with its δ, confidence, hypothesis, method and evidence."""
     if bound is None:
         return "no bound"
     scope = wording.per_unit(bound.unit, bound.relation)

@@ -56,7 +56,7 @@ class TwoRuns:
 
     @cached_property
     def page(self) -> Page:
-        """What html and pdf say, apart from the figures."""
+        """Content of html and pdf, apart from the figures."""
         return _build(self.runs, self.releases, self.names)
 
     @cached_property
@@ -101,7 +101,7 @@ def _build(
 
 
 def _settings(found: comparison.Comparison) -> list[str]:
-    """Names the first settings that differ, for page one."""
+    """Name the first settings that differ, for page one."""
     rows = [row for part in found.sections if part.title == Part.SETTINGS for row in part.rows]
     if not rows:
         return []
@@ -118,7 +118,7 @@ def _table(section: Section) -> Table:
 
 
 def _both(pairs: Sequence[list[page.Pair]]) -> list[page.Pair]:
-    """Joins the facts of both runs: one line where they agree, otherwise a line for each."""
+    """Join the facts of both runs: one line where they agree, otherwise a line for each."""
     one, other = (dict(facts) for facts in pairs)
     joined: list[page.Pair] = []
     for term in dict.fromkeys([*one, *other]):
@@ -131,7 +131,7 @@ def _both(pairs: Sequence[list[page.Pair]]) -> list[page.Pair]:
 
 
 def _summary(summaries: Sequence[Summary], first: int) -> Summary:
-    """Lists the releases of A, then of B, under the columns of both."""
+    """List the releases of A, then of B, under the columns of both."""
     heads = list(dict.fromkeys(head for summary in summaries for head in summary.controls))
     blocks = [
         replace(

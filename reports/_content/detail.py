@@ -56,7 +56,7 @@ class Detail:
 
 
 def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
-    """Words everything that is known of one release."""
+    """Describe everything that is known of one release."""
     return Detail(
         name=name,
         anchor=anchor,
@@ -84,7 +84,7 @@ def _groups(release: ReleaseResult) -> list[Group]:
 
 
 def _add(notes: list[Note], finding: FindingResult, release: ReleaseResult) -> None:
-    """Adds a note; findings that were not measured for one reason share a note."""
+    """Add a note; findings that were not measured for one reason share a note."""
     note = _note(finding, release)
     for place, earlier in enumerate(notes if finding.value is None else []):
         if (earlier.sentence, earlier.facts) == (note.sentence, note.facts):
@@ -110,13 +110,13 @@ def _facts(release: ReleaseResult) -> list[Pair]:
 
 
 def _teachers(histogram: dict[int, int]) -> str:
-    """Words how many users are in the data of 1, 2, … teachers."""
+    """Describe how many users are in the data of 1, 2, … teachers."""
     parts = [f"{n}: {words.integer(users)} users" for n, users in histogram.items()]
     return f"{', '.join(parts)}; for the auditor only: it is private"
 
 
 def _phrases(table: dict[str, Any]) -> Pair:
-    """Words ε over a list of phrases, for one relation."""
+    """Describe ε over a list of phrases, for one relation."""
     mean, least, most = (words.epsilon(float(table[k])) for k in ("mean", "minimum", "maximum"))
     return (
         f"ε of phrases ({table['relation']})",
@@ -127,7 +127,7 @@ def _phrases(table: dict[str, Any]) -> Pair:
 
 
 def spent(release: ReleaseResult) -> str:
-    """Words the budget spent and promised; empty where there is no ledger."""
+    """Describe the budget spent and promised; empty where there is no ledger."""
     guarantee = release.guarantee
     ledgers = [(max(s.epsilon_spent), s) for s in release.sessions if s.epsilon_spent]
     if not ledgers:
@@ -155,7 +155,7 @@ def spent(release: ReleaseResult) -> str:
 
 
 def _silence(sessions: Sequence[SessionResult]) -> str:
-    """Words who was silent in sessions whose parts have accounts, and what of these is private."""
+    """Describe the parts excluded by accounts in sessions, and what of these is private."""
     most = max(sessions, key=lambda session: sum(session.silent))
     quiet, parts = sum(n > 0 for n in most.silent), len(most.silent)
     silence = "No part was silent in any query"
@@ -186,7 +186,7 @@ def _sessions(release: ReleaseResult) -> Table:
 
 
 def _leaps(release: ReleaseResult) -> Iterator[str]:
-    """Explains each STOP by one query that would have cost far more than an even share of ε."""
+    """Explain each STOP by one query that would have cost far more than an even share of ε."""
     epsilon = release.guarantee.epsilon
     for s in release.sessions:
         if epsilon and s.budget and s.stop_charge and s.stop_charge > _LEAP * epsilon / s.budget:
@@ -260,7 +260,7 @@ def _note(finding: FindingResult, release: ReleaseResult) -> Note:
 
 
 def _claim_test(finding: FindingResult) -> str:
-    """Words the test of the claim on its own trade-off curve; empty where there is none."""
+    """Describe the test of the claim on its own trade-off curve; empty where there is none."""
     test = finding.claim_test
     if test is None:
         return ""
@@ -310,7 +310,7 @@ def _power(finding: FindingResult) -> str:
 
 
 def costs(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Table:
-    """Lists what each release cost."""
+    """List what each release cost."""
     rows = [
         [
             name,

@@ -38,7 +38,7 @@ HEAD = Line(
 
 @dataclass(frozen=True)
 class Glance:
-    """What is shown: the headline, a line a release, and how many have none."""
+    """Content of a glance: the headline, a line a release, and how many have none."""
 
     headline: str
     lines: list[Line]
@@ -46,7 +46,7 @@ class Glance:
 
 
 def glance(results: Results) -> Glance:
-    """Builds the lines of a run, or of a sweep's settings. Every string is visible text."""
+    """Build the lines of a run, or of a sweep's settings. Every string is visible text."""
     releases = views(results)
     names, places = page.labels(releases), worst(releases, MOST_LINES)
     lines = [_line(releases[i], names[i]) for i in places]
@@ -55,14 +55,14 @@ def glance(results: Results) -> Glance:
 
 
 def views(results: Results) -> list[ReleaseResult]:
-    """Lists what has a line: the releases of a run, or the settings of a sweep over its seeds."""
+    """List what has a line: the releases of a run, or the settings of a sweep over its seeds."""
     if results.sweep is None:
         return results.releases
     return sweep.settings(results, results.sweep)
 
 
 def text(results: Results) -> str:
-    """Writes a run at a glance for a terminal."""
+    """Write a run at a glance for a terminal."""
     seen = glance(results)
     table = [_cells(line) for line in [HEAD, *seen.lines]]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]

@@ -1,4 +1,4 @@
-"""What every format says: Results turned once into plain rows and sentences.
+"""Content of every format: Results turned once into plain rows and sentences.
 
 All strings in a Page are visible text: see `wording.visible`. Formats only lay them out.
 """
@@ -59,12 +59,12 @@ class Page:
 
 
 def inert(results: Results) -> Results:
-    """Makes every string of the results visible; all formats start from this."""
+    """Make every string of the results visible; all formats start from this."""
     return Results.model_validate(wording.visible_tree(results.model_dump()))
 
 
 def build(results: Results) -> Page:
-    """Builds the page of results that have gone through `inert`."""
+    """Build the page of results that have gone through `inert`."""
     names = labels(results.releases)
     releases = results.releases
     audited = [r for r in releases if not r.reference] or releases
@@ -107,7 +107,7 @@ def _headline(lines: Sequence[str]) -> list[str]:
 
 
 def labels(releases: list[ReleaseResult]) -> list[str]:
-    """Names each release by its defense and by what sets it apart within that defense."""
+    """Name each release by its defense and by what sets it apart within that defense."""
     return [_label(release, [o for o in releases if o.defense == release.defense])
             for release in releases]  # fmt: skip
 
@@ -159,7 +159,7 @@ def _tested(results: Results, subjects: list[str]) -> list[Pair]:
 
 
 def _models(plan: Mapping[str, Any]) -> list[Pair]:
-    """The model that was audited as it is, and the public one that training starts from."""
+    """Return the model that was audited as it is, and the public one that training starts from."""
     models = {"Model as it is": plan.get("finished"), "Model": plan.get("model")}
     named = {term: model for term, model in models.items() if isinstance(model, dict)}
     return [(term, str(model.get("name", "unknown"))) for term, model in named.items()]
@@ -181,7 +181,7 @@ def _between(counts: list[int]) -> str:
 
 
 def _promises(results: Results, names: list[str]) -> list[Promise]:
-    """The guarantees of the audited releases; equal ones are listed once."""
+    """Return the guarantees of the audited releases; equal ones are listed once."""
     alike: dict[str, list[Promise]] = {}
     for release, name in zip(results.releases, names, strict=True):
         if not release.reference:
@@ -194,7 +194,7 @@ def _promises(results: Results, names: list[str]) -> list[Promise]:
 
 
 def promise(release: ReleaseResult, name: str) -> Promise:
-    """Words the guarantee of one release, and the published ε where it differs."""
+    """Describe the guarantee of one release, and the published ε where it differs."""
     guarantee = release.guarantee
     published = ""
     if guarantee.published_epsilon is not None:
@@ -211,7 +211,7 @@ def promise(release: ReleaseResult, name: str) -> Promise:
 
 
 def _fitting(promises: list[Promise], lines: int) -> int:
-    """How many guarantees fit page one after so many lines; at least the first."""
+    """Count the guarantees that fit page one after so many lines; at least the first."""
     fitting = 0
     for p in promises:
         texts = [p.name, p.claim, p.theorem, p.published, *p.conditions]

@@ -80,7 +80,7 @@ class Summary:
 
 
 def summary(results: Results, names: list[str]) -> Summary:
-    """Builds a table of at most LINES lines: refuted claims first, then leaks, an attack a row."""
+    """Build a table of at most LINES lines: refuted claims first, then leaks, an attack a row."""
     releases = results.releases
     present = [c for c in _CONTROLS if any(control_of(r, c[0], releases) for r in releases)]
     chosen = _chosen(releases)
@@ -101,24 +101,24 @@ def summary(results: Results, names: list[str]) -> Summary:
 
 
 def anchor(index: int) -> str:
-    """Names the fragment of a release's section."""
+    """Name the fragment of a release's section."""
     return f"release-{index + 1}"
 
 
 def attacks_of(releases: Sequence[ReleaseResult]) -> list[str]:
-    """Lists the attacks of a run, in the order of their sections."""
+    """List the attacks of a run, in the order of their sections."""
     return list(dict.fromkeys(f.attack for release in releases for f in release.findings))
 
 
 def section(attack: str, releases: Sequence[ReleaseResult]) -> str:
-    """Names the fragment of an attack's section."""
+    """Name the fragment of an attack's section."""
     return f"attack-{attacks_of(releases).index(attack) + 1}"
 
 
 def control_of(
     release: ReleaseResult, role: str, releases: Sequence[ReleaseResult]
 ) -> ReleaseResult | None:
-    """Finds the reference in this role that is most like an audited release."""
+    """Find the reference in this role that is most like an audited release."""
     if release.reference:
         return None
     wanted = role.format(release.defense)
@@ -130,7 +130,7 @@ def control_of(
 
 
 def quoted(release: ReleaseResult) -> Iterator[int]:
-    """Places of the findings that the attacks are quoted by, one an attack."""
+    """Return the places of the findings that the attacks are quoted by, one an attack."""
     places: dict[str, list[int]] = {}
     for index, finding in enumerate(release.findings):
         places.setdefault(finding.attack, []).append(index)
@@ -140,7 +140,7 @@ def quoted(release: ReleaseResult) -> Iterator[int]:
 
 
 def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
-    """Chooses the findings to show, as (release, finding); of references only refuted claims.
+    """Choose the findings to show, as (release, finding); of references only refuted claims.
 
     The worst finding of each release comes first, then refutations, leaks, and the rest.
     """
@@ -161,7 +161,7 @@ def _chosen(releases: Sequence[ReleaseResult]) -> set[tuple[int, int]]:
 
 
 def _with_something(release: ReleaseResult) -> list[int]:
-    """Leaves out what was not measured, which the headline names, where anything else was."""
+    """Leave out what was not measured, which the headline names, where anything else was."""
     quotes = list(quoted(release))
     found = [j for j in quotes if _known(release.findings[j])]
     return found or quotes
@@ -173,7 +173,7 @@ def _known(finding: FindingResult) -> bool:
 
 
 def mildness(finding: FindingResult) -> tuple[bool, int]:
-    """Orders findings, worst first.
+    """Order findings, worst first.
 
     First whether it refutes no claim, then 0 for a leak, 1 for a leak to those who read more than
     the release gives, 2 for neither.
@@ -205,12 +205,12 @@ def _row(
 
 
 def measurement(finding: FindingResult) -> str:
-    """Names the attack and what it measured."""
+    """Name the attack and what it measured."""
     return f"{wording.spelled(finding.attack)}, {wording.metric(finding.attack, finding.metric)}"
 
 
 def tally(release: ReleaseResult, attack: str) -> str:
-    """Counts the answers of an attack's measures; empty where there is only one measure."""
+    """Count the answers of an attack's measures; empty where there is only one measure."""
     return verdicts.tally([f for f in release.findings if f.attack == attack])
 
 
@@ -247,7 +247,7 @@ def _value_of(release: ReleaseResult | None, like: FindingResult) -> Value:
 
 
 def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
-    """Words the ε that a finding shows, or what it could have shown; empty for neither."""
+    """Describe the ε that a finding shows, or what it could have shown; empty for neither."""
     bound, power = finding.epsilon_lower, finding.power
     if bound is not None and bound.value > 0:
         return f"so {at_least(bound)}"
@@ -268,7 +268,7 @@ def certainty(finding: FindingResult, claim: GuaranteeResult) -> str:
 
 
 def at_least(bound: EpsilonLower) -> str:
-    """Writes a lower bound with its unit and relation."""
+    """Write a lower bound with its unit and relation."""
     return f"ε ≥ {words.at_least(bound.value)} nats {wording.per_unit(bound.unit, bound.relation)}"
 
 

@@ -24,7 +24,7 @@ NOTE = (
 
 
 def build(results: Results, sweep: SweepResult) -> Page:
-    """Builds the page of a sweep whose results have gone through `page.inert`."""
+    """Build the page of a sweep whose results have gone through `page.inert`."""
     shown = results.model_copy(update={"releases": settings(results, sweep)})
     base = page.build(shown)
     seeds = ", ".join(str(s.seed) for s in sweep.seeds)
@@ -44,7 +44,7 @@ def build(results: Results, sweep: SweepResult) -> Page:
 
 
 def settings(results: Results, sweep: SweepResult) -> list[ReleaseResult]:
-    """Turns each cell into a release: the weakest promise of its seeds, all sessions and costs."""
+    """Turn each cell into a release: the weakest promise of its seeds, all sessions and costs."""
     return [_setting(results, cell) for cell in sweep.cells]
 
 

@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def rows(results: Results) -> Iterator[dict[str, Any]]:
-    """One row a measure, by the names of COLUMNS; seed is empty for all seeds together."""
+    """Make a row for each measure, by the names of COLUMNS; seed is empty for all seeds."""
     if results.sweep is None:
         return
     for release in results.releases:

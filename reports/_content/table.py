@@ -17,7 +17,7 @@ class Table:
 
 
 def pieces(count: int, most: int) -> Iterator[tuple[str, slice]]:
-    """Cuts `count` things into even parts of at most `most`, each with its suffix of a title."""
+    """Cut `count` things into even parts of at most `most`, each with its suffix of a title."""
     parts = math.ceil(count / most)
     size = math.ceil(count / max(1, parts))
     for part in range(parts):

@@ -1,4 +1,4 @@
-"""Says once what a prediction service could not be asked, and what to do about it."""
+"""States once what a prediction service could not be asked, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from audit.results.schema import ReleaseResult
 
 
 def sentences(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[str]:
-    """Yields one sentence for each audited service whose budget ended before an attack did."""
+    """Yield one sentence for each audited service whose budget ended before an attack did."""
     for release, name in zip(releases, names, strict=True):
         budget = max((s.budget for s in release.sessions if s.budget is not None), default=None)
         cut = _cut_short(release)
@@ -25,13 +25,13 @@ def sentences(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterat
 
 
 def _cut_short(release: ReleaseResult) -> int:
-    """Counts the measures that a session with a budget left without a value."""
+    """Count the measures that a session with a budget left without a value."""
     ended = {s.purpose for s in release.sessions if s.budget is not None}
     left = (f for f in release.findings if f.leaked == Leaked.NOT_MEASURED and f.attack in ended)
     return sum(finding.value is None for finding in left)
 
 
 def _stopped(release: ReleaseResult) -> str:
-    """Says how early its budget of ε ended a session, if it did."""
+    """Describe how early its budget of ε ended a session, if it did."""
     stops = [s.answered for s in release.sessions if s.stopped_at is not None]
     return f", and its ε ended the shortest after {words.integer(min(stops))}" if stops else ""

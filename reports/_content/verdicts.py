@@ -50,30 +50,30 @@ _SHAPES = {
 
 
 def measured(finding: FindingResult) -> str:
-    """Words the value of a finding with its interval; a leak may be known without one."""
+    """Write the value of a finding with its interval; a leak may be known without one."""
     if finding.value is None and finding.leaked == Leaked.LEAK:
         return "within bounds only"
     return words.measured(finding.value, finding.ci, finding.unit)
 
 
 def leaked(finding: FindingResult) -> str:
-    """Words what leaked."""
+    """Write what leaked."""
     searched = finding.charge_test is None or not finding.charge_test.queries
     return str(finding.leaked) if searched else NO_SEARCH
 
 
 def claim(finding: FindingResult) -> str:
-    """Words what a finding says about the claim."""
+    """Write a finding's answer on the claim."""
     return _CLAIMS[finding.claim]
 
 
 def both(finding: FindingResult) -> str:
-    """Words both answers on one line."""
+    """Write both answers on one line."""
     return f"{leaked(finding)}; {claim(finding)}"
 
 
 def tally(findings: Sequence[FindingResult]) -> str:
-    """Counts the answers of several findings; empty where there is only one."""
+    """Count the answers of several findings; empty where there is only one."""
     if len(findings) < 2:
         return ""
     counts = Counter(leaked(f) for f in findings)
@@ -86,7 +86,7 @@ def tally(findings: Sequence[FindingResult]) -> str:
 
 
 def on_screen() -> dict[str, str]:
-    """Maps each label to an inline SVG element in the colour of the text around it."""
+    """Map each label to an inline SVG element in the colour of the text around it."""
     return {
         label: f'<svg class="mark" viewBox="0 0 12 12" aria-hidden="true">{shape}</svg>'
         for label, shape in _SHAPES.items()
@@ -94,7 +94,7 @@ def on_screen() -> dict[str, str]:
 
 
 def on_paper() -> dict[str, str]:
-    """Maps each label to an SVG document in fixed colours."""
+    """Map each label to an SVG document in fixed colours."""
     return {
         label: '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12">'
         + shape.replace("currentColor", "#9b2c1f" if label in ALARMS else "#1d2024")

@@ -1,4 +1,4 @@
-"""How identifiers, claims and parameters are written, the same in every format of the report.
+"""Wording of identifiers, claims and parameters, the same in every format of the report.
 
 Numbers are written by `audit.results.words`.
 """
@@ -30,7 +30,7 @@ _PHRASES = (
 
 
 def visible(text: str) -> str:
-    """Replaces hidden characters, such as controls and bidi overrides, by ‹U+202E› and the like.
+    """Replace hidden characters, such as controls and bidi overrides, by ‹U+202E› and the like.
 
     So are combining marks after the second in a row. Text beyond LONGEST characters is cut.
     """
@@ -49,12 +49,12 @@ def visible(text: str) -> str:
 
 
 def code_point(character: str) -> str:
-    """Names a character by its code point, as in ‹U+202E›."""
+    """Name a character by its code point, as in ‹U+202E›."""
     return f"‹U+{ord(character):04X}›"
 
 
 def visible_tree(tree: Any) -> Any:
-    """Makes every string of a JSON-like tree visible, keys included."""
+    """Make every string of a JSON-like tree visible, keys included."""
     if isinstance(tree, str):
         return visible(tree)
     if isinstance(tree, dict):
@@ -65,12 +65,12 @@ def visible_tree(tree: Any) -> Any:
 
 
 def clip(text: str, length: int) -> str:
-    """Cuts a text to at most `length` characters, the last an ellipsis."""
+    """Cut a text to at most `length` characters, the last an ellipsis."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def sentences(text: str, length: int) -> str:
-    """Cuts a text after the last whole sentence within `length` characters."""
+    """Cut a text after the last whole sentence within `length` characters."""
     if len(text) <= length:
         return text
     end = text.rfind(". ", 0, length - 1)
@@ -78,7 +78,7 @@ def sentences(text: str, length: int) -> str:
 
 
 def spelled(identifier: str) -> str:
-    """Spells an identifier out, as in `add or remove` for `add_or_remove`."""
+    """Spell an identifier out, as in `add or remove` for `add_or_remove`."""
     text = identifier.replace("_", " ")
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
@@ -86,25 +86,25 @@ def spelled(identifier: str) -> str:
 
 
 def metric(attack: str, name: str) -> str:
-    """Spells a metric out without the name of its attack, which is shown beside it."""
+    """Spell a metric out without the name of its attack, which is shown beside it."""
     return spelled(name.removeprefix(f"{attack}_") or name)
 
 
 def answer(finding: FindingResult) -> str:
-    """Says what leaked by a finding, and whether the release gives the access that it needs."""
+    """Write what leaked by a finding, and whether the release gives the access that it needs."""
     if finding.stronger_than_release:
         return f"{finding.leaked}, with more access than the release gives"
     return str(finding.leaked)
 
 
 def per_unit(unit: str, relation: str) -> str:
-    """Names the protected unit and the neighbour relation, as they follow an ε."""
+    """Name the protected unit and the neighbour relation, as they follow an ε."""
     removed_part = relation == Relation.REMOVED and unit == Unit.PART
     return f"per {unit} ({'part removed' if removed_part else spelled(relation)})"
 
 
 def claim(guarantee: GuaranteeResult) -> str:
-    """Writes the claim on one line: ε with unit, relation, order or δ, release and basis."""
+    """Write the claim on one line: ε with unit, relation, order or δ, release and basis."""
     scope = per_unit(guarantee.unit, guarantee.relation)
     if guarantee.epsilon is None:
         return f"ε unknown {scope}, release of {_release(guarantee.release)}"
@@ -123,7 +123,7 @@ def _release(release: str) -> str:
 
 
 def about(measured: Measure | FindingResult, interval: str = "") -> str:
-    """Says what a value is: its unit, n, the method of its interval, and where it was measured.
+    """Describe a value: its unit, n, the method of its interval, and where it was measured.
 
     interval: its ends in words, where they do not stand beside the value.
     """
@@ -138,7 +138,7 @@ def about(measured: Measure | FindingResult, interval: str = "") -> str:
 
 
 def setting(value: Any) -> str:
-    """Writes the value of a parameter, floats in at most six significant digits."""
+    """Write the value of a parameter, floats in at most six significant digits."""
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -11,13 +11,13 @@ MOST_ROWS = 12  # of one drawing
 
 
 def rank(release: ReleaseResult) -> int:
-    """Orders releases, the worst first: a refuted claim, then a leak, then the rest."""
+    """Order releases, the worst first: a refuted claim, then a leak, then the rest."""
     if release.claim == OnClaim.REFUTED:
         return 0
     return 1 if release.leaked == Leaked.LEAK else 2
 
 
 def worst(releases: Sequence[ReleaseResult], most: int) -> list[int]:
-    """Chooses the places of at most `most` releases, the audited first; in their order."""
+    """Choose the places of at most `most` releases, the audited first; in their order."""
     ranked = sorted(range(len(releases)), key=lambda i: (releases[i].reference, rank(releases[i])))
     return sorted(ranked[:most])

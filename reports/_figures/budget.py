@@ -25,7 +25,7 @@ _HEAD = ["Session", "Queries", "ε spent, nats", "Promise", "STOP"]
 
 @dataclass(frozen=True)
 class Promise:
-    """What was promised, in words; ε in nats where it is finite."""
+    """Promise in words; ε in nats where it is finite."""
 
     text: str
     unit: str
@@ -33,7 +33,7 @@ class Promise:
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One figure for each release that keeps a ledger."""
+    """Draw a figure for each release that keeps a ledger."""
     for index, (release, name) in enumerate(zip(releases, names, strict=True)):
         sessions = [s for s in release.sessions if s.spent_curve]
         if not sessions:
@@ -64,18 +64,18 @@ def _promise(release: ReleaseResult) -> Promise:
 
 
 def spelled(session: SessionResult) -> str:
-    """Names a session by its purpose."""
+    """Name a session by its purpose."""
     return wording.spelled(session.purpose)
 
 
 def spent(session: SessionResult) -> list[str]:
-    """Queries, and ε spent in nats, at the end of a session."""
+    """Return queries, and ε spent in nats, at the end of a session."""
     queries, epsilon = session.spent_curve[-1]
     return [words.integer(queries), words.number(epsilon)]
 
 
 def stop(session: SessionResult) -> str:
-    """Whether and when a session ended early, and whose ε the next answer would have used up."""
+    """Describe whether and when a session ended early, and whose ε the next answer would use up."""
     if session.stopped_at is None:
         return "not reached"
     where = f"at query {words.integer(session.stopped_at)}"
@@ -85,7 +85,7 @@ def stop(session: SessionResult) -> str:
 
 
 def draw(lines: Sequence[tuple[str, SessionResult]], promise: Promise, name: str) -> str:
-    """Returns the SVG of the sessions under their labels."""
+    """Return the SVG of the sessions under their labels."""
     paint = functools.partial(_paint, lines=lines, promise=promise)
     return canvas.drawing(name, 200 + 15 * (len(lines) + 1), paint)
 

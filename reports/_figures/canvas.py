@@ -40,19 +40,19 @@ class Scale:
     logarithmic: bool = False
 
     def inside(self, *values: float) -> list[float]:
-        """Moves what lies beyond the axis to its end."""
+        """Move what lies beyond the axis to its end."""
         return [min(max(value, self.low), self.high) for value in values]
 
 
 def linear(low: float, high: float, unit: str = "") -> Scale:
-    """Ticks at round numbers, the first at or below low and the last at or above high."""
+    """Place ticks at round numbers, the first at or below low and the last at or above high."""
     least = 1e-9 * max(1.0, abs(low), abs(high))  # floats tell no smaller spans apart
     ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, max(high, low + least))
     return Scale(float(ticks[0]), float(ticks[-1]), [float(tick) for tick in ticks], unit)
 
 
 def logarithmic(low: float, high: float, unit: str = "") -> Scale:
-    """A logarithmic axis from low to high, both above 0, with ticks at round numbers."""
+    """Return a logarithmic axis from low to high, both above 0, with ticks at round numbers."""
     subs = (1.0, 2.0, 5.0) if high / low < 160 else (1.0,)
     ticks = map(float, LogLocator(subs=subs, numticks=7).tick_values(low, high))
     inside = [tick for tick in ticks if low * 0.999 < tick < high * 1.001]
@@ -60,13 +60,13 @@ def logarithmic(low: float, high: float, unit: str = "") -> Scale:
 
 
 def decades(low: float, high: float, unit: str = "") -> Scale:
-    """A logarithmic axis over the whole powers of ten around low and high, both above 0."""
+    """Return a logarithmic axis over the whole powers of ten around low and high, both above 0."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     return logarithmic(10.0**first, 10.0 ** max(last, first + 1), unit)
 
 
 def drawing(name: str, height: float, paint: Callable[[Canvas], None]) -> str:
-    """Returns the SVG that `paint` draws on a canvas of this height, in points.
+    """Return the SVG that `paint` draws on a canvas of this height, in points.
 
     Identifiers are derived from `name`, which no other drawing of a page may have.
     """
@@ -80,7 +80,7 @@ def drawing(name: str, height: float, paint: Callable[[Canvas], None]) -> str:
 
 
 def legend(canvas: Canvas, entries: Sequence[tuple[Artist, str]], columns: int = 1) -> None:
-    """Puts a legend above all axes. matplotlib drops labels that open with _ unless set later."""
+    """Draw a legend above all axes. matplotlib drops labels that open with _ unless set later."""
     artists = [artist for artist, _ in entries]
     box = canvas.legend(artists, ["x"] * len(artists), loc="outside upper left", ncols=columns)
     for text, (_, label) in zip(box.get_texts(), entries, strict=True):
@@ -88,7 +88,7 @@ def legend(canvas: Canvas, entries: Sequence[tuple[Artist, str]], columns: int =
 
 
 def across(axes: Axes, scale: Scale, label: str = "") -> None:
-    """Applies a scale to the horizontal axis."""
+    """Apply a scale to the horizontal axis."""
     axes.set_xscale("log" if scale.logarithmic else "linear")
     axes.set_xticks(scale.ticks, _written(scale))
     axes.set_xticks([], minor=True)
@@ -96,7 +96,7 @@ def across(axes: Axes, scale: Scale, label: str = "") -> None:
 
 
 def up(axes: Axes, scale: Scale, label: str = "") -> None:
-    """Applies a scale to the vertical axis; the label stands above it, where it is read."""
+    """Apply a scale to the vertical axis; the label stands above it, where it is read."""
     axes.set_yscale("log" if scale.logarithmic else "linear")
     axes.set_yticks(scale.ticks, _written(scale))
     axes.set_yticks([], minor=True)

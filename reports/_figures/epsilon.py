@@ -32,7 +32,7 @@ _CAPTION = (
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One row a release: its claim, and every bound above 0."""
+    """Draw a row for each release: its claim, and every bound above 0."""
     bounds = [bound.value for release in releases for _, bound in claims.bounded(release)]
     epsilons = [*bounds, *(release.guarantee.epsilon for release in releases)]
     finite = [value for value in epsilons if value is not None and math.isfinite(value)]

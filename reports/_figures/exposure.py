@@ -35,7 +35,7 @@ Chosen = list[tuple[ReleaseResult, str, list[FindingResult | None]]]
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """A row of histograms for each release, a column for each tier of copies."""
+    """Return a row of histograms for each release, a column for each tier of copies."""
     tables = [
         {(f.attack, f.metric): f for f in release.findings if f.exposures} for release in releases
     ]
@@ -91,7 +91,7 @@ def _ceiling(finding: FindingResult) -> float:
 
 
 def _shares(bits: Sequence[float]) -> list[float]:
-    """The share of the secrets in [0, 1), [1, 2), … bits."""
+    """Return the share of the secrets in [0, 1), [1, 2), … bits."""
     whole = [int(min(max(b, 0.0), math.log2(_LARGEST))) for b in bits]
     counts = Counter(whole)
     return [counts[b] / max(1, len(bits)) for b in range(1 + max(whole, default=0))]
@@ -118,7 +118,7 @@ def _paint(page: Canvas, heads: list[str], chosen: Chosen) -> None:
 
 
 def _panel(axes: Axes, finding: FindingResult | None, tallest: float) -> dict[str, Artist]:
-    """Draws one histogram and returns what its legend explains."""
+    """Draw one histogram and return what its legend explains."""
     exposures = finding.exposures if finding else None
     known = finding is not None and exposures is not None and finding.value is not None
     note = f"median {words.number(finding.value or 0.0)}" if finding and known else "not measured"

@@ -1,4 +1,4 @@
-"""What was measured of each release, beside the twins, the blind baseline and chance."""
+"""Measurements of each release, beside the twins, the blind baseline and chance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEAD = ["Release", "Planted [interval]", "Twins [interval]", "Blind [interval]"
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One figure an attack, by the measure that page one quotes for its worst finding; worst first.
+    """Draw a figure for each attack, the worst first, by the measure that page one quotes.
 
     The attacks' tables hold all measures.
     """
@@ -61,7 +61,7 @@ def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator
 
 
 def _tells_less(finding: FindingResult) -> tuple[bool, bool, bool]:
-    """Orders findings: leaks, then what the release itself gives, then what was measured."""
+    """Order findings: leaks, then what the release itself gives, then what was measured."""
     return mildness(finding)[1] > 0, finding.stronger_than_release, finding.value is None
 
 
@@ -86,7 +86,7 @@ def _row(release: ReleaseResult, name: str, finding: FindingResult | None) -> Ro
 
 
 def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
-    """Names by what a release leaks, where the measure shown is no leak.
+    """Name by what a release leaks, where the measure shown is not a leak.
 
     Where nothing leaks, it names a measure that is open.
     """
@@ -105,7 +105,7 @@ def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
 
 
 def _names(leaks: Sequence[FindingResult], shown: FindingResult | None) -> str:
-    """Lists the attacks; of the one that is shown, the measure that leaks."""
+    """List the attacks; of the one that is shown, the measure that leaks."""
     same = None if shown is None else shown.attack
     names = [measurement(f) if f.attack == same else wording.spelled(f.attack) for f in leaks]
     first: dict[str, str] = {}

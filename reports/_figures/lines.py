@@ -1,6 +1,6 @@
 """Lines over a swept quantity: points with intervals, levels of references, a forbidden region.
 
-Lines are told apart by marker and dash, not by hue. An interval beyond the frame is cut there.
+Lines are distinguished by marker and dash, not by hue. An interval beyond the frame is cut there.
 """
 
 from __future__ import annotations
@@ -75,20 +75,20 @@ class Plot:
 
 
 def figures(plot: Plot, title: str, caption: str, sentence: str, table: Table) -> Iterator[Figure]:
-    """The figures of a plot, each with at most MOST_LINES lines."""
+    """Return the figures of a plot, each with at most MOST_LINES lines."""
     for index, part in enumerate(parts(plot)):
         drawn = draw(part, identifier(title, str(index)))
         yield Figure(title, caption, f"{title}. {sentence}.", drawn, table)
 
 
 def parts(plot: Plot) -> list[Plot]:
-    """Cuts a plot into parts of at most MOST_LINES lines."""
+    """Cut a plot into parts of at most MOST_LINES lines."""
     starts = range(0, max(1, len(plot.series)), MOST_LINES)
     return [replace(plot, series=plot.series[start : start + MOST_LINES]) for start in starts]
 
 
 def draw(plot: Plot, name: str) -> str:
-    """Returns the SVG."""
+    """Return the SVG."""
     height = 206.0 + 15 * (len(plot.series) + len(plot.levels))
     return canvas.drawing(name, height, functools.partial(_paint, plot=plot))
 
@@ -114,7 +114,7 @@ def _paint(page: Canvas, plot: Plot) -> None:
 
 
 def _line(axes: Axes, line: Series, across: Scale, up: Scale, dodge: float) -> Artist:
-    """Draws one line, moved aside by `dodge` points, and returns what its legend shows."""
+    """Draw one line, moved aside by `dodge` points, and return what its legend shows."""
     moved = axes.transData + ScaledTranslation(dodge / 72, 0, axes.figure.dpi_scale_trans)
     xs, ys = [p.x for p in line.points], [p.y for p in line.points]
     (key,) = axes.plot(xs, ys, transform=moved)
@@ -135,7 +135,7 @@ def _line(axes: Axes, line: Series, across: Scale, up: Scale, dodge: float) -> A
 
 
 def _forbid(axes: Axes, across: Scale, up: Scale) -> None:
-    """Shades what lies above the diagonal: it refutes a claim."""
+    """Shade what lies above the diagonal: it refutes a claim."""
     space = np.geomspace if across.logarithmic else np.linspace
     xs = space(across.low, across.high, 61)
     edge = np.clip(xs, up.low, up.high)
@@ -146,7 +146,7 @@ def _forbid(axes: Axes, across: Scale, up: Scale) -> None:
 
 
 def scales(plot: Plot) -> tuple[Scale, Scale]:
-    """The horizontal and the vertical scale of a drawing."""
+    """Return the horizontal and the vertical scale of a drawing."""
     points = plot.points
     xs, ys = [p.x for p in points] or [1.0], [p.y for p in points]
     across = scale([*xs, max(xs) * 1.03], [b for p in points for b in p.across or ()])
@@ -155,7 +155,7 @@ def scales(plot: Plot) -> tuple[Scale, Scale]:
 
 
 def scale(values: Sequence[float], bounds: Sequence[float], unit: str = "") -> Scale:
-    """A scale for values, logarithmic where positive ones differ more than twelvefold.
+    """Return a scale for values, logarithmic where positive ones differ more than twelvefold.
 
     Shares and areas show their intervals whole, and are never logarithmic, as bits are not; other
     intervals widen the axis by no more than the values' own span.

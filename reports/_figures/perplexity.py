@@ -1,4 +1,4 @@
-"""What each release is still good for: perplexity on held-out text."""
+"""Utility of each release: perplexity on held-out text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TITLE = "Perplexity on held-out text"
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One row a release; none where perplexity was not measured."""
+    """Draw a row for each release; none where perplexity was not measured."""
     measures = [release.utility.get("perplexity") for release in releases]
     if not any(measures):
         return

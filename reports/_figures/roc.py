@@ -37,7 +37,7 @@ Chosen = list[tuple[ReleaseResult, str, Curves]]
 
 
 def figures(releases: Sequence[ReleaseResult], names: Sequence[str]) -> Iterator[Figure]:
-    """One figure for each attack and target, a panel for each release, a line for each score."""
+    """Draw a figure for each attack and target, a panel for each release, a line for each score."""
     subjects = dict.fromkeys(
         (f.attack, _target(f.metric)) for release in releases for f in release.findings if f.roc
     )
@@ -90,12 +90,12 @@ def _figure(title: str, scores: list[str], chosen: Chosen, name: str) -> Figure:
 
 
 def _floor(roc: Sequence[Bounds]) -> float:
-    """The smallest false positive rate above 0: that of a single twin."""
+    """Return the smallest false positive rate above 0: that of a single twin."""
     return min((fpr for fpr, _ in roc if fpr > 0), default=1.0)
 
 
 def _at(roc: Sequence[Bounds], fpr: float) -> float | None:
-    """The curve's height at a false positive rate; None where one twin is already more."""
+    """Return the curve's height at a false positive rate; None where one twin is already more."""
     if fpr < _floor(roc) * (1 - 1e-9):
         return None
     return max((tpr for x, tpr in roc if x <= fpr * (1 + 1e-9)), default=None)
@@ -137,13 +137,13 @@ def _paint(page: Canvas, scores: list[str], chosen: Chosen) -> None:
 
 
 def _thinned(roc: Sequence[Bounds], low: float) -> list[Bounds]:
-    """Keeps the last of the points in each thirtieth of a decade, which is about 1.2 pt."""
+    """Keep the last of the points in each thirtieth of a decade, which is about 1.2 pt."""
     last = {tuple(round(30 * math.log10(max(rate, low))) for rate in p): p for p in roc}
     return list(last.values())
 
 
 def _curve(axes: Axes, roc: Sequence[Bounds], scale: Scale, index: int) -> Artist:
-    """Draws the steps of a curve from the first rate that a twin could show, and its marks."""
+    """Draw the steps of a curve from the first rate that a twin could show, and its marks."""
     floor = _floor(roc)
     start = max((tpr for fpr, tpr in roc if fpr < floor), default=scale.low)
     points = [(floor, start), *_thinned([point for point in roc if point[0] >= floor], scale.low)]

@@ -24,7 +24,7 @@ _AUC = "AUC"
 
 @dataclass(frozen=True)
 class Kind:
-    """What a mark stands for, and how it looks. place: in the height of its row, 0 to 1."""
+    """Kind of a mark: what it stands for, and its look. place: in the height of its row, 0 to 1."""
 
     label: str
     marker: str
@@ -61,7 +61,7 @@ class Row:
 
 
 def scale_of(rows: Sequence[Row], unit: str) -> Scale:
-    """A scale that holds every value, interval and chance of the rows."""
+    """Return a scale that holds every value, interval and chance of the rows."""
     marks = [mark for row in rows for mark in row.marks]
     values = [row.chance for row in rows if row.chance is not None]
     values += [value for mark in marks for value in (mark.value, *(mark.bounds or ()))]
@@ -79,7 +79,7 @@ def scale_of(rows: Sequence[Row], unit: str) -> Scale:
 def draw(
     rows: Sequence[Row], scale: Scale, label: str, name: str, guides: Sequence[float] = ()
 ) -> str:
-    """Returns the SVG; label: what stands under the axis. guides: values with a line through all
+    """Return the SVG; label: what stands under the axis. guides: values with a line through all
     rows."""
     paint = functools.partial(_paint, rows=rows, scale=scale, label=label, guides=guides)
     return canvas.drawing(name, 54 + _HEIGHT * len(rows), paint)
@@ -107,7 +107,7 @@ def _paint(
 
 
 def _name(axes: Axes, row: Row, top: int) -> None:
-    """Writes the name, the note and what stands beside the marks of a row."""
+    """Write the name, the note and what stands beside the marks of a row."""
     place = axes.get_yaxis_transform()
     name = wording.clip(row.label, max(16, 50 - len(row.note)))
     axes.text(0, top + 0.3, name, weight="normal" if row.reference else "bold", transform=place)
@@ -117,7 +117,7 @@ def _name(axes: Axes, row: Row, top: int) -> None:
 
 
 def _mark(axes: Axes, mark: Mark, scale: Scale, top: int) -> Artist:
-    """Draws a value on its interval."""
+    """Draw a value on its interval."""
     kind, y = mark.kind, top + mark.kind.place
     ends = scale.inside(*(mark.bounds or ()))
     width = 1.1 if kind.quiet else 2.2

@@ -22,7 +22,7 @@ _LATER = (exposure, roc, budget)
 
 
 def of(results: Results) -> list[Figure]:
-    """Draws the figures of a run, or those of a sweep."""
+    """Draw the figures of a run, or those of a sweep."""
     if results.sweep is None:
         return figures(results.releases, labels(results.releases))
     views = settings(results, results.sweep)
@@ -30,7 +30,7 @@ def of(results: Results) -> list[Figure]:
 
 
 def of_settings(views: Sequence[ReleaseResult], names: Sequence[str]) -> list[Figure]:
-    """Draws page one of a sweep: as many settings as fit, leaks first, and both references."""
+    """Draw page one of a sweep: as many settings as fit, leaks first, and both references."""
     beside = [i for i, s in enumerate(views) if s.reference and s.defense in ("none", "public")]
     audited = [i for i, s in enumerate(views) if not s.reference]
     chosen = worst([views[i] for i in audited], MOST_ROWS - len(beside))
@@ -44,7 +44,7 @@ def of_settings(views: Sequence[ReleaseResult], names: Sequence[str]) -> list[Fi
 def figures(
     releases: Sequence[ReleaseResult], names: Sequence[str], later: Sequence[Any] = _LATER
 ) -> list[Figure]:
-    """Draws every figure that the releases have data for, those of page one first.
+    """Draw every figure that the releases have data for, those of page one first.
 
     Their rows are the same releases in the same order: the audited ones, then the references.
     later: the kinds of figures that stand behind page one.

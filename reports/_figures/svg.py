@@ -25,7 +25,7 @@ _FONT = re.compile(r"(bold|\d00)? ?([\d.]+)px")  # matplotlib before 3.10
 
 
 def tidy(source: str) -> str:
-    """Keeps shapes, texts and the attributes that show, with numbers of at most two decimals."""
+    """Keep shapes, texts and the attributes that show, with numbers of at most two decimals."""
     root = ElementTree.fromstring(source)
     _clean(root, {element.get(_LINK, "")[1:] for element in root.iter()})
     for attribute in ("width", "height", "version"):
@@ -70,12 +70,12 @@ def _short(match: re.Match[str]) -> str:
 
 
 def on_screen(svg: str) -> str:
-    """For HTML: colours by CSS variables, and no namespace."""
+    """Style for HTML: colours by CSS variables, and no namespace."""
     for colour, name in _VARIABLES.items():
         svg = svg.replace(f'"{colour}"', f'"var(--{name})"')
     return svg.replace(f' xmlns="{SVG}"', "")
 
 
 def on_paper(svg: str) -> str:
-    """For PDF and image files: fixed colours and an embedded font."""
+    """Style for PDF and image files: fixed colours and an embedded font."""
     return svg.replace("<svg ", '<svg font-family="Libertinus Serif" ', 1)

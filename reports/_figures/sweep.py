@@ -31,7 +31,7 @@ Reader = Callable[[ReleaseResult], Measured | None]
 
 
 def figures(settings: Sequence[ReleaseResult]) -> list[Figure]:
-    """Draws every figure that this sweep has data for."""
+    """Draw every figure that this sweep has data for."""
     of_epsilon = epsilon_axes(settings)
     axes = [*of_epsilon, *parameter_axes(settings)]
     leaks = _quoted(settings)
@@ -68,7 +68,7 @@ def _leak(like: FindingResult) -> Reader:
 
 
 def _quoted(settings: Sequence[ReleaseResult]) -> list[FindingResult]:
-    """One measure an attack: the one that most settings are quoted by."""
+    """Choose one measure for each attack: the one that most settings are quoted by."""
     quotes: dict[str, list[FindingResult]] = {}
     for release in settings:
         for place in () if release.reference else quoted(release):
@@ -84,7 +84,7 @@ def _quoted(settings: Sequence[ReleaseResult]) -> list[FindingResult]:
 def _over(
     axis: Axis, title: str, read: Reader, settings: Sequence[ReleaseResult]
 ) -> Iterator[Figure]:
-    """One measure over an axis, a line for each setting of everything else."""
+    """Plot one measure over an axis, a line for each setting of everything else."""
     series, rows, units = [], [], []
     for label, members in axis.lines:
         points = []
@@ -113,7 +113,7 @@ def _stronger(measured: Measured) -> bool:
 def _levels(
     axis: Axis, read: Reader, settings: Sequence[ReleaseResult]
 ) -> tuple[list[Level], list[list[str]]]:
-    """What has no place on the axis: references, and defenses that promise no finite ε."""
+    """Find what has no place on the axis: references, and defenses that promise no finite ε."""
     inside = {release.defense for _, release in axis.members}
     levels, rows = [], []
     seen = set(inside)
@@ -129,7 +129,7 @@ def _levels(
 
 
 def _beside(release: ReleaseResult, inside: set[str]) -> bool:
-    """Whether a release without a place on an axis is worth a level beside it."""
+    """Return whether a release without a place on an axis is worth a level beside it."""
     if release.reference:
         bare = release.defense.removesuffix("_unprotected")
         return bare == release.defense or bare in inside
@@ -149,7 +149,7 @@ def _seeds(release: ReleaseResult) -> str:
 
 
 def _trade(like: FindingResult, settings: Sequence[ReleaseResult]) -> Iterator[Figure]:
-    """A leak over perplexity; nothing is ranked by ε, so every kind of guarantee is here."""
+    """Plot a leak over perplexity; nothing is ranked by ε, so every kind of guarantee is here."""
     use, leak = _use("perplexity"), _leak(like)
     shown = [r for r in settings if not r.reference or r.defense in ("none", "public")]
     groups: dict[str, list[Point]] = {}

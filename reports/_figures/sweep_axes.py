@@ -37,7 +37,7 @@ class Axis:
 
 
 def epsilon_axes(settings: Sequence[ReleaseResult]) -> list[Axis]:
-    """One axis for each kind of guarantee: kinds never share an axis."""
+    """Make an axis for each kind of guarantee: kinds never share an axis."""
     kinds: dict[str, list[Member]] = {}
     for release in settings:
         epsilon = release.guarantee.epsilon
@@ -53,7 +53,7 @@ def _epsilon_axis(scope: str, members: tuple[Member, ...]) -> Axis:
 
 
 def kind(release: ReleaseResult) -> str:
-    """Words what two guarantees must share before their ε may be ranked."""
+    """Describe what two guarantees must share before their ε may be ranked."""
     claim = release.guarantee
     parts = [wording.per_unit(claim.unit, claim.relation)]
     if claim.alpha is not None:
@@ -64,7 +64,7 @@ def kind(release: ReleaseResult) -> str:
 
 
 def parameter_axes(settings: Sequence[ReleaseResult]) -> Iterator[Axis]:
-    """One axis for each numeric parameter but ε that the grid varies within one defense."""
+    """Make an axis for each numeric parameter but ε that the grid varies within one defense."""
     audited = [release for release in settings if not release.reference]
     for defense in dict.fromkeys(release.defense for release in audited):
         mine = [release for release in audited if release.defense == defense]
@@ -83,7 +83,7 @@ def _is_number(value: object) -> bool:
 
 
 def labels(releases: Sequence[ReleaseResult], without: str = "") -> list[str]:
-    """Names each setting by its defense and the parameters in which its settings differ."""
+    """Name each setting by its defense and the parameters in which its settings differ."""
     named = []
     for release in releases:
         alike = [other for other in releases if other.defense == release.defense]
@@ -97,5 +97,5 @@ def labels(releases: Sequence[ReleaseResult], without: str = "") -> list[str]:
 
 
 def identifier(*parts: str) -> str:
-    """Names a drawing uniquely, safe in an id."""
+    """Name a drawing uniquely, safe in an id."""
     return f"sweep-{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:10]}"

@@ -1,4 +1,4 @@
-"""What a sweep says on the claims themselves: ε shown over ε claimed, and ε spent over queries."""
+"""Figures of the claims of a sweep: ε shown over ε claimed, and ε spent over queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BELOW = (
 
 
 def bounds(axis: Axis) -> Iterator[Figure]:
-    """The largest lower bound on ε for each claim; above the claim it would refute it."""
+    """Return the largest lower bound on ε for each claim; above the claim it would refute it."""
     series, rows = [], []
     for label, members in axis.lines:
         points = []
@@ -47,7 +47,7 @@ def bounds(axis: Axis) -> Iterator[Figure]:
 
 
 def _testable(release: ReleaseResult) -> bool:
-    """Whether bounds for the planted user can test this claim at all."""
+    """Return whether bounds for the planted user can test this claim at all."""
     claim = release.guarantee
     return claim.alpha is None and claim.basis == "worst case" and claim.unit == Unit.USER
 
@@ -59,7 +59,7 @@ def _alike(release: ReleaseResult, finding: FindingResult, bound: EpsilonLower) 
 
 
 def budgets(settings: Sequence[ReleaseResult]) -> Iterator[Figure]:
-    """ε spent over queries: for each setting the session that spent most, over all seeds."""
+    """Plot ε spent over queries: for each setting the session that spent most, over all seeds."""
     spending: dict[tuple[str, str], list[tuple[str, ReleaseResult]]] = {}
     for release, label in zip(settings, labels(settings), strict=True):
         if not release.reference and any(s.spent_curve for s in release.sessions):

@@ -23,7 +23,7 @@ _ARTIFACTS = ("results.json", "report.html", "report.pdf", "findings.csv")
 
 
 def checked(target: str) -> str:
-    """Gives the URI of `mlflow:URI`. Raises UsageError for another form, or without MLflow."""
+    """Return the URI of `mlflow:URI`. Raises UsageError for another form, or without MLflow."""
     tracker, colon, uri = target.partition(":")
     if tracker != "mlflow" or not colon or not uri:
         raise UsageError("--log: expected mlflow:URI, such as mlflow:http://localhost:5000")
@@ -33,7 +33,7 @@ def checked(target: str) -> str:
 
 
 def log(results: Results, folder: Path, target: str) -> None:
-    """Logs every release and the reports that are there. Raises UsageError where it cannot."""
+    """Log every release and the reports that are there. Raises UsageError where it cannot."""
     uri = checked(target)
     mlflow: Any = importlib.import_module("mlflow")
     clean = inert(results)
@@ -68,7 +68,7 @@ def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:
 
 
 def _about(release: ReleaseResult) -> Iterator[tuple[str, str]]:
-    """Says of each measure what it shows, its unit, n and method, as (tag, text)."""
+    """Describe of each measure what it shows, its unit, n and method, as (tag, text)."""
     for name, measure in release.utility.items():
         yield _name(f"{name}.about"), wording.about(measure)
     for f in release.findings:
@@ -77,7 +77,7 @@ def _about(release: ReleaseResult) -> Iterator[tuple[str, str]]:
 
 
 def metrics(release: ReleaseResult) -> Iterator[tuple[str, float]]:
-    """Lists utility and findings as (name, value), with `.low` and `.high` for interval ends.
+    """List utility and findings as (name, value), with `.low` and `.high` for interval ends.
 
     The claimed ε is in nats, for the unit and relation that the tag `claimed` names. What is not
     finite is left out: MLflow has no form for it.
@@ -94,7 +94,7 @@ def metrics(release: ReleaseResult) -> Iterator[tuple[str, float]]:
 
 
 def _name(text: str) -> str:
-    """Keeps letters, digits, `_`, `-` and dots within a name; MLflow takes names as file names."""
+    """Keep letters, digits, `_`, `-` and dots within a name; MLflow takes names as file names."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", text).strip(".")[:_LONGEST] or "_"
 
 

@@ -24,7 +24,7 @@ _MARK = verdicts.NO_SEARCH  # the shape of what is no finding
 
 @dataclass(frozen=True)
 class Annex(Format):
-    """What reviewers ask for beside what the run shows: a page, its print, and its data."""
+    """Documents for reviewers beside the report: a page, its print, and its data."""
 
     def files(self, report: Report) -> dict[str, bytes]:
         annex = build.build(report.results)
@@ -33,7 +33,7 @@ class Annex(Format):
 
 
 def page(annex: document.Annex) -> bytes:
-    """Lays out annex.html."""
+    """Lay out annex.html."""
     return html.laid_out(
         "annex.html.j2",
         annex=annex.model_dump(mode="json"),
@@ -44,7 +44,7 @@ def page(annex: document.Annex) -> bytes:
 
 
 def printed(annex: document.Annex) -> bytes:
-    """Lays out annex.pdf."""
+    """Lay out annex.pdf."""
     data = {
         "page": {"title": annex.title, "subtitle": annex.subtitle},
         "annex": annex.model_dump(mode="json"),
@@ -56,5 +56,5 @@ def printed(annex: document.Annex) -> bytes:
 
 
 def _with_marks(marks: dict[str, str]) -> dict[str, str]:
-    """Gives the words that only an annex has the shape of what is no finding."""
+    """Add to the marks the one of "not a finding" for words that only an annex has."""
     return {**marks, **{word: marks[_MARK] for word in _MEANINGS if word not in marks}}

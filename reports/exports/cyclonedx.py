@@ -35,7 +35,7 @@ class CycloneDX(Format):
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Builds the bill of materials; the same results and weights give the same one."""
+    """Build the bill of materials; the same results and weights give the same one."""
     results, weights = report.results, report.weights
     number = uuid.uuid5(uuid.NAMESPACE_URL, to_json(results) + repr(weights))
     named = zip(results.releases, labels(results.releases), weights, strict=True)
@@ -55,7 +55,7 @@ def document(report: Report) -> dict[str, Any]:
 def _model(
     results: Results, release: ReleaseResult, label: str, weights: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Describes a release: its weights, what it comes from, and its model card."""
+    """Describe a release: its weights, what it comes from, and its model card."""
     single = list(weights.values()) if release.guarantee.release == "model" else []
     parts = [
         {"type": "file", "name": name, "hashes": _hashes(digest)}
@@ -74,7 +74,7 @@ def _model(
 
 
 def _ancestors(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Describes the public model that training starts from."""
+    """Describe the public model that training starts from."""
     base = plan.get("model")
     if not isinstance(base, dict):
         return {}
@@ -105,7 +105,7 @@ def _card(results: Results, release: ReleaseResult) -> dict[str, Any]:
 
 
 def _metrics(release: ReleaseResult) -> Iterator[dict[str, Any]]:
-    """Lists what was measured: utility, then findings; `twins` is the slice of their controls."""
+    """List what was measured: utility, then findings; `twins` is the slice of their controls."""
     for name, measure in release.utility.items():
         yield _metric(name, measure)
     for finding in release.findings:
@@ -116,7 +116,7 @@ def _metrics(release: ReleaseResult) -> Iterator[dict[str, Any]]:
 
 
 def _metric(name: str, measured: Any) -> dict[str, Any]:
-    """Describes a value; CycloneDX takes numbers as text. An interval without an end has none."""
+    """Describe a value; CycloneDX takes numbers as text. An interval without an end has none."""
     written = {"type": name, "value": wording.setting(float(measured.value))}
     if measured.ci is None:
         return written
@@ -129,7 +129,7 @@ def _name(finding: FindingResult) -> str:
 
 
 def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, str]]:
-    """Says what leaked and what was claimed, and what each value is: unit, method, confidence."""
+    """Describe what leaked and was claimed, and each value: unit, method, confidence."""
     yield _property("plan", results.plan.get("hash", "unknown"))
     yield _property("status", results.status)
     yield _property("seed", release.seed)
@@ -165,6 +165,6 @@ def _hashes(digest: str) -> list[dict[str, str]]:
 
 
 def _hashed(digest: str, of: str) -> dict[str, Any]:
-    """Gives a hash that is of no single file, and says of what."""
+    """Describe a hash that is not of a single file, and what it is of."""
     hashes = _hashes(digest)
     return {"hashes": hashes, "properties": [_property("hash-of", of)]} if hashes else {}

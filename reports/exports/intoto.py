@@ -1,6 +1,7 @@
 """statement.intoto.json: an in-toto Statement v1 with the predicate test-result v0.1, unsigned.
 
-It says what the gate says. Its subjects are what is released and results.json; see https://github.com/in-toto/attestation.
+It states the gate's verdict. Its subjects are what is released and results.json; see
+https://github.com/in-toto/attestation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OPEN = (State.INCONCLUSIVE, State.WAIVED)
 
 @dataclass(frozen=True)
 class InToto(Format):
-    """What the gate says of the released weights, to be signed; only of a complete run."""
+    """The gate's verdict on the released weights, to be signed; only of a complete run."""
 
     def files(self, report: Report) -> dict[str, bytes]:
         text = json.dumps(statement(report), indent=1)
@@ -40,7 +41,7 @@ class InToto(Format):
 
 
 def statement(report: Report) -> dict[str, Any]:
-    """Builds the statement."""
+    """Build the statement."""
     return {
         "_type": STATEMENT,
         "subject": [*_subjects(report), _written(report)],
@@ -53,7 +54,7 @@ def statement(report: Report) -> dict[str, Any]:
 
 
 def _answers(outcome: Outcome, leaks: set[str], refuted: Sequence[str]) -> dict[str, Any]:
-    """Sorts the checks. One that is waived, or a leak that is allowed, never counts as passed.
+    """Sort the checks. One that is waived, or a leak that is allowed, never counts as passed.
 
     leaks, refuted: ids of the checks of what leaked, and of claims that were refuted. These are
     here though a policy checks no claim; no other check that is not applicable is in a list. Names
@@ -78,7 +79,7 @@ def _allowed(check: Check, leaks: set[str]) -> bool:
 
 
 def _audited(report: Report) -> list[tuple[str, ReleaseResult, dict[str, str]]]:
-    """Lists the audited releases with their weights, under the names that the gate gives them."""
+    """List the audited releases with their weights, under the names that the gate gives them."""
     every = zip(report.stored.releases, report.weights, strict=True)
     kept = [(release, known) for release, known in every if not release.reference]
     names = map(visible, labels([release for release, _ in kept]))
@@ -86,7 +87,7 @@ def _audited(report: Report) -> list[tuple[str, ReleaseResult, dict[str, str]]]:
 
 
 def _leaks(report: Report) -> set[str]:
-    """The ids that the gate gives to the checks of findings that are leaks."""
+    """Return the ids that the gate gives to the checks of findings that are leaks."""
     return {
         f"leak/{label}/{visible(f'{finding.attack}.{finding.metric}')}"
         for label, release, _ in _audited(report)
@@ -96,13 +97,13 @@ def _leaks(report: Report) -> set[str]:
 
 
 def _refuted(report: Report) -> list[str]:
-    """The ids that the gate gives to the checks of claims that a measure refutes."""
+    """Return the ids that the gate gives to the checks of claims that a measure refutes."""
     audited = _audited(report)
     return [f"empirical/{label}" for label, one, _ in audited if one.claim == OnClaim.REFUTED]
 
 
 def _subjects(report: Report) -> Iterator[dict[str, Any]]:
-    """Describes what is released, as far as it is known.
+    """Describe what is released, as far as it is known.
 
     The models of a service are protected by the service alone. So they are one subject, with the
     hash of their folder, and none of them is a subject by itself.
@@ -118,7 +119,7 @@ def _subjects(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _written(report: Report) -> dict[str, Any]:
-    """Describes results.json: the file that is there, else what would be written."""
+    """Describe results.json: the file that is there, else what would be written."""
     path = report.folder / "results.json"
     if path.is_file():
         return _described(path.name, "sha256", digests.of_file(path))
@@ -127,7 +128,7 @@ def _written(report: Report) -> dict[str, Any]:
 
 
 def _configuration(report: Report) -> Iterator[dict[str, Any]]:
-    """Describes what the verdict depends on: the rules, the baseline and the plan."""
+    """Describe what the verdict depends on: the rules, the baseline and the plan."""
     rules = report.policy or Path(policy.FILENAME)
     accepted = report.baseline or Path(baseline.FILENAME)
     if rules.is_file():
@@ -140,13 +141,13 @@ def _configuration(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _default_policy() -> str:
-    """Computes SHA-256 of the default rules, written as JSON with sorted keys."""
+    """Compute SHA-256 of the default rules, written as JSON with sorted keys."""
     rules = json.dumps(dataclasses.asdict(policy.Policy()), sort_keys=True)
     return sha256_of(rules)
 
 
 def _planned(what: str, one: Any) -> Iterator[dict[str, Any]]:
-    """Describes a model or a plan by the digest in the results, which is of no single file."""
+    """Describe a model or a plan by the digest in the results, which is of no single file."""
     digest = one.get("sha256") if isinstance(one, dict) else None
     if isinstance(digest, str) and _SHA256.fullmatch(digest):
         yield _described(visible(str(one.get("name", what))), "auditDigest", digest)

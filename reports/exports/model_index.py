@@ -37,7 +37,7 @@ class ModelIndex(Format):
 
 
 def _index(results: Results) -> list[dict[str, Any]]:
-    """Builds an entry for each release that is not a reference."""
+    """Build an entry for each release that is not a reference."""
     named = zip(results.releases, labels(results.releases), strict=True)
     return [
         {"name": label, "results": [_result(results, release)]}
@@ -60,7 +60,7 @@ def _result(results: Results, release: ReleaseResult) -> dict[str, Any]:
 
 
 def _metrics(results: Results, release: ReleaseResult) -> Iterator[dict[str, Any]]:
-    """Lists the claim and what leaked in words, then every value."""
+    """List the claim and what leaked in words, then every value."""
     yield _metric("status", "Whether the run is complete", results.status)
     yield _metric("claimed_epsilon", "What is claimed", wording.claim(release.guarantee))
     yield _metric("leaked", "What leaked", str(release.leaked))

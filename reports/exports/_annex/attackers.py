@@ -11,7 +11,7 @@ from reports.exports._annex.view import Evidence, One, View, name_of
 
 
 def every_attack(view: View, asked: Asked) -> Evidence:
-    """Lists every attack of this version, and those of other packages: run, or not."""
+    """List every attack of this version, and those of other packages: run, or not."""
     found = [f for one in view.audited for f in one.release.findings]
     ran = (name_of(f.attack) for f in found)
     names = [*dict.fromkeys([*view.known, *view.planned, *ran])]
@@ -29,7 +29,7 @@ def every_attack(view: View, asked: Asked) -> Evidence:
 
 
 def _covered(view: View, name: str) -> str:
-    """Says what one attack is, and what came of it."""
+    """Describe one attack, and what came of it."""
     known = view.known.get(name)
     what = f"{known.does}; {' and '.join(known.families) or 'no search for leaks'}" if known else (
         "an attack of another package"
@@ -45,7 +45,7 @@ def _covered(view: View, name: str) -> str:
 
 
 def threats(view: View, asked: Asked) -> Evidence:
-    """Lists what the attackers read and know, and what each release gives away."""
+    """List what the attackers read and know, and what each release gives away."""
     ran = dict.fromkeys(name for one in view.audited for name in view.by_attack(one))
     facts = [Fact(term=wording.clip(wording.spelled(n), 60), text=_attacker(view, n)) for n in ran]
     facts += [Fact(term=one.name, text=_given(one)) for one in view.shown if one.release.findings]

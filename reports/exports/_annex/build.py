@@ -47,7 +47,7 @@ EVIDENCE: dict[str, Callable[[View, Asked], Evidence]] = {
 
 
 def build(results: Results) -> Annex:
-    """Builds the annex; the same results give the same one."""
+    """Build the annex; the same results give the same one."""
     view = View.of(results)
     subjects = dict.fromkeys(one.release.defense for one in view.audited)
     named = wording.clip(", ".join(subjects), 80) or "no release"

@@ -14,7 +14,7 @@ from audit.results.numbers import Bounds, Confidence, Count, Number
 
 
 class Answer(StrEnum):
-    """What a row can say. None of these says that a requirement is met."""
+    """Answer to a row. None of these states that a requirement is met."""
 
     LEAK = "leak"
     REFUTED = "claim refuted"
@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class Fact(_Strict):
-    """What the run has on record."""
+    """Facts that the run has on record."""
 
     term: str = Field(description="what it is about, often the name of a release")
     text: str = Field(description="what is on record")
@@ -135,11 +135,11 @@ class Annex(_Strict):
 
 
 def to_json(annex: Annex) -> str:
-    """Formats annex.json: keys in the order of the schema, one trailing newline, no NaN."""
+    """Format annex.json: keys in the order of the schema, one trailing newline, no NaN."""
     document = annex.model_dump(mode="json")
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of annex.json."""
+    """Return the JSON Schema of annex.json."""
     return Annex.model_json_schema(mode="serialization")

@@ -27,14 +27,14 @@ _WHOLE = (Unit.USER, Unit.ONE_RECORD)
 
 
 def claimed(guarantee: GuaranteeResult) -> str:
-    """Words a claim with its unit and relation, or that there is none."""
+    """Describe a claim with its unit and relation, or state that there is none."""
     if guarantee.epsilon is not None and math.isinf(guarantee.epsilon):
         return NO_CLAIM
     return wording.claim(guarantee)
 
 
 def claims(view: View, asked: Asked) -> Evidence:
-    """Lists each claimed ε, and the largest lower bound measured beside it."""
+    """List each claimed ε, and the largest lower bound measured beside it."""
     facts = [fact for one in view.shown for fact in (_claim(one), *_bound(one))]
     return _recorded(view, facts, "promised", "epsilon")
 
@@ -44,7 +44,7 @@ def _claim(one: One) -> Fact:
 
 
 def _bound(one: One) -> list[Fact]:
-    """The largest lower bound on ε that an attack showed, and what it says about the claim."""
+    """Return the largest lower bound on ε that an attack showed, and its answer on the claim."""
     pairs = bounds.bounded(one.release)
     if not pairs:
         return []
@@ -55,7 +55,7 @@ def _bound(one: One) -> list[Fact]:
 
 
 def _recorded(view: View, facts: Sequence[Fact], *fragments: str) -> Evidence:
-    """Answers by what is on record; a refuted, an absent and an unknown claim are named first."""
+    """Answer by what is on record; a refuted, an absent and an unknown claim are named first."""
     stated = {one.release.claim for one in view.audited}
     absent = {_absent(one.release.guarantee) for one in view.audited}
     answer = Answer.RECORDED if facts else Answer.NOT_COVERED
@@ -73,7 +73,7 @@ def _absent(guarantee: GuaranteeResult) -> Answer | None:
 
 
 def _each(view: View, text: Callable[[GuaranteeResult], str]) -> Evidence:
-    """Words one side of each claim."""
+    """Describe one side of each claim."""
     facts = []
     for one in view.shown:
         guarantee = one.release.guarantee
@@ -83,7 +83,7 @@ def _each(view: View, text: Callable[[GuaranteeResult], str]) -> Evidence:
 
 
 def delta(view: View, asked: Asked) -> Evidence:
-    """Lists δ beside the number of units that a mechanism was made for."""
+    """List δ beside the number of units that a mechanism was made for."""
     return _each(view, _delta)
 
 
@@ -101,7 +101,7 @@ def _delta(guarantee: GuaranteeResult) -> str:
 
 
 def unit(view: View, asked: Asked) -> Evidence:
-    """Lists what each claim hides as a whole."""
+    """List what each claim hides as a whole."""
     return _each(view, _unit)
 
 
@@ -113,7 +113,7 @@ def _unit(guarantee: GuaranteeResult) -> str:
 
 
 def comparing(view: View, asked: Asked) -> Evidence:
-    """Says whether the claims of the run can be ranked."""
+    """Explain whether the claims of the run can be ranked."""
     kept = [one.release.guarantee for one in view.audited if not _absent(one.release.guarantee)]
     scopes = {(g.unit, g.relation, g.delta, g.alpha, g.basis) for g in kept}
     reason = "they differ in unit, relation, δ, order or basis, so their ε cannot be ranked"
@@ -127,7 +127,7 @@ def comparing(view: View, asked: Asked) -> Evidence:
 
 
 def conversion(view: View, asked: Asked) -> Evidence:
-    """Lists what each ε was computed from."""
+    """List what each ε was computed from."""
     return _each(view, _conversion)
 
 
@@ -140,12 +140,12 @@ def _conversion(guarantee: GuaranteeResult) -> str:
 
 
 def conditions(view: View, asked: Asked) -> Evidence:
-    """Lists the theorem behind each claim, and its conditions."""
+    """List the theorem behind each claim, and its conditions."""
     return _each(view, lambda g: "; ".join([g.theorem, *g.conditions]))
 
 
 def implementation(view: View, asked: Asked) -> Evidence:
-    """Answers by the tests of the claims."""
+    """Answer by the tests of the claims."""
     stated = {one.release.claim for one in view.audited}
     answer = next((a for word, a in _ANSWERS.items() if word in stated), Answer.NOT_COVERED)
     if view.partial and answer == Answer.NOT_REFUTED:
@@ -161,6 +161,6 @@ def implementation(view: View, asked: Asked) -> Evidence:
 
 
 def _tested(one: One) -> list[FindingResult]:
-    """The findings by which the tests of a claim are quoted, one or two an attack."""
+    """Return the findings by which the tests of a claim are quoted, one or two an attack."""
     tested = (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
     return quotes([f for f in one.release.findings if f.claim in tested])

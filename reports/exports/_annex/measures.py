@@ -17,7 +17,7 @@ _OTHER = {"text": ("score", "distribution"), "probabilities": ("generate", "text
 
 
 def measures(view: View, asked: Asked, among: Sequence[One] | None = None) -> Evidence:
-    """Answers a row by all measures of its attacks, on every audited release."""
+    """Answer a row by all measures of its attacks, on every audited release."""
     releases = view.audited if among is None else among
     found = [[f for f in one.release.findings if counts(view, asked, f)] for one in releases]
     answer = overall(map(of, found), view.partial or asked.partial)
@@ -37,14 +37,14 @@ def measures(view: View, asked: Asked, among: Sequence[One] | None = None) -> Ev
 
 
 def _without(names: Sequence[str]) -> list[Fact]:
-    """Names the releases that leave a row open, since nothing was measured on them."""
+    """Name the releases that leave a row open, since nothing was measured on them."""
     rest = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     text = ", ".join(names[:MOST]) + rest
     return [Fact(term="Not measured on", text=text)] if names else []
 
 
 def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
-    """Whether a finding is of the families and the access of a row.
+    """Return whether a finding is of the families and the access of a row.
 
     An attack of another package counts for every family, and so does an access that is not known,
     so that no leak is left out.
@@ -56,7 +56,7 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 
 
 def of(findings: Sequence[FindingResult]) -> Answer:
-    """Answers for one release: a leak, to whomever, is a leak; what is open stays open."""
+    """Answer for one release: a leak, to whomever, is a leak; what is open stays open."""
     answers = {finding.leaked for finding in findings}
     if Leaked.LEAK in answers:
         return Answer.LEAK
@@ -68,7 +68,7 @@ def of(findings: Sequence[FindingResult]) -> Answer:
 
 
 def overall(answers: Iterable[Answer], partly: bool) -> Answer:
-    """Answers for all releases: the worst; where one has no measure, or only in part, open."""
+    """Answer for all releases: the worst; where one has no measure, or only in part, open."""
     distinct = {*answers}
     for bad in (Answer.LEAK, Answer.REFUTED):
         if bad in distinct:
@@ -79,7 +79,7 @@ def overall(answers: Iterable[Answer], partly: bool) -> Answer:
 
 
 def quotes(findings: Sequence[FindingResult]) -> list[FindingResult]:
-    """The finding that each attack is quoted by, and the one that decides where it is another."""
+    """Choose the finding that each attack is quoted by, and the deciding one where it differs."""
     chosen = []
     for attack in dict.fromkeys(f.attack for f in findings):
         several = [f for f in findings if f.attack == attack]
@@ -90,7 +90,7 @@ def quotes(findings: Sequence[FindingResult]) -> list[FindingResult]:
 
 
 def figure(release: ReleaseResult, name: str, f: FindingResult) -> Figure:
-    """Copies one measure, with what readers need to weigh it."""
+    """Copy one measure, with what readers need to weigh it."""
     bound = f.epsilon_lower
     count = f"n = {words.integer(f.n)}" if f.k is None else _share(f.k, f.n)
     return Figure(
@@ -119,7 +119,7 @@ def _share(k: int, n: int) -> str:
 
 
 def _uncovered(view: View, asked: Asked, silent: Sequence[FindingResult]) -> str:
-    """Says why no measure answers a row. silent: findings of its attacks without a value."""
+    """Explain why no measure answers a row. silent: findings of its attacks without a value."""
     if not view.audited:
         return "No release was audited."
     if silent:
@@ -137,7 +137,7 @@ def _named(attacks: Iterable[str]) -> str:
 
 
 def everybody(view: View, asked: Asked) -> Evidence:
-    """Answers for each person: a leak where there is one, and otherwise nothing."""
+    """Answer for each person: a leak where there is one, and otherwise nothing."""
     seen = measures(view, asked)
     facts = [
         Fact(
@@ -150,7 +150,7 @@ def everybody(view: View, asked: Asked) -> Evidence:
 
 
 def synthetic(view: View, asked: Asked) -> Evidence:
-    """Answers for the releases that are text."""
+    """Answer for the releases that are text."""
     texts = [one for one in view.audited if one.release.guarantee.release == "text"]
     if not texts:
         return Evidence(Answer.NOT_COVERED, note="No text was released.")

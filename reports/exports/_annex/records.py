@@ -20,7 +20,7 @@ _RELEASED = {
 
 
 def nothing(view: View, asked: Asked) -> Evidence:
-    """Answers nothing: a run cannot show it."""
+    """Answer nothing: a run cannot show it."""
     return Evidence(Answer.NOT_COVERED)
 
 
@@ -30,7 +30,7 @@ def _recorded(facts: Sequence[Fact], places: Sequence[Place], why: str) -> Evide
 
 
 def release(view: View, asked: Asked) -> Evidence:
-    """Lists what each release gives away, and how often it answers."""
+    """List what each release gives away, and how often it answers."""
     facts = [Fact(term=one.name, text=_released(one.release)) for one in view.shown]
     return _recorded(facts, view.releases_shown(), "No release was audited.")
 
@@ -45,7 +45,7 @@ def _released(released: ReleaseResult) -> str:
 
 
 def training(view: View, asked: Asked) -> Evidence:
-    """Describes the corpus, the models and the training."""
+    """Describe the corpus, the models and the training."""
     corpus = view.results.corpus
     repeats = _repeats(view)
     sizes = (
@@ -72,7 +72,7 @@ def training(view: View, asked: Asked) -> Evidence:
 
 
 def _repeats(view: View) -> str | None:
-    """The number of near-duplicates; None where the corpus was not here to count them."""
+    """Return the number of near-duplicates; None where the corpus was not here to count them."""
     corpus = view.results.corpus
     absent = view.elsewhere and corpus.private_token_share is None
     return None if absent and not corpus.near_duplicates else words.integer(corpus.near_duplicates)
@@ -86,7 +86,7 @@ def _trained(view: View, release: ReleaseResult) -> str:
 
 
 def tests(view: View, asked: Asked) -> Evidence:
-    """Says how much was tested, on how many people, and when."""
+    """Describe how much was tested, on how many people, and when."""
     corpus = view.results.corpus
     found = [finding for one in view.audited for finding in one.release.findings]
     measured = sum(finding.value is not None for finding in found)
@@ -110,7 +110,7 @@ def tests(view: View, asked: Asked) -> Evidence:
 
 
 def documents(view: View, asked: Asked) -> Evidence:
-    """Lists what documents the run, and how it is made again."""
+    """List what documents the run, and how it is made again."""
     results = view.results
     facts = [
         Fact(term="Figures", text="results.json, report.html, report.pdf, findings.csv"),
@@ -123,7 +123,7 @@ def documents(view: View, asked: Asked) -> Evidence:
 
 
 def composition(view: View, asked: Asked) -> Evidence:
-    """Says what one session spent, and that releases and sessions add up."""
+    """Describe what one session spent, and that releases and sessions add up."""
     facts = [
         Fact(term=one.name, text=text) for one in view.shown if (text := detail.spent(one.release))
     ]
@@ -136,7 +136,7 @@ def composition(view: View, asked: Asked) -> Evidence:
 
 
 def queries(view: View, asked: Asked) -> Evidence:
-    """Lists the budget of each service, and where it ended."""
+    """List the budget of each service, and where it ended."""
     facts = []
     for one in view.shown:
         limited = [s for s in one.release.sessions if s.budget is not None]
@@ -150,7 +150,7 @@ def queries(view: View, asked: Asked) -> Evidence:
 
 
 def randomness(view: View, asked: Asked) -> Evidence:
-    """Lists the settings by which noise and samples were drawn."""
+    """List the settings by which noise and samples were drawn."""
     facts = []
     for one in view.shown:
         drawn = {k: v for k, v in one.release.parameters.items() if k in _DRAWS}
@@ -160,7 +160,7 @@ def randomness(view: View, asked: Asked) -> Evidence:
 
 
 def unstructured(view: View, asked: Asked) -> Evidence:
-    """Says whose records are taken as whose."""
+    """Describe whose records are taken as whose."""
     corpus = view.results.corpus
     repeats = _repeats(view)
     same = f"; {repeats} repeat another, so several users may say the same" if repeats else ""

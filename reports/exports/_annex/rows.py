@@ -17,7 +17,7 @@ class Asked:
     """A row before any run: what is asked for, and which evidence answers it.
 
     families: of attacks; none: any. access: text, probabilities, or empty for both. partial:
-    whether the attacks cover it in part only, so that finding no leak says nothing.
+    whether the attacks cover it in part only, so that finding no leak shows nothing.
     """
 
     key: str
@@ -56,12 +56,12 @@ class Known:
 
 
 def sources() -> list[Text]:
-    """Reads the sources in their order."""
+    """Read the sources in their order."""
     return [_text(_table(name)) for name in SOURCES]
 
 
 def attacks() -> dict[str, Known]:
-    """Reads the attacks of this version, by name."""
+    """Read the attacks of this version, by name."""
     return {name: Known(**_tuples(table)) for name, table in _table("attacks").items()}
 
 

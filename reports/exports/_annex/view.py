@@ -37,7 +37,7 @@ class One:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run shows of one row. note: why it shows nothing, or what it leaves open."""
+    """Evidence that a run gives for one row. note: why it shows nothing, or what it leaves open."""
 
     answer: Answer
     facts: list[Fact] = field(default_factory=list)
@@ -47,12 +47,12 @@ class Evidence:
 
 
 def name_of(label: str) -> str:
-    """The attack that a label names, without its settings: `extraction:generations=3000`."""
+    """Return the attack that a label names, without its settings: `extraction:generations=3000`."""
     return label.partition(":")[0]
 
 
 def _rank(release: ReleaseResult) -> int:
-    """Orders releases as the report does, but a leak to those who read more counts, too."""
+    """Order releases as the report does, but a leak to those who read more counts, too."""
     leaks = any(finding.leaked == Leaked.LEAK for finding in release.findings)
     return min(rank(release), 1 if leaks else 2)
 
@@ -66,12 +66,12 @@ class View:
 
     @classmethod
     def of(cls, results: Results) -> View:
-        """Views results whose strings are visible."""
+        """View results whose strings are visible."""
         return cls(results, glance.views(results))
 
     @functools.cached_property
     def audited(self) -> list[One]:
-        """All releases that are no reference."""
+        """All releases that are not references."""
         names = page.labels(self.releases)
         return [
             One(name, summary.anchor(i), release)
@@ -91,26 +91,26 @@ class View:
         return rows.attacks()
 
     def knows(self, label: str) -> rows.Known | None:
-        """The attack of a label, under whatever settings; None for one of another package."""
+        """Find the attack of a label, under any settings; None for one of another package."""
         return self.known.get(name_of(label))
 
     @property
     def partial(self) -> bool:
-        """Whether the run did not finish."""
+        """Return whether the run did not finish."""
         return self.results.status == "partial"
 
     @property
     def planned(self) -> list[str]:
-        """Names of the attacks of the plan."""
+        """Name of the attacks of the plan."""
         return [str(attack["name"]) for attack in self.results.plan.get("attacks", [])]
 
     def sections(self, *fragments: str) -> list[Place]:
-        """Names sections of the report; the one of ε only where there are bounds to show."""
+        """Name sections of the report; the one of ε only where there are bounds to show."""
         there = [f for f in fragments if f != "epsilon" or claims.shown(self.releases)]
         return [Place(title=_SECTIONS[f], target=f"{_REPORT}#{f}") for f in there]
 
     def sections_of(self, attacks: Iterable[str]) -> list[Place]:
-        """Names the sections of attacks that have measures."""
+        """Name the sections of attacks that have measures."""
         present = summary.attacks_of(self.releases)
         return [
             Place(
@@ -122,7 +122,7 @@ class View:
         ]
 
     def releases_shown(self) -> list[Place]:
-        """Names the sections of the releases that are shown."""
+        """Name the sections of the releases that are shown."""
         return [
             Place(title=f"Each release, {one.name}", target=f"{_REPORT}#{one.anchor}")
             for one in self.shown
@@ -130,11 +130,11 @@ class View:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the audited model was trained elsewhere."""
+        """Return whether the audited model was trained elsewhere."""
         return isinstance(self.results.plan.get("finished"), dict)
 
     def by_attack(self, one: One) -> dict[str, list[FindingResult]]:
-        """Sorts the findings of a release by attack, each setting of one by itself."""
+        """Sort the findings of a release by attack, each setting of one by itself."""
         found: dict[str, list[FindingResult]] = {}
         for finding in one.release.findings:
             found.setdefault(finding.attack, []).append(finding)
