@@ -4,7 +4,7 @@ from audit.cli.interrupts import listen
 
 
 def main() -> None:
-    """Listens to signals before anything else is imported, then runs the command line."""
+    """Listen to signals before anything else is imported, then run the command line."""
     try:
         listen()
         from audit.cli.app import main as run  # takes a third of a second

@@ -1,4 +1,4 @@
-"""What a notebook needs, in one place: run an audit, read results, look at them, gate them.
+"""Functions for notebooks, in one place: run an audit, read results, look at them, gate them.
 
 Settings mean what they mean on the command line and in a plan file. Nothing heavy is imported
 before a function needs it. Results, findings and figures show themselves where a notebook asks.
@@ -94,7 +94,7 @@ class Shown(Results):
 
     @classmethod
     def of(cls, results: Results) -> Shown:
-        """Shows results without copying or checking them again."""
+        """Show results without copying or checking them again."""
         values = {name: getattr(results, name) for name in Results.model_fields}
         return cls.model_construct(results.model_fields_set, **values)
 
@@ -132,7 +132,7 @@ class Planned:
 def planned(
     plan: str | Path | None = None, *, trust_config: bool = False, **settings: Unpack[Settings]
 ) -> Planned:
-    """Resolves the settings of a run. Raises UsageError for what cannot be run.
+    """Resolve the settings of a run. Raises UsageError for what cannot be run.
 
     trust_config: whether pyproject.toml may run code and lead outside its folder.
     """
@@ -157,7 +157,7 @@ def planned(
 def planned_sweep(
     plan: str | Path, *, trust_config: bool = False, **settings: Unpack[Settings]
 ) -> Planned:
-    """Resolves the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
+    """Resolve the settings and the grid of a sweep, as `planned` does. Raises UsageError."""
     from audit.plan.execution import execution
     from audit.results.folder import find
     from audit.run.sweep import sweep as sweeping
@@ -174,7 +174,7 @@ def planned_sweep(
 
 
 def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results:
-    """Runs or resumes an audit as `audit run` does, and returns what it wrote.
+    """Run or resume an audit as `audit run` does, and return what it wrote.
 
     plan: a plan file; settings given here go before its own. Progress and the folder are shown on
     stderr. In a script, call it under `if __name__ == "__main__"`, or with workers=1: other
@@ -184,7 +184,7 @@ def run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> Results
 
 
 def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str:
-    """Describes what the same call of `run` would do, and the least leak that it could show.
+    """Describe what the same call of `run` would do, and the least leak that it could show.
 
     No model is loaded and nothing is written. Raises UsageError for what cannot be run.
     """
@@ -192,7 +192,7 @@ def dry_run(plan: str | Path | None = None, **settings: Unpack[Settings]) -> str
 
 
 def sweep(plan: str | Path, **settings: Unpack[Settings]) -> Results:
-    """Runs or resumes a sweep as `audit sweep` does, and returns what it wrote."""
+    """Run or resume a sweep as `audit sweep` does, and return what it wrote."""
     return _carried_out(planned_sweep(plan, **settings))
 
 
@@ -215,7 +215,7 @@ def _carried_out(job: Planned) -> Results:
 
 
 def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
-    """Plants canaries as `audit plant` does, and says what was written.
+    """Plant canaries as `audit plant` does, and return what was written.
 
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, each as `audit
     plant --help` describes it. Raises UsageError.
@@ -226,7 +226,7 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
 
 
 def _base(source: str) -> Base:
-    """Loads the model that designed records are made with. Raises UsageError."""
+    """Load the model that designed records are made with. Raises UsageError."""
     from audit.core.embedded import EMBEDDED_FOLDER
     from audit.models.causal import CausalLM
     from audit.models.loading import LSTM, describe, load_tokenizer, load_weights
@@ -240,7 +240,7 @@ def _base(source: str) -> Base:
 
 
 def export(folder: str | Path, release: str, output: str | Path) -> str:
-    """Hands over a release of a run into a new folder, as `audit export` does. Raises UsageError.
+    """Hand over a release of a run into a new folder, as `audit export` does. Raises UsageError.
 
     release: its label, such as "dp_sgd" or "submix:k=4".
     """
@@ -250,7 +250,7 @@ def export(folder: str | Path, release: str, output: str | Path) -> str:
 
 
 def serve(folder: str | Path, ledger: str | Path) -> AbstractContextManager[Service]:
-    """Opens an exported service: `complete(text, tokens)`, `remaining` and `guarantee`.
+    """Open an exported service: `complete(text, tokens)`, `remaining` and `guarantee`.
 
     ledger: a folder of its own, made at first use. What it answered stays spent: a budget is spent
     once, in however many processes. Raises UsageError.
@@ -261,9 +261,9 @@ def serve(folder: str | Path, ledger: str | Path) -> AbstractContextManager[Serv
 
 
 def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
-    """Writes reports again, from results.json alone; gives the path of each. Raises UsageError.
+    """Write reports again, from results.json alone; return the path of each. Raises UsageError.
 
-    Those that say what the gate says are written of a complete run only, as the gate reads it.
+    Those that state the gate's verdict are written of a complete run only, as the gate reads it.
     """
     from audit.run import reports
     from reports import Report
@@ -275,7 +275,7 @@ def write_reports(folder: str | Path, formats: Sequence[str]) -> list[Path]:
 
 
 def log(folder: str | Path, target: str) -> None:
-    """Logs a finished run to a tracker, as `--log` does. Raises UsageError.
+    """Log a finished run to a tracker, as `--log` does. Raises UsageError.
 
     target: `mlflow:URI`, the tracking URI of MLflow, which audit does not install.
     """
@@ -285,7 +285,7 @@ def log(folder: str | Path, target: str) -> None:
 
 
 def check_log(target: str) -> None:
-    """Raises UsageError where `log` could not begin, before anything is run."""
+    """Raise UsageError where `log` could not begin, before anything is run."""
     from reports.exports import _mlflow
 
     _mlflow.checked(target)
@@ -294,7 +294,7 @@ def check_log(target: str) -> None:
 def write_comparison(
     one: Results, other: Results, output: str | Path, formats: Sequence[str]
 ) -> list[Path]:
-    """Writes two runs side by side into a folder. Raises UsageError."""
+    """Write two runs side by side into a folder. Raises UsageError."""
     from audit.run import reports
     from reports import TwoRuns
 
@@ -302,19 +302,19 @@ def write_comparison(
 
 
 def load(folder: str | Path) -> Results:
-    """The results of a run or a sweep, from its folder. Raises UsageError where there are none."""
+    """Return the results of a run or a sweep, from its folder. Raises UsageError if absent."""
     from audit.findings import stored
 
     return Shown.of(stored.load(Path(folder) / "results.json"))
 
 
 def findings(results: Results) -> Findings:
-    """All findings of all releases, references included, as a table."""
+    """Return all findings of all releases, references included, as a table."""
     return Findings(results)
 
 
 def figures(results: Results) -> Figures:
-    """The figures of the report, as far as the run has data for them."""
+    """Return the figures of the report, as far as the run has data for them."""
     from reports import Report
 
     drawn = Report(results).figures
@@ -327,7 +327,7 @@ def gate(
     baseline: str | Path | None = None,
     strict: bool = False,
 ) -> Outcome:
-    """The verdict of `audit gate`: its `headline`, its `checks`, its `exit_code`.
+    """Return the verdict of `audit gate`: its `headline`, its `checks`, its `exit_code`.
 
     policy, baseline: files; audit.toml and audit-baseline.json in the working directory unless
     given, and the default policy where there is neither. strict: inconclusive is not enough.
@@ -340,10 +340,10 @@ def gate(
 
 
 def verify(folder: str | Path) -> Verification:
-    """Derives results.json of a run or sweep again from the evidence beside it; needs no model.
+    """Derive results.json of a run or sweep again from the evidence beside it; needs no model.
 
-    `differences` says what does not follow, one line each; `holds` is whether all does. Raises
-    UsageError for a folder that is no complete run, or has no evidence.
+    `differences` lists what does not follow, one line each; `holds` is whether all does. Raises
+    UsageError for a folder that is not a complete run, or has no evidence.
     """
     from audit.verify import verify as derive
 
@@ -351,10 +351,10 @@ def verify(folder: str | Path) -> Verification:
 
 
 def compare(one: Results, other: Results, names: tuple[str, str] = ("A", "B")) -> str:
-    """Says what differs between two runs, as text: settings, claims, answers, measures.
+    """Describe what differs between two runs, as text: settings, claims, answers, measures.
 
-    A measure is told apart only where its intervals do not overlap. What is the same takes one
-    line. names: what the runs are called.
+    A measure is listed as changed only where its intervals do not overlap. What is the same takes
+    one line. names: what the runs are called.
     """
     from audit.gate import comparison
 
@@ -369,7 +369,7 @@ def check(
     report: Callable[[str], None] = lambda _: None,
     **stated: Any,
 ) -> Examination:
-    """Examines a DP-SGD engine as `audit check` does: its `outcomes`, its `claim`, `passed`.
+    """Examine a DP-SGD engine as `audit check` does: its `outcomes`, its `claim`, `passed`.
 
     engine: "own", "opacus", "module:adapter", or an `audit.check.Engine`. stated: what it is said
     to be: noise_multiplier, max_norm, sampling_probability, steps, unit. texts: whether a causal
@@ -387,7 +387,7 @@ class Findings:
     results: Results
 
     def frame(self) -> Any:
-        """A pandas DataFrame with the columns of findings.csv. Raises UsageError without pandas."""
+        """Return a DataFrame with the columns of findings.csv. Raises UsageError without pandas."""
         try:
             pandas: Any = importlib.import_module("pandas")
         except ImportError:
@@ -421,7 +421,7 @@ class Findings:
 
 
 def _table(results: Results) -> Table:
-    """Every finding in words, the same as the report's."""
+    """Make a table of every finding in words, the same as the report's."""
     from audit.results import words
     from reports._content import page, verdicts, wording
     from reports._content.table import Table
@@ -471,7 +471,7 @@ class Figure:
         return self.alternative
 
     def _repr_html_(self) -> str:
-        """An image apart from the page: its names meet no other figure's, and it runs nothing."""
+        """Return an image that shares no name with other figures and runs nothing."""
         coded = base64.b64encode(self.picture.encode("utf-8")).decode("ascii")
         words, caption = html.escape(self.alternative), html.escape(self.caption)
         style = f"background:#fff;width:100%;max-width:{_WIDTH}"

@@ -61,7 +61,7 @@ class AuditCallback(TrainerCallback):
     device: where audits compute; the copy of the model needs room there.
 
     Only the main process audits; the rest wait. Where weights are sharded (FSDP, DeepSpeed) it
-    refuses to: audit the saved model. An audit before the first epoch ends speaks of what has been
+    refuses to: audit the saved model. An audit before the first epoch ends is about what has been
     trained on so far.
     """
 
@@ -83,7 +83,7 @@ class AuditCallback(TrainerCallback):
     _ended: float = field(default=0.0, init=False, repr=False)  # when it did
 
     def __post_init__(self) -> None:
-        """Checks the parameters. Raises UsageError."""
+        """Check the parameters. Raises UsageError."""
         manifests.read(Path(self.manifest))
         for text in self.attacks:
             registry.build("attacks", text, Attack, {})  # type: ignore[type-abstract]
@@ -94,7 +94,7 @@ class AuditCallback(TrainerCallback):
                 raise UsageError(f"AuditCallback: {name} is {value}; it must be above 0")
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Says which canaries the training will not see. Raises UsageError for what would fail."""
+        """Report canaries that the training will not see. Raises UsageError for what would fail."""
         if not state.is_world_process_zero:
             return
         launched = any(os.environ.get(name) == "true" for name in _SHARDED)
@@ -114,7 +114,7 @@ class AuditCallback(TrainerCallback):
         self._ended = time.monotonic()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Audits every so many steps, unless the last audit was too short a time ago."""
+        """Audit every so many steps, unless the last audit was too short a time ago."""
         if not state.is_world_process_zero or not self.every or state.global_step % self.every:
             return
         trained = time.monotonic() - self._ended
@@ -127,12 +127,12 @@ class AuditCallback(TrainerCallback):
         self._audit(more["model"], f"step-{state.global_step}", "--no-references")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Audits what the training ends with."""
+        """Audit what the training ends with."""
         if state.is_world_process_zero:
             self._audit(more["model"], "final")
 
     def _check_base(self, model: Any) -> None:
-        """An adapter is saved without its base, so that must be here."""
+        """Raise UsageError without the base of an adapter, which is saved without it."""
         for config in getattr(model, "peft_config", {}).values():  # of a model with adapters
             named = str(config.base_model_name_or_path or "")
             if self.base is None and not (Path(named) / "config.json").is_file():
@@ -141,7 +141,7 @@ class AuditCallback(TrainerCallback):
                 )
 
     def _preflight(self, loader: Any) -> None:
-        """Reads what the collator makes of the data set, before hours are spent on it."""
+        """Read what the collator makes of the data set, before hours are spent on it."""
         manifest = manifests.read(Path(self.manifest))
         planted = coverage.canaries(manifest.secrets, manifest.coins)
         reader = StreamReader(planted, TextTokenizer(self.tokenizer, start=0, stop=0))
@@ -169,7 +169,7 @@ class AuditCallback(TrainerCallback):
             _report(f"preflight: all {sum(c.copies for c in planted.values()):,} copies are there")
 
     def _audit(self, model: Any, name: str, *more: str) -> None:
-        """Runs one audit; its failure is reported and does not end the training."""
+        """Run one audit; report a failure without ending the training."""
         began, folder = time.monotonic(), Path(self.output) / name
         copy = folder / "stages" / "audited"
         try:
@@ -185,7 +185,7 @@ class AuditCallback(TrainerCallback):
         _report(f"{name}: {outcome} ({self._took:.0f} s)")
 
     def _run(self, model: Any, folder: Path, copy: Path, more: Sequence[str]) -> str:
-        """The verdict and where the report is, or what went wrong."""
+        """Return the verdict and where the report is, or what went wrong."""
         shutil.rmtree(copy, ignore_errors=True)
         copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         copy.parent.chmod(0o700)
@@ -218,7 +218,7 @@ class AuditCallback(TrainerCallback):
 
 
 def _rows(loader: Any) -> Iterator[TokenRow]:
-    """Each example as the collator makes it; the loader's own order is not touched."""
+    """Yield each example as the collator makes it; the loader's own order is not touched."""
     for i in range(len(loader.dataset)):
         batch = loader.collate_fn([loader.dataset[i]])
         columns = {name: batch[name] for name in _COLUMNS if name in batch}
@@ -238,7 +238,7 @@ def _line(row: TokenRow) -> str:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Restores every shared random generator afterwards, as if nothing had been drawn."""
+    """Restore every shared random generator afterwards, as if nothing had been drawn."""
     python, arrays = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
