@@ -445,7 +445,7 @@ def _table(results: Results) -> Table:
                 ]
             )
     head = ["Release", "Attack", "Measure", "Measured", "Twins", "n", "Leaked", "Claim", "In words"]
-    return Table(wording.sentences(clean.headline, 700), head, rows)
+    return Table(wording.sentences(" ".join(clean.headline), 700), head, rows)
 
 
 @dataclass(frozen=True)

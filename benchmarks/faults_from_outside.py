@@ -145,7 +145,7 @@ def words(release: ReleaseResult) -> str:
     """Both answers, and what the claim's tests came to; of a control, what leaked."""
     if release.reference:
         return f"{release.defense}: {release.leaked}"
-    tested = [(claim_p_value(f, release.guarantee.claim), f.metric) for f in release.findings]
+    tested = [(claim_p_value(f, release.guarantee), f.metric) for f in release.findings]
     p, metric = min(((p, metric) for p, metric in tested if p is not None), default=(1.0, "none"))
     area = next(f.value or 0.0 for f in release.findings if f.metric == "record_loss_auc")
     claim = f"claim {release.claim}, least p {p:.2g} ({metric}) of {release.claim_tests} tests"

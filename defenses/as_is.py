@@ -121,7 +121,7 @@ class AsIs(Defense):
         return self.promise
 
     def release(self, public: LanguageModel, trained: Sequence[Trained]) -> Release:
-        """Releases the external model, or its texts with a model that a reader trained on them.
+        """Release the external model, or its texts with a model that a reader trained on them.
 
         public: the base model; without one, the external model itself, or the tokenizer of a model
         behind a URL.

@@ -132,7 +132,7 @@ class FilteredSession:
         return [self._searched(p, a) for p, a in zip(prompts, answers, strict=True)]
 
     def _searched(self, prompt: Tokens, answer: Answer) -> Answer:
-        """Masks every token of the answer in a listed value, which may begin in the prompt."""
+        """Mask every token of the answer in a listed value, which may begin in the prompt."""
         tokenizer = self.inner.tokenizer
         whole = [*prompt, *answer.tokens]
         ends = [len(tokenizer.decode(whole[: i + 1])) for i in range(len(prompt) - 1, len(whole))]

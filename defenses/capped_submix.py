@@ -93,13 +93,13 @@ class CappedSubMix(Defense):
 
     @property
     def mechanism(self) -> CappedMixture:
-        """Gives the mixture in which a query costs a part at most m equal shares of ε."""
+        """Return the mixture in which a query costs a part at most m equal shares of ε."""
         charge = self.multiple * even_share(self.epsilon, self.budget)
         return CappedMixture(Caps(self.weight, self.k, self.alpha, charge))
 
     @property
     def account(self) -> Constant | Filter:
-        """Gives the account that charges equal shares, or each part what a query costs it."""
+        """Return the account that charges equal shares, or each part what a query costs it."""
         most = self.mechanism.divergence
         if self.multiple == 1:
             return Constant(most, self.budget)
@@ -152,7 +152,7 @@ class CappedSubMix(Defense):
 
     @property
     def user_epsilon(self) -> float | None:
-        """Bounds D_2 of a session, nats, per user; None without a claim.
+        """Bound D_2 of a session, nats, per user; None without a claim.
 
         The user is added, removed, or has other records under the same id. Then one part is
         replaced by any other part: 4ε/(1 − w/(kf)) (derived). A user replaced by one with another
@@ -164,7 +164,7 @@ class CappedSubMix(Defense):
 
     @property
     def _per_user(self) -> tuple[str, ...]:
-        """States the claim per user, its upper bounds rounded up, and what it rests on."""
+        """State the claim per user, its upper bounds rounded up, and what it rests on."""
         loss = self.user_epsilon
         if loss is None:
             return ("no claim per user: that one needs alpha=2 and weight below 1",)
@@ -189,11 +189,11 @@ class CappedMixture:
 
     @property
     def divergence(self) -> float:
-        """Bounds D_α of one query, nats, per part under emptied."""
+        """Bound D_α of one query, nats, per part under emptied."""
         return self.caps.charge
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Computes log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V), the largest λ_i within the caps,
+        """Compute log of h = u + (1/k)·Σ λ_i (h_i − u), (n, V), the largest λ_i within the caps,
         and what each part costs by its own member, (n, k), nats; the last model is public."""
         pmfs = log_pmfs.softmax(dim=-1)
         members, public = pmfs[:, :-1], pmfs[:, -1]
@@ -203,7 +203,7 @@ class CappedMixture:
 
 
 def _log_mixture(pmfs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Computes log of u + (1/k)·Σ λ_i (h_i − u), (n, V), of members and then u, (n, k + 1, V)."""
+    """Compute log of u + (1/k)·Σ λ_i (h_i − u), (n, V), of members and then u, (n, k + 1, V)."""
     shares = weights / weights.shape[1]
     rest = (1 - shares.sum(dim=-1, keepdim=True)).clamp_(min=0)
     return (torch.cat([shares, rest], dim=-1)[:, None] @ pmfs)[:, 0].log_()

@@ -123,7 +123,7 @@ class DPSGD(Defense):
         return size.users if self.unit == Unit.USER else size.records
 
     def _method(self, corpus: Corpus, recipe: FineTuning) -> PrivateRecipe:
-        """Makes the recipe without its noise, from public sizes alone."""
+        """Make the recipe without its noise, from public sizes alone."""
         units, by_record = self._units(corpus), self.sampling == "record"
         examples = min(corpus.population.records, self.per_user * units) if by_record else units
         drawn = noisy_sums.sampling("dp_sgd", examples, self.batch, self.epochs)
@@ -150,7 +150,7 @@ class DPSGD(Defense):
         return _averaged(self.phrase_epsilon, tuple(sorted(counts)), steps, q, delta)
 
     def _check_model(self, model: ModelFolder) -> None:
-        """Raises UsageError for layers or adapters that the model does not have."""
+        """Raise UsageError for layers or adapters that the model does not have."""
         if self.lora and model.kind == "lstm":
             raise UsageError("dp_sgd: lora needs a transformer; use lora=0 for an LSTM")
         if self.lora and model.lora is not None:
@@ -201,7 +201,7 @@ class DPSGD(Defense):
 def _averaged(
     average: float, counts: tuple[int, ...], steps: int, probability: float, delta: float
 ) -> float:
-    """Finds σ for which ε averages so many nats over phrases that so many units hold."""
+    """Find σ for which ε averages so many nats over phrases that so many units hold."""
 
     def epsilon_of(sigma: float, occurrences: int) -> float:
         return phrase_epsilon(sigma, steps, probability, delta, occurrences, phrases.AVERAGED)

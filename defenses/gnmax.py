@@ -79,7 +79,7 @@ class GNMax(Defense):
 
     @property
     def sigma(self) -> float:
-        """Gives σ in votes: the parameter, or the σ at which B queries cost ε (α/σ² = ε/B)."""
+        """Return σ in votes: the parameter, or the σ at which B queries cost ε (α/σ² = ε/B)."""
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         assert self.epsilon is not None
@@ -87,12 +87,12 @@ class GNMax(Defense):
 
     @property
     def mechanism(self) -> NoisyVotes:
-        """Gives the votes with noise σ."""
+        """Return the votes with noise σ."""
         return NoisyVotes(self.sigma, self.alpha)
 
     @property
     def account(self) -> Constant | ByData:
-        """Gives the account that charges the worst case, or what votes cost on this data set."""
+        """Return the account that charges the worst case, or what votes cost on this data set."""
         worst = self.mechanism.divergence
         if self.charge == "worst":
             return Constant(worst, self.budget)
@@ -144,11 +144,11 @@ class NoisyVotes:
 
     @property
     def divergence(self) -> float:
-        """Gives α/σ², nats, per part under replace: replacing a part moves one vote, √2 in L2."""
+        """Return α/σ², nats, per part under replace: replacing a part moves one vote, √2 in L2."""
         return self.alpha / self.sigma**2
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Computes log of the winner's pmf, (n, V), nats, by integrating over the noise; also the
+        """Compute log of the winner's pmf, (n, V), nats, by integrating over the noise; also the
         cost of a vote on this data set, and the paper's bounds on the pmf."""
         counts = votes.votes(log_pmfs)
         return Mixed(

@@ -66,7 +66,7 @@ class InvisibleInk(Defense):
 
     @property
     def mechanism(self) -> ClippedLogits:
-        """Finds the widest clip C with which B queries cost at most ε."""
+        """Find the widest clip C with which B queries cost at most ε."""
         charge = even_share(self.epsilon, self.budget)
         return ClippedLogits(self.k * math.sqrt(2 * charge / self.alpha), self.alpha, self.k)
 
@@ -102,7 +102,7 @@ class InvisibleInk(Defense):
 
     @property
     def user_epsilon(self) -> float:
-        """Bounds D_α of a session, nats, per user who is added, removed or has other records.
+        """Bound D_α of a session, nats, per user who is added, removed or has other records.
 
         Then one part is replaced by any other, which moves a logit by at most 2C/k: four times ρ.
         """
@@ -110,7 +110,7 @@ class InvisibleInk(Defense):
 
     @property
     def _per_user(self) -> str:
-        """States the claim per user, its upper bounds rounded up, and what it rests on."""
+        """State the claim per user, its upper bounds rounded up, and what it rests on."""
         rho = self.user_epsilon / self.alpha
         approximate = least_epsilon(lambda order: order * rho, _REACH, math.log(_DELTA))
         return (

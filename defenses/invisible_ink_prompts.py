@@ -60,13 +60,13 @@ class InvisibleInkPrompts(Defense):
         check_fields(NAME, self)
 
     def mechanism(self, delta: float) -> ClippedLogits:
-        """Finds the widest clip C = Bτ√(2ρ/T) with which T tokens cost at most ε at δ."""
+        """Find the widest clip C = Bτ√(2ρ/T) with which T tokens cost at most ε at δ."""
         found = self._loss(delta)
         bound = self.references * self.temperature * math.sqrt(2 * found.rho / self.tokens)
         return ClippedLogits(bound, found.order, self.references, self.temperature)
 
     def fees(self, delta: float) -> Fees:
-        """Gives what a batch's account is charged; T tokens come to at most ε."""
+        """Return what a batch's account is charged; T tokens come to at most ε."""
         each = self.mechanism(delta).divergence * (1 + 1e-9)
         return Fees(round_up(self._loss(delta).once), round_up(each), self.tokens)
 
@@ -76,7 +76,7 @@ class InvisibleInkPrompts(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Names two trainings that train nothing: the references, and public texts beside them."""
+        """Name two trainings that train nothing: the references, and public texts beside them."""
         self._check(corpus, model)
         users = corpus.population.users
         method = InPrompts(
@@ -92,7 +92,7 @@ class InvisibleInkPrompts(Defense):
         )
 
     def _check(self, corpus: Corpus, model: ModelFolder) -> None:
-        """Raises UsageError for fewer users than a batch has, or no context beside a reference."""
+        """Raise UsageError for fewer users than a batch has, or no context beside a reference."""
         users = corpus.population.users
         if users < self.references:
             raise UsageError(

@@ -64,7 +64,7 @@ class PMixed(Defense):
 
     @property
     def mechanism(self) -> ClippedMean:
-        """Finds the widest band in which B queries cost at most ε."""
+        """Find the widest band in which B queries cost at most ε."""
         coin = 1 / self.k if self.q is None else self.q
         share = even_share(self.epsilon, self.budget)
         bound = coins.bound_for(share, coin, self.k, self.alpha)
@@ -115,11 +115,11 @@ class ClippedMean:
 
     @property
     def divergence(self) -> float:
-        """Bounds D_α of one query, nats, per part under removed."""
+        """Bound D_α of one query, nats, per part under removed."""
         return coins.removed(self.bound, self.coin, self.parts, self.alpha)
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Computes log of the token's pmf over the coins, (n, V); the last model is public."""
+        """Compute log of the token's pmf over the coins, (n, V); the last model is public."""
         members, public = log_pmfs[:, :-1], log_pmfs[:, -1]
         near = clip(members[:, :, None], public, self.bound)[:, :, 0]
         return Mixed(coins.joined(near, public, self.coin))

@@ -124,7 +124,7 @@ class SDPSGD(Defense):
     def _method(
         self, kind: str, drawn: noisy_sums.Sampling, recipe: FineTuning, most: int
     ) -> noisy_sums.Released:
-        """Builds the method, without noise yet.
+        """Build the method, without noise yet.
 
         most: the largest number of private spans in one record, which the mask makes public.
         """
@@ -193,7 +193,7 @@ class SDPSGD(Defense):
 
 
 def _published(method: noisy_sums.Released) -> Gaussians:
-    """Gives what the paper accounts for: one sampled gradient a batch, and no state."""
+    """Return what the paper accounts for: one sampled gradient a batch, and no state."""
     if not isinstance(method, AlternatingRecipe):
         return method.releases[0]
     steps = max(1, round(method.epochs * method.population / method.batch))
@@ -201,7 +201,7 @@ def _published(method: noisy_sums.Released) -> Gaussians:
 
 
 def _theorem(method: noisy_sums.Released) -> tuple[str, str]:
-    """Gives the theorem behind the guarantee, and the neighbours that it compares."""
+    """Return the theorem behind the guarantee, and the neighbours that it compares."""
     if isinstance(method, PrivateRecipe):
         return _TWICE, _SAME_SPANS
     if isinstance(method, AlternatingRecipe):

@@ -120,7 +120,7 @@ class SeqPATE(Defense):
 
     @property
     def controls(self) -> tuple[Defense, ...]:
-        """Gives the student of noise alone, and that of answers without noise.
+        """Return the student of noise alone, and that of answers without noise.
 
         What noise alone improves is no merit of the teachers; where both controls are alike, ε
         does not matter.
@@ -143,7 +143,7 @@ class SeqPATE(Defense):
 
     @property
     def pseudo(self) -> StudentText:
-        """Describes the pseudo-sentences D̃pub, or the prefixes Dpub (both check their ranges)."""
+        """Describe the pseudo-sentences D̃pub, or the prefixes Dpub (both check their ranges)."""
         if not self.pseudo_data:
             return PublicPrefixes(self.sentences, self.prefix)
         return PseudoData(self.sentences, self.prefix, self.shortest, self.longest)
@@ -151,7 +151,7 @@ class SeqPATE(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Gives the training of the student, which lists those of the teachers."""
+        """Return the training of the student, which lists those of the teachers."""
         pseudo_sentences.check_writes("seqpate", model)
         checks.check_layers("seqpate", self.train, model)
         users = corpus.population.users
@@ -173,7 +173,7 @@ class SeqPATE(Defense):
         ]
 
     def _scale(self, delta: float, teachers: Sequence[Training]) -> float:
-        """Gives σ, or b, of the noise on a sum. teachers: whose texts hold the phrases."""
+        """Return σ, or b, of the noise on a sum. teachers: whose texts hold the phrases."""
         if self.answers == "exact":
             return _NEXT_TO_NOTHING
         if self.sigma is not None:
@@ -221,7 +221,7 @@ class SeqPATE(Defense):
     def _teachers(
         self, corpus: Corpus, count: int, recipe: FineTuning, seed: int
     ) -> tuple[Training, ...]:
-        """Gives M trainings on disjoint parts; a teacher without texts is the public model."""
+        """Return M trainings on disjoint parts; a teacher without texts is the public model."""
         records = corpus.of("private")
         placed = partition.partition(
             records, count, self.spread, derived_seed(seed, "seqpate", "partition")
@@ -277,7 +277,7 @@ class SeqPATE(Defense):
         return tuple(phrases.table(r, delta, spread) for r in phrases.RELATIONS)
 
     def _teachers_of_phrases(self, teachers: Sequence[Training]) -> list[int]:
-        """Counts the teachers that hear each phrase of the file."""
+        """Count the teachers that hear each phrase of the file."""
         assert self.phrases is not None
         texts = [text for teacher in teachers for text in teacher.texts]
         labels = [teacher.label for teacher in teachers for _ in teacher.texts]

@@ -71,7 +71,7 @@ class SubMix(Defense):
 
     @property
     def leakage(self) -> float:
-        """Gives β in nats. "paper" is that of Appendix B.1.
+        """Return β in nats. "paper" is that of Appendix B.1.
 
         A smaller one moves the public model less and answers more queries. That helps where single
         queries cost a part hundreds of β, and hurts where the session never stops.
@@ -83,7 +83,7 @@ class SubMix(Defense):
     def trainings(
         self, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
     ) -> Sequence[Training]:
-        """Runs Algorithm 1: partitions the users at random into k parts and halves each part."""
+        """Run Algorithm 1: partitions the users at random into k parts and halves each part."""
         check_layers("submix", self.train, model)
         texts = texts_by_user("submix", self.k, corpus)
         drawn = halves(tuple(texts), self.k, stream(seed, "submix", "partition"))
@@ -140,7 +140,7 @@ class SubMix(Defense):
 
 
 def halves(users: Sequence[str], k: int, generator: np.random.Generator) -> list[list[str]]:
-    """Splits users into 2k lists of nearly equal size: the halves of part 1, of part 2, …"""
+    """Split users into 2k lists of nearly equal size: the halves of part 1, of part 2, …"""
     shuffled = [users[int(i)] for i in generator.permutation(len(users))]
     parts = [shuffled[i::k] for i in range(k)]
     return [half for part in parts for half in (part[0::2], part[1::2])]

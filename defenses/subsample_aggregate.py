@@ -107,11 +107,11 @@ class NoisyMean:
 
     @property
     def divergence(self) -> float:
-        """Bounds D_α of one query, nats, per part under replace and removed."""
+        """Bound D_α of one query, nats, per part under replace and removed."""
         return laplace.mean_divergence(self.scale, self.parts, self.alpha)
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Computes log of the noised means, (n, V), which are released, and their law."""
+        """Compute log of the noised means, (n, V), which are released, and their law."""
         log_means = log_mean(log_pmfs)
         law = Law(log_means.cpu().numpy(), LaplaceNoise(self.scale, self.floor))
         return Mixed(laplace.noised(log_means.exp(), self.scale, self.floor, seeds), law=law)

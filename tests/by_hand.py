@@ -69,6 +69,7 @@ def finding(value: float | None = 0.0, **changes: Any) -> FindingResult:
         "ci": None if value is None else (max(0.0, value - 0.05), min(1.0, value + 0.0362)),
         "confidence": 0.95,
         "method": "Clopper-Pearson, two-sided",
+        "kind": "clopper_pearson",
         "k": None if value is None else round(100 * value),
         "n": 100,
         "chance": 6e-4,
@@ -138,7 +139,7 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
         "sessions": [],
         "findings": list(found),
         "leaked": leaked_overall(found),
-        "claim": claim_overall(found, claim.claim),
+        "claim": claim_overall(found, claim),
     }
     return ReleaseResult(**{**fields, **changes})
 
@@ -146,7 +147,7 @@ def release(defense: str, claim: GuaranteeResult, *found: FindingResult, **chang
 def run(*releases: ReleaseResult, **changes: Any) -> Results:
     fields: dict[str, Any] = {
         "status": "complete",
-        "headline": "submix: no leak found by extraction.",
+        "headline": ["submix: no leak found by extraction."],
         "not_tested": ["STOP timing was not attacked"],
         "warnings": ["releases of one corpus compose"],
         "reproduce": "audit run --defense submix --attack extraction",
@@ -295,7 +296,8 @@ class Attacked:
                     method="order statistics",
                     p_value=1e-9 if median > 2.5 else 0.3,
                     epsilon_lower=by_rank(value, rank=rank),
-                    exposures=Exposures(planted=planted, twins=twins, space=SPACE, null=1.4427),
+                    exposures=Exposures(planted=planted, twins=twins, null=1.4427),
+                    space=SPACE,
                     access="distribution",
                 )
             )
@@ -394,11 +396,11 @@ def four_attacks() -> Results:
                     utility={"perplexity": perplexity(used[name])})
             for name in STRENGTHS
         ),
-        headline="submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %, undefended "
+        headline=["submix: extraction finds no leak (hit rate 0 of 100, at most 2.95 %, undefended "
         "96 of 100); exposure asks more than the release gives; membership asks more than the "
         "release gives; name_leak finds no leak (r name 0 of 200, at most 1.49 %, undefended 34 of "
         "200). Promised: ε = 2 nats per part (removed), Rényi order 2, data-dependent; spent at "
-        "most 1.9. Perplexity 12.4 (undefended 6.1, public 21.9).",
+        "most 1.9. Perplexity 12.4 (undefended 6.1, public 21.9)."],
         not_tested=[
             "STOP timing was not attacked",
             "membership by shadow models (lira, rmia) was not run",

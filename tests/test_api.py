@@ -121,28 +121,30 @@ def test_importing_it_is_light() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"defence": "submix"}, "run: unknown key 'defence'; did you mean 'defense'?"),
-        ({"defense": "submx"}, "unknown defense 'submx'; did you mean 'submix'?"),
-        ({"seed": "x"}, "run: seed is 'x'; expected a whole number"),
-        ({"planting": 3}, "run: planting must be a table"),
-        ({"corpus": ["a", "b"]}, "run: corpus takes one value, not a list"),
-        ({"training": {"epoch": 1}}, "training: unknown key 'epoch'; did you mean 'epochs'?"),
-        ({"plan": "nowhere.toml"}, "nowhere.toml: no such file"),
-    ],
-)
-def test_a_bad_setting_is_one_line(
-    settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+BAD: dict[str, dict[str, Any]] = {
+    "run: unknown key 'defence'; did you mean 'defense'?": {"defence": "submix"},
+    "unknown defense 'submx'; did you mean 'submix'?": {"defense": "submx"},
+    "run: seed is 'x'; expected a whole number": {"seed": "x"},
+    "run: planting must be a table": {"planting": 3},
+    "run: corpus takes one value, not a list": {"corpus": ["a", "b"]},
+    "training: unknown key 'epoch'; did you mean 'epochs'?": {"training": {"epoch": 1}},
+    "nowhere.toml: no such file": {"plan": "nowhere.toml"},
+}
+
+
+def test_bad_settings_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = {"defense": "none", "attack": "extraction", **settings}
-    for call in (api.run, api.dry_run):
-        with pytest.raises(UsageError) as raised:
-            call(**asked)  # type: ignore[arg-type]
-        assert str(raised.value) == message
+    for message, settings in BAD.items():
+        asked = {"defense": "none", "attack": "extraction", **settings}
+        for call in (api.run, api.dry_run):
+            with pytest.raises(UsageError) as raised:
+                call(**asked)  # type: ignore[arg-type]
+            assert str(raised.value) == message
     assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="no results here"):
+        api.load(tmp_path)
 
 
 def test_an_argument_goes_before_a_variable_and_this_before_the_plan_file(
@@ -159,8 +161,3 @@ def test_an_argument_goes_before_a_variable_and_this_before_the_plan_file(
     assert seed() == "5"
     monkeypatch.setenv("AUDIT_SEED", "6")
     assert (seed(), seed(seed=None), seed(seed=0)) == ("6", "6", "0")
-
-
-def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no results here"):
-        api.load(tmp_path)

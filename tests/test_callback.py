@@ -123,7 +123,7 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow  # trains twice, with two audits
-def test_a_training_with_audits_is_bit_for_bit_the_one_without(trained: SimpleNamespace) -> None:
+def test_training_with_audits_is_bit_for_bit_plain(trained: SimpleNamespace) -> None:
     import torch
 
     one, other = trained.bare.model, trained.audited.model
@@ -156,16 +156,15 @@ def test_each_audit_is_a_run_folder(
 
 
 @pytest.mark.slow  # trains twice, with two audits
-def test_only_the_last_audit_has_references(trained: SimpleNamespace) -> None:
-    both = [results(trained.output / name)["releases"] for name in ("step-4", "final")]
-    assert [[r["defense"] for r in one] for one in both] == [["as_is"], ["as_is", "public"]]
-    plans = [results(trained.output / name)["plan"] for name in ("step-4", "final")]
-    weights = {plan["finished"]["sha256"] for plan in plans}
-    assert len(weights) == 2
+def test_last_audit_alone_has_references(trained: SimpleNamespace) -> None:
+    first, last = (results(trained.output / name) for name in ("step-4", "final"))
+    assert [r["defense"] for r in first["releases"]] == ["as_is"]
+    assert [r["defense"] for r in last["releases"]] == ["as_is", "public"]
+    assert first["plan"]["finished"]["sha256"] != last["plan"]["finished"]["sha256"]
 
 
 @pytest.mark.slow  # trains twice, with two audits
-def test_what_the_collator_masks_is_told_before_and_after(trained: SimpleNamespace) -> None:
+def test_masked_copies_are_reported_before_and_after(trained: SimpleNamespace) -> None:
     lost = "Of 24 planted code copies 0 were trained on (24 masked from the loss)"
     assert trained.told[0] == f"preflight: {lost}; what is not trained on cannot leak"
     assert [line.split(":")[0] for line in trained.told] == ["preflight", "step-4", "final"]
@@ -248,16 +247,9 @@ def test_audits_rest_in_proportion_to_what_they_take(alone: Alone, model: Any) -
     audits.on_train_end(None, at(100), None, model=model[0])
     assert len(alone.ran) == 6  # the last one is never left out
     assert alone.told[-1] == "final: a headline; report.html (10 s)"
-
-
-def test_without_every_there_is_one_audit(alone: Alone, model: Any) -> None:
-    audits = alone.callback()
-    alone.begin(audits, *model)
-    for step in range(1, 20):
-        audits.on_step_end(None, at(step), None, model=model[0])
-    assert not alone.ran
-    audits.on_train_end(None, at(19), None, model=model[0])
-    assert len(alone.ran) == 1
+    once = alone.callback()  # without every=
+    once.on_step_end(None, at(20), None, model=model[0])
+    assert len(alone.ran) == 6
 
 
 def test_the_command_is_what_was_asked_for(alone: Alone, model: Any, monkeypatch: Any) -> None:
@@ -297,24 +289,19 @@ def test_of_an_adapter_only_the_adapter_is_copied(alone: Alone, plain: Any) -> N
     assert "model.safetensors" not in copied
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
+def test_failed_audits_are_reported_and_end_nothing(alone: Alone, model: Any) -> None:
+    audits = alone.callback()
+    alone.begin(audits, *model)
+    for answer, said in (
         (subprocess.TimeoutExpired("audit", 300), "stopped: it may take no more than seconds=300"),
         (OSError("no space left"), "failed: no space left"),
         (subprocess.CompletedProcess([], 2, "", "[1 s]\naudit: what\n"), "failed: audit: what"),
         (subprocess.CompletedProcess([], -9, "", ""), "failed: ?"),
-    ],
-)
-def test_an_audit_that_fails_is_told_and_ends_nothing(
-    alone: Alone, model: Any, answer: Any, said: str
-) -> None:
-    audits = alone.callback()
-    alone.begin(audits, *model)
-    alone.answer = answer
-    audits.on_train_end(None, at(1), None, model=model[0])
-    assert alone.told[-1] == f"final: {said} (10 s)"
-    assert not [*alone.output.rglob("*.safetensors")]
+    ):
+        alone.answer = answer
+        audits.on_train_end(None, at(1), None, model=model[0])
+        assert alone.told[-1] == f"final: {said} (10 s)"
+        assert not [*alone.output.rglob("*.safetensors")]
 
 
 def test_other_processes_do_nothing(alone: Alone, model: Any) -> None:
@@ -325,7 +312,7 @@ def test_other_processes_do_nothing(alone: Alone, model: Any) -> None:
     assert not alone.ran and not alone.told and not alone.output.exists()
 
 
-def test_what_would_fail_is_refused_when_the_training_begins(alone: Alone, plain: Any) -> None:
+def test_impossible_audits_are_refused_at_the_start(alone: Alone, plain: Any) -> None:
     model, tokenizer = plain.loaded()
     with pytest.raises(UsageError, match="give tokenizer="):
         alone.begin(alone.callback(), model, None)
@@ -347,25 +334,17 @@ def test_what_would_fail_is_refused_when_the_training_begins(alone: Alone, plain
         alone.begin(alone.callback(), model, tokenizer)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"attacks": ["exposur"]},
-        {"attacks": ["exposure:budget=0"]},
-        {"claim": "8"},
-        {"every": 0},
-        {"seconds": -1.0},
-        {"rest": 0},
-        {"examples": 0},
-    ],
-)
-def test_bad_settings_are_told_before_the_training(alone: Alone, bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageError) as error:
-        alone.callback(**bad)
-    assert len(str(error.value).splitlines()) == 1
+BAD: list[dict[str, Any]] = [
+    {"attacks": ["exposur"]}, {"attacks": ["exposure:budget=0"]}, {"claim": "8"}, {"every": 0},
+    {"seconds": -1.0}, {"rest": 0}, {"examples": 0},
+]  # fmt: skip
 
 
-def test_a_manifest_or_a_place_that_will_not_do(alone: Alone, tmp_path: Path) -> None:
+def test_bad_settings_are_refused_before_training(alone: Alone, tmp_path: Path) -> None:
+    for bad in BAD:
+        with pytest.raises(UsageError) as error:
+            alone.callback(**bad)
+        assert len(str(error.value).splitlines()) == 1, bad
     with pytest.raises(UsageError, match="cannot be read"):
         AuditCallback(tmp_path / "none.json", alone.output)
     with pytest.raises(UsageError):

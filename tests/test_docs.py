@@ -116,7 +116,7 @@ def test_every_key_of_results_json_has_a_meaning() -> None:
     for name, keys in meanings.items():
         assert set(keys) <= set(tables[name]["properties"]), name
     for name, table in tables.items():
-        for key, value in table["properties"].items():
+        for key, value in table.get("properties", {}).items():
             known = "description" in value or key in meanings.get(name, {})
             described = re.search(rf"\b{key}\b[\w, ]*: ", table.get("description", ""))
             assert known or described, (name, key)

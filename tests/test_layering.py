@@ -24,7 +24,7 @@ ROOMS = {
     "accounting": ["core", "statistics"],
     "policies": ["core"],
     "corpora": ["core"],
-    "results": ["core"],
+    "results": ["core", "statistics"],
     "plugins": ["core", "corpora", "policies"],
     "models": ["accounting", "core"],
     "check": ["accounting", "core", "models", "results", "statistics"],

@@ -58,7 +58,7 @@ def least_noise(
     target: float,
     bounds: tuple[float, float] = (LEAST, LARGEST),
 ) -> float:
-    """Finds the smallest noise for which a falling ε is at most the target, to a thousandth.
+    """Find the smallest noise for which a falling ε is at most the target, to a thousandth.
 
     epsilon_of: ε, or a mean of several, of a noise, in the target's nats; may be inf for little
         noise. bounds: the least and the largest noise. Raises UsageError where no noise in between
@@ -101,7 +101,7 @@ def _smallest(
     width: float,
     bounds: tuple[float, float] = (LEAST, LARGEST),
 ) -> tuple[float, float]:
-    """Finds the smallest noise multiplier with over(σ) <= 0, to about `width` of itself.
+    """Find the smallest noise multiplier with over(σ) <= 0, to about `width` of itself.
 
     over: log(ε/target), falling in σ. Secant steps in log σ, beginning with this slope, each aimed
     just beyond the zero, inside a bracket. An evaluation takes seconds, so bisection is too slow.

@@ -26,7 +26,7 @@ _EXCHANGED: dict[str, tuple[str, ...]] = {  # and when they are replaced
 def claimed_mechanism(
     guarantee: Guarantee, unit: str, relation: str, records: int = 1
 ) -> Mechanism | str:
-    """Derives the mechanism whose trade-off curve one coin must obey; the reason if there is none.
+    """Derive the mechanism whose trade-off curve one coin must obey; the reason if there is none.
 
     unit, relation: what one coin decides, and whether it comes and goes ("add_or_remove") or one of
     two takes its place ("replace"). "private attributes of …" also says that the two values are
@@ -53,7 +53,7 @@ def claimed_mechanism(
 
 
 def described(mechanism: Mechanism) -> str:
-    """Names a mechanism: "DP-SGD, σ = 1.1, q = 0.01, T = 1000"."""
+    """Name a mechanism: "DP-SGD, σ = 1.1, q = 0.01, T = 1000"."""
     return " and ".join(term.described(mechanism.relation) for term in mechanism.active)
 
 
@@ -71,7 +71,7 @@ def _stated(guarantee: Guarantee) -> Mechanism | str:
 
 
 def _in_relation(mechanism: Mechanism, relation: str, also: tuple[str, ...]) -> Mechanism | str:
-    """Puts the mechanism into the relation of the coins. also: where its profile is the same."""
+    """Put the mechanism into the relation of the coins. also: where its profile is the same."""
     if relation == mechanism.relation or relation in also:
         return mechanism
     if relation != Relation.REPLACE:
@@ -80,7 +80,7 @@ def _in_relation(mechanism: Mechanism, relation: str, also: tuple[str, ...]) -> 
 
 
 def _of_records(mechanism: Mechanism, relation: str, records: int) -> Mechanism | str:
-    """Lets one coin decide so many of the claim's units."""
+    """Let one coin decide so many of the claim's units."""
     if records == 1:
         return mechanism
     terms = tuple(replace(term, records=term.records * records) for term in mechanism.terms)

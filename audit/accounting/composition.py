@@ -1,4 +1,4 @@
-"""Computes the total ε of a mechanism: the least of the exact, PLD and Rényi bounds that apply."""
+"""Compute the total ε of a mechanism: the least of the exact, PLD and Rényi bounds that apply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOLERANCE = 3e-6
 
 
 def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) -> float:
-    """Computes an upper bound on ε (nats) at δ, for the mechanism's unit and relation.
+    """Compute an upper bound on ε (nats) at δ, for the mechanism's unit and relation.
 
     If all releases are one Gaussian: the exact closed form. Else the least of three upper bounds:
     the PLD of all releases composed (dp-accounting, pessimistic), Rényi divergences (for δ below
@@ -27,7 +27,7 @@ def epsilon(mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE) ->
 
 
 def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERANCE) -> float:
-    """Computes `epsilon` at log δ, for δ too small for a float."""
+    """Compute `epsilon` at log δ, for δ too small for a float."""
     bound = ceiling(mechanism, log_delta)
     if mechanism.is_gaussian or mechanism.noiseless or math.isinf(log_delta):
         return bound
@@ -37,8 +37,5 @@ def epsilon_at(mechanism: Mechanism, log_delta: float, tolerance: float = TOLERA
 
 
 def ceiling(mechanism: Mechanism, log_delta: float) -> float:
-    """Computes a quick upper bound on ε: the unamplified closed form, or Rényi divergences."""
-    unamplified = gaussian_epsilon(mechanism.mu, log_delta)
-    if mechanism.is_gaussian:
-        return unamplified
-    return min(unamplified, renyi_epsilon(mechanism, log_delta))
+    """Compute a quick upper bound on ε: the unamplified closed form, or Rényi divergences."""
+    return min(gaussian_epsilon(mechanism.mu, log_delta), renyi_epsilon(mechanism, log_delta))

@@ -27,8 +27,13 @@ def losses(event: Any, relation: str, interval: float) -> tuple[Losses, ...]:
     accountant.compose(event)
     removed, added = accountant._pld._pmf_remove, accountant._pld._pmf_add
     both = (removed,) if added is removed else (removed, added)
-    dense = (one.to_dense_pmf() for one in both)
-    return tuple(Losses(d._lower_loss, np.asarray(d._probs), d._infinity_mass) for d in dense)
+    return tuple(map(_losses, both))
+
+
+def _losses(pmf: Any) -> Losses:
+    """Read the library's masses, of which rounding makes some less than 0."""
+    dense = pmf.to_dense_pmf()
+    return Losses(dense._lower_loss, np.maximum(0.0, dense._probs), float(dense._infinity_mass))
 
 
 def spread(event: Any, relation: str) -> tuple[float, float]:

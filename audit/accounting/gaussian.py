@@ -13,7 +13,7 @@ _WIDTH = 1e-10  # relative
 
 
 def log_delta(epsilon: float, mu: float) -> float:
-    """Computes log δ(ε) = log[Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)] of N(μ, 1) against N(0, 1), μ > 0.
+    """Compute log δ(ε) = log[Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)] of N(μ, 1) against N(0, 1), μ > 0.
 
     Rounding errors are added to the difference, so δ is never too small.
     """
@@ -25,7 +25,7 @@ def log_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_epsilon(mu: float, log_delta_allowed: float) -> float:
-    """Computes the smallest ε >= 0 (nats) with log δ(ε) <= log_delta_allowed, to ten digits.
+    """Compute the smallest ε >= 0 (nats) with log δ(ε) <= log_delta_allowed, to ten digits.
 
     mu: distance of the two means in standard deviations; T releases of distance μ make √T·μ.
     Rounded up. inf for δ = 0 or an infinite μ; 0 for μ = 0. Equals dp-accounting's

@@ -52,7 +52,7 @@ class Gaussians(Term):
 
     @property
     def sampled(self) -> bool:
-        """Whether some of the unit's records may be missing from a release."""
+        """Test whether some of the unit's records may be missing from a release."""
         return self.sampling_probability < 1.0
 
     @property
@@ -120,8 +120,10 @@ class Gaussians(Term):
         return Pair(log_masses(1.0), other, _HEADROOM * sigma / n)
 
     def known_coins_moment(self, order: float) -> float:
-        """With K records in it, replacing them leads at most from N(K, σ²) to N(-K, σ²):
-        log E e^(α(α-1)·2K²/σ²), K of Bin(n, q)."""
+        """Compute log E e^(α(α-1)·2K²/σ²), K of Bin(n, q).
+
+        With K records in it, replacing them leads at most from N(K, σ²) to N(-K, σ²).
+        """
         k = np.arange(self.records + 1)
         log_weights = scipy.stats.binom.logpmf(k, self.records, self.sampling_probability)
         squares = 2.0 * (k / self.noise_multiplier) ** 2

@@ -22,7 +22,7 @@ _REACH = 1e4  # orders up to 1 + this
 
 
 def laplace_divergence(shift: float, alpha: float) -> float:
-    """Computes g: D_α in nats between Laplace distributions of scale 1 at distance `shift` ≥ 0.
+    """Compute g: D_α in nats between Laplace distributions of scale 1 at distance `shift` ≥ 0.
 
     arXiv 1702.07476, Proposition 6. Below 1e-4 scales, where the closed form cancels, it is
     replaced by the upper bound α·shift²/2 of every pure guarantee.
@@ -38,7 +38,7 @@ def laplace_divergence(shift: float, alpha: float) -> float:
 
 
 def laplace_epsilon(scale: float, count: int, delta: float, teachers: int = 1) -> float:
-    """Computes ε (nats) of `count` sums of pmfs with Laplace(scale) noise on every coordinate.
+    """Compute ε (nats) of `count` sums of pmfs with Laplace(scale) noise on every coordinate.
 
     teachers: how many of the summed pmfs the unit may replace by any pmfs. The smaller of the
     Rényi bound at δ and of the pure ε = 2·teachers·count/scale (Δ₁ = 2 per teacher).
@@ -59,7 +59,7 @@ def laplace_epsilon(scale: float, count: int, delta: float, teachers: int = 1) -
 
 
 def laplace_scale(epsilon: float, count: int, delta: float, teachers: int = 1) -> float:
-    """Computes the least scale, to a relative 1e-12, with `laplace_epsilon` at most `epsilon`."""
+    """Compute the least scale, to a relative 1e-12, with `laplace_epsilon` at most `epsilon`."""
 
     def enough(log_scale: float) -> bool:
         return laplace_epsilon(math.exp(log_scale), count, delta, teachers) <= epsilon

@@ -33,22 +33,22 @@ class Mechanism:
 
     @property
     def active(self) -> tuple[Term, ...]:
-        """The terms that release anything of the unit."""
+        """Return the terms that release anything of the unit."""
         return tuple(term for term in self.terms if not term.inactive)
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether all releases together are exactly one Gaussian."""
+        """Test whether all releases together are exactly one Gaussian."""
         return all(term.is_gaussian for term in self.active)
 
     @property
     def noiseless(self) -> bool:
-        """Whether some release of the unit has no noise."""
+        """Test whether some release of the unit has no noise."""
         return any(term.noise_multiplier == 0.0 for term in self.active)
 
     @property
     def mu(self) -> float:
-        """μ of a single Gaussian that dominates all releases, not amplified; inf: none known."""
+        """Compute μ of a Gaussian that dominates all releases, not amplified; inf: none known."""
         return math.hypot(*(term.mu(self.relation) for term in self.terms))
 
 

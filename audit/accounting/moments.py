@@ -7,7 +7,7 @@ from audit.core.terms import Relation
 
 
 def moments(mechanism: Mechanism, delta: float) -> float:
-    """Computes ε (nats, add-or-remove) at δ by dp-accounting's RDP accountant at its own orders.
+    """Compute ε (nats, add-or-remove) at δ by dp-accounting's RDP accountant at its own orders.
 
     For figures labelled "published", never for a guarantee: looser than `epsilon`, and the library
     returns 0 where divergences are below rounding error. Raises ValueError under "replace", where

@@ -18,7 +18,7 @@ _WIDTH = 5e-3  # relative
 def sigma_upper(
     mechanism: Mechanism, coins: int, guesses: int, right: int, level: float = 0.05
 ) -> float:
-    """Computes σ_u = inf{σ : p_σ < level}: the noise multiplier is at most this; inf if none is.
+    """Compute σ_u = inf{σ : p_σ < level}: the noise multiplier is at most this; inf if none is.
 
     It assumes that the training is of the claimed family: q, T and all else as claimed, and only
     the noise unknown. Then the true σ is at most σ_u with probability at least 1 - level, because
@@ -44,7 +44,7 @@ def sigma_upper(
 
 
 def with_noise(mechanism: Mechanism, sigma: float) -> Mechanism:
-    """Gives the first term this noise multiplier, and scales that of all others alike."""
+    """Give the first term this noise multiplier, and scale that of all others alike."""
     factor = sigma / mechanism.terms[0].noise_multiplier
     terms = (replace(t, noise_multiplier=t.noise_multiplier * factor) for t in mechanism.terms)
     return replace(mechanism, terms=tuple(terms))

@@ -23,7 +23,7 @@ def phrase_epsilon(
     occurrences: int,
     relation: str = Relation.ADD_OR_REMOVE,
 ) -> float:
-    """Computes an upper bound on ε (nats) of DP-SGD at δ for all records with a phrase together.
+    """Compute an upper bound on ε (nats) of DP-SGD at δ for all records with a phrase together.
 
     occurrences: how many records contain it; Bin(occurrences, q) of them are in a step's sum, which
     is a mixture of Gaussians (dp-accounting; Choquette-Choo et al. 2023, arXiv 2310.15526).
@@ -56,7 +56,7 @@ class EpsilonDistribution:
 
 
 def distribution(epsilons: Sequence[float]) -> EpsilonDistribution:
-    """Summarises one ε per phrase. Raises ValueError for no phrase."""
+    """Summarise one ε per phrase. Raises ValueError for no phrase."""
     if not epsilons:
         raise ValueError("a distribution needs at least one phrase")
     n, mean = len(epsilons), math.fsum(epsilons) / len(epsilons)
@@ -72,7 +72,7 @@ def phrase_distribution(
     occurrences: Sequence[int],
     relation: str = Relation.ADD_OR_REMOVE,
 ) -> EpsilonDistribution:
-    """Summarises `phrase_epsilon` over phrases: occurrences has one entry per phrase."""
+    """Summarise `phrase_epsilon` over phrases: occurrences has one entry per phrase."""
     by_count = {
         n: phrase_epsilon(noise_multiplier, steps, sampling_probability, delta, n, relation)
         for n in sorted(set(occurrences))

@@ -29,7 +29,7 @@ NARROWEST, _WIDEST = 1e-7, 500.0  # nats: second differences of δ drown; e^inte
 
 
 def pld_epsilon(mechanism: Mechanism, delta: float, tolerance: float) -> float:
-    """Computes ε (nats) at δ, an upper bound on every grid; inf where the PLD cannot resolve δ.
+    """Compute ε (nats) at δ, an upper bound on every grid; inf where the PLD cannot resolve δ.
 
     Grids are quartered until the expected gain is below `tolerance` (relative to ε, or in nats for
     ε < 1) or the grid is as fine as time and memory allow. A smaller tolerance visits the same
@@ -70,7 +70,7 @@ def _at_interval(mechanism: Mechanism, delta: float, interval: float) -> float:
 def deltas(
     mechanism: Mechanism, epsilons: NDArray[np.float64], interval: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Computes δ of removing, and of adding, the unit at these ε (nats); rounding not included.
+    """Compute δ of removing, and of adding, the unit at these ε (nats); rounding not included.
 
     Under replace both are the same. NaN or an error of the library beyond its arithmetic.
     """
@@ -82,7 +82,7 @@ def deltas(
 
 
 def composed(mechanism: Mechanism, interval: float) -> Any:
-    """Computes the privacy loss distribution of all releases, as the library's."""
+    """Compute the privacy loss distribution of all releases, as the library's."""
     first, *rest = (_distribution(term, mechanism.relation, interval) for term in mechanism.active)
     return reduce(lambda one, other: one.compose(other), rest, first)
 
@@ -129,7 +129,7 @@ def _self_composed(one: Losses, count: int, interval: float) -> DensePLDPmf:
 
 
 def _intervals(mechanism: Mechanism) -> Iterator[float]:
-    """Yields grid intervals in nats, down to the finest affordable."""
+    """Yield grid intervals in nats, down to the finest affordable."""
     sizes = sizes_of(mechanism)
     finest = max(sizes.built / _BUILT, sizes.composed / _COMPOSED, NARROWEST)
     quarterings = max(0, math.floor(math.log(sizes.widest / _COARSEST / finest, 4.0)))

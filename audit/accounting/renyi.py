@@ -12,7 +12,7 @@ _SLACK = 1e-12  # added to every log moment: above the rounding error of the sum
 
 
 def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
-    """Bounds ε (nats) at log δ by Rényi divergences of dominating pairs; inf if none is known."""
+    """Bound ε (nats) at log δ by Rényi divergences of dominating pairs; inf if none is known."""
     others = [term for term in mechanism.active if not term.is_gaussian]
     if not others or math.isinf(log_delta) or mechanism.noiseless:
         return math.inf
@@ -32,7 +32,7 @@ def renyi_epsilon(mechanism: Mechanism, log_delta: float) -> float:
 
 
 def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
-    """Bounds ε (nats) at log δ under replace, by Rényi divergences, as if coins were released too.
+    """Bound ε (nats) at log δ under replace, by Rényi divergences, as if coins were released too.
 
     Releasing more never lowers ε. That forgoes amplification by secret coins, but holds for units
     of several records.
@@ -48,7 +48,7 @@ def known_coins_epsilon(mechanism: Mechanism, log_delta: float) -> float:
 
 
 def least_epsilon(divergence: Callable[[float], float], reach: float, log_delta: float) -> float:
-    """Computes the least ε (nats) over orders up to 1 + reach.
+    """Compute the least ε (nats) over orders up to 1 + reach.
 
     From D_α to (ε, δ) by Canonne, Kamath and Steinke 2020 (arXiv 2004.00010, proposition 12):
     ε = D_α + log(1 - 1/α) - (log δ + log α)/(α - 1).

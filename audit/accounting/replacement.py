@@ -14,7 +14,7 @@ from audit.core.terms import Relation
 def epsilon_under_replace(
     mechanism: Mechanism, delta: float, tolerance: float = TOLERANCE
 ) -> float:
-    """Computes an upper bound on ε (nats) at δ under replace, of a mechanism under add-or-remove.
+    """Compute an upper bound on ε (nats) at δ under replace, of a mechanism under add-or-remove.
 
     By the pair that dominates replacing one record (REPLACE_ONE in dp-accounting). For sampled
     units of several records no such pair is known, and the smaller of two bounds is returned:

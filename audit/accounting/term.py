@@ -1,4 +1,4 @@
-"""What accounting asks of a term: some releases of one kind, each with fresh noise.
+"""The interface of a term: some releases of one kind, each with fresh noise.
 
 A new kind of term is one file with a subclass of `Term`, and one line in `table.KINDS`. Bounds on
 ε, trade-off curves, tables and `audit verify` read terms through this interface alone.
@@ -51,16 +51,16 @@ class Term(ABC):
     @property
     @abstractmethod
     def condition(self) -> str:
-        """What must hold of the releases for ε to hold, as a condition of a guarantee."""
+        """State what must hold of the releases, as a condition of a guarantee."""
 
     @property
     def inactive(self) -> bool:
-        """Whether nothing of the unit is in any release."""
+        """Test whether nothing of the unit is in any release."""
         return self.count == 0 or self.records == 0
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether all releases together are exactly one Gaussian, at distance `mu`."""
+        """Test whether all releases together are exactly one Gaussian, at distance `mu`."""
         return False
 
     def mu(self, relation: str) -> float:

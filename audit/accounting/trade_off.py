@@ -24,7 +24,7 @@ _MIXTURE = 150.0  # so many records double the time that an interval of a mixtur
 
 @lru_cache(maxsize=256)
 def curve_of(mechanism: Mechanism, points: float = _POINTS) -> Curve:
-    """Computes the trade-off curve of a mechanism, in its relation.
+    """Compute the trade-off curve of a mechanism, in its relation.
 
     The δ of removing and of adding the unit are averaged; the larger of both would be weaker. Every
     δ is an upper bound, so the curve errs towards not refuting. points: most intervals of the
@@ -39,7 +39,7 @@ def curve_of(mechanism: Mechanism, points: float = _POINTS) -> Curve:
 
 
 def _amplified(mechanism: Mechanism, points: float) -> NDArray[np.float64]:
-    """Computes the mean of both profiles at EPSILONS; NaN beyond the library's arithmetic."""
+    """Compute the mean of both profiles at EPSILONS; NaN beyond the library's arithmetic."""
     from audit.accounting.pld import NARROWEST, deltas, sizes_of  # takes half a second
 
     sizes = sizes_of(mechanism)

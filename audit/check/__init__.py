@@ -1,4 +1,4 @@
-"""Examines a private training engine white-box: is this DP-SGD really DP-SGD?
+"""Examine a private training engine white-box: is this DP-SGD really DP-SGD?
 
 An adapter of a few lines lets any engine run small trainings whose gradients are known. What the
 engine hands its optimizer shows what it samples, clips and adds. Methods:

@@ -104,7 +104,7 @@ def carry_out(planned: Planned, dry: bool, log: str | None = None) -> None:
                 progress.stop()
                 click.echo(f"interrupted; resume with: audit {shlex.join(sys.argv[1:])}", err=True)
             raise SystemExit(EXIT_INTERRUPTED) from None
-    click.echo(results.headline)
+    click.echo(" ".join(results.headline))
     written = [n for n in ("html", "pdf", "json") if n in planned.formats]
     shown = f"report.{written[0]}" if written and written[0] != "json" else "results.json"
     click.echo(str(planned.folder / shown))

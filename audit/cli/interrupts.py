@@ -1,4 +1,4 @@
-"""Makes SIGTERM and SIGHUP interrupt a command as Ctrl-C does, and loses none of them."""
+"""Make SIGTERM and SIGHUP interrupt a command as Ctrl-C does, and lose none of them."""
 
 from __future__ import annotations
 

@@ -12,10 +12,11 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import KINDS
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
 from audit.findings.families import family_of
 from audit.measure.rehearsal import Rehearsal
 from audit.measure.samples import Counted
+from audit.results.measurement import Measurement
 
 _HIDDEN = ("defenses", *nouns("defense", "guarantee", "ledger", "release"))
 
@@ -104,11 +105,11 @@ def finds_nothing_stronger_than_the_release(attack: Attack) -> None:
     """Check that evidence declares its access, so that no attack exceeds the release."""
     for access in Access:
         for finding in _findings(attack, _attacked(attack, access)[0], access):
-            fine = finding.interval.value is None or not finding.stronger_than_release
+            fine = finding.value is None or not finding.stronger_than_release
             assert fine, f"{type(attack).__name__}: {finding.metric} is beyond {access.word}"
 
 
-def _within_its_shape(attack: Attack, findings: Sequence[Finding], public: bool) -> None:
+def _within_its_shape(attack: Attack, findings: Sequence[Measurement], public: bool) -> None:
     """Raise AssertionError for more tests, or more bounds on ε, than `shape` lets expect."""
     name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
     family = family_of(attack.shape(secrets, public), secrets)
@@ -133,9 +134,9 @@ def _attacked(
     return attack.run(counted, secrets, known), counted
 
 
-def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Finding]:
+def _findings(attack: Attack, evidence: Sequence[Evidence], access: Access) -> list[Measurement]:
     secrets = toys.secrets(attack.kinds)
-    return findings_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=9))
+    return measurements_of(evidence, Case("toy", secrets, toys.COINS, 0.0, 0, access, tests=9))
 
 
 CHECKS = (

@@ -89,8 +89,7 @@ def states_a_whole_guarantee(defense: Defense) -> None:
     if not g.promises_nothing:
         message = f"{name}: ε needs either δ or the order α of a Rényi divergence"
         assert (g.delta is None) != (g.alpha is None), message
-    fields = {name: getattr(g, name) for name in GuaranteeResult.model_fields}
-    GuaranteeResult.model_validate(fields).model_dump_json()
+    GuaranteeResult.of(g).as_json()
 
 
 def answers_as_it_declares(defense: Defense) -> None:

@@ -1,4 +1,4 @@
-"""Reads from its source what a module imports, without running it."""
+"""Read from its source what a module imports, without running it."""
 
 from __future__ import annotations
 

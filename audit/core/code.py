@@ -1,4 +1,4 @@
-"""Hashes the code that makes a result, so that a result of other code is never taken for it.
+"""Hash the code that makes a result, so that a result of other code is never taken for it.
 
 A repaired fault in a mechanism must not leave a model of the old code under the new promise. What
 counts is compiled code: comments, docstrings and layout do not.

@@ -1,4 +1,4 @@
-"""Hashes everything that determines a result."""
+"""Hash everything that determines a result."""
 
 from __future__ import annotations
 

@@ -9,7 +9,15 @@ from typing import Protocol
 
 import torch
 
-from audit.core.language_model import Cursor, LanguageModel, at_once, kept_of, runs_of
+from audit.core.language_model import (
+    Around,
+    Cursor,
+    LanguageModel,
+    Reader,
+    at_once,
+    kept_of,
+    runs_of,
+)
 from audit.core.predictor import Tokenizer, Tokens
 
 
@@ -17,13 +25,13 @@ class EnsembleCursor(Protocol):
     """State of m models that read n texts together, one token at a time."""
 
     def log_pmfs(self) -> torch.Tensor:
-        """Gives each model's next-token distribution after each text: (n, m, V), float64, nats."""
+        """Return each model's next-token distribution after each text: (n, m, V), float64, nats."""
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Appends one token to each text; shape (n,)."""
+        """Append one token to each text; shape (n,)."""
 
 
-class Ensemble(Protocol):
+class Ensemble(Reader, Protocol):
     """m language models with one vocabulary, queried together."""
 
     @property
@@ -34,20 +42,11 @@ class Ensemble(Protocol):
     def kept(self) -> int:
         """The number of keys and values that all of them keep of a token."""
 
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-
-    @property
-    def vocabulary(self) -> int: ...
-
-    @property
-    def max_length(self) -> int: ...
-
     def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
-        """Reads prompts of *equal length*, to which tokens can then be appended."""
+        """Read prompts of *equal length*, to which tokens can then be appended."""
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
-        """Gives the models' distributions of every text[start:], one text after the other: shape
+        """Return the models' distributions of every text[start:], one text after the other: shape
         (Σ len(text) − start, m, V), float64, nats. Each start is at least 1."""
 
 
@@ -97,46 +96,30 @@ class _SeparateCursor:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Around):
     """h̄, the mean of an ensemble's pmfs, as one language model without any protection.
 
     The models' own distributions are held for some of the texts at a time.
     """
 
-    ensemble: Ensemble
-
-    @property
-    def kept(self) -> int:
-        return self.ensemble.kept
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.ensemble.tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.ensemble.vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return self.ensemble.max_length
+    inner: Ensemble
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
         most = at_once(len(prompts), self._numbers)
         firsts = range(0, len(prompts), most)
         return _MeanCursor(
-            tuple(self.ensemble.cursor(prompts[first : first + most]) for first in firsts), most
+            tuple(self.inner.cursor(prompts[first : first + most]) for first in firsts), most
         )
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         lengths = list(map(len, texts))
         runs = runs_of(lengths, at_once(sum(lengths), self._numbers))
-        read = [log_mean(self.ensemble.log_pmfs(texts[run], starts[run])) for run in runs]
+        read = [log_mean(self.inner.log_pmfs(texts[run], starts[run])) for run in runs]
         return torch.cat(read)
 
     @property
     def _numbers(self) -> int:
-        return self.ensemble.count * self.ensemble.vocabulary
+        return self.inner.count * self.inner.vocabulary
 
 
 @dataclass(frozen=True)
@@ -155,12 +138,12 @@ class _MeanCursor:
 
 
 def log_mean(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Computes log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
+    """Compute log of the mean of m pmfs from their logs: (n, m, V) to (n, V), nats."""
     return torch.logsumexp(log_pmfs, dim=1) - math.log(log_pmfs.shape[1])
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selected(Around):
     """Some members of an ensemble. All are read, so the numbers of one do not depend on who else is
     selected: models that are computed together may differ in their last digits.
 
@@ -175,22 +158,6 @@ class Selected:
     @property
     def count(self) -> int:
         return self.inner.count
-
-    @property
-    def kept(self) -> int:
-        return self.inner.kept
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.inner.tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.inner.vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return self.inner.max_length
 
     def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
         return _SelectedCursor(self.inner.cursor(prompts), self.places)

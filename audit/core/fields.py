@@ -1,4 +1,4 @@
-"""Reads typed fields: from words of a command line, or from values of a TOML file."""
+"""Read typed fields: from words of a command line, or from values of a TOML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads files that others made, and writes files that stay intact if the process is killed.
+"""Read files that others made, and write files that stay intact if the process is killed.
 
 Reading: of regular files only, since a pipe or a device may never end. Writing: atomic replacement,
 flushed appends.

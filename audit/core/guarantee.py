@@ -90,7 +90,7 @@ class Guarantee:
             return (
                 f"the claim is per {self.unit} ({self.relation}), the bound per {unit} ({relation})"
             )
-        if (delta or 0) * _ROUNDED < (self.delta or 0):
+        if (delta or 0) < (self.delta or 0):
             return f"the claim allows δ = {self.delta:g}, the bound assumed only {delta or 0:g}"
         return None
 
@@ -103,7 +103,6 @@ class Guarantee:
         return None
 
 
-_ROUNDED = 1 + 1e-5  # in results.json claimed δ are rounded up, those of bounds to the nearest
 _NESTED: tuple[str, ...] = (Unit.ATTRIBUTES, Unit.RECORD, Unit.USER)  # each within the next
 
 

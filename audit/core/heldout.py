@@ -1,4 +1,4 @@
-"""Cuts held-out text into blocks that fit the context."""
+"""Cut held-out text into blocks that fit the context."""
 
 from __future__ import annotations
 

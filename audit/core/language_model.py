@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,10 +28,10 @@ class Cursor(Protocol):
         """Append one token to each text; shape (n,)."""
 
 
-class LanguageModel(Protocol):
-    """A model with next-token distributions after any context.
+class Reader(Protocol):
+    """One language model that reads texts, or several that are queried together.
 
-    A model that keeps keys and values has in `kept` how many numbers they are for each token.
+    vocabulary: number V of tokens. max_length: most tokens of context.
     """
 
     @property
@@ -41,6 +42,13 @@ class LanguageModel(Protocol):
 
     @property
     def max_length(self) -> int: ...
+
+
+class LanguageModel(Reader, Protocol):
+    """A model with next-token distributions after any context.
+
+    A model that keeps keys and values has in `kept` how many numbers they are for each token.
+    """
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
         """Read prompts of *equal length*, to which tokens can then be appended."""
@@ -59,7 +67,7 @@ def at_once(most: int, numbers: int, kept: int = 0) -> int:
     return max(1, min(most, _NUMBERS_AT_ONCE // numbers, _KEPT_AT_ONCE // max(1, kept)))
 
 
-def kept_of(model: LanguageModel) -> int:
+def kept_of(model: Reader) -> int:
     """Count the keys and values that a model keeps of a token: its `kept`, 0 if it has none."""
     return int(getattr(model, "kept", 0))
 
@@ -71,12 +79,10 @@ def temper(log_pmf: torch.Tensor, temperature: float) -> torch.Tensor:
     return torch.log_softmax(log_pmf / temperature, dim=-1)
 
 
-@dataclass(frozen=True)
-class Tempered:
-    """A language model sampled at temperature T."""
+class Around(ABC):
+    """Reads what the model or ensemble inside it reads."""
 
-    inner: LanguageModel
-    temperature: float
+    inner: Reader
 
     @property
     def kept(self) -> int:
@@ -93,6 +99,14 @@ class Tempered:
     @property
     def max_length(self) -> int:
         return self.inner.max_length
+
+
+@dataclass(frozen=True)
+class Tempered(Around):
+    """A language model sampled at temperature T."""
+
+    inner: LanguageModel
+    temperature: float
 
     def cursor(self, prompts: Sequence[Tokens]) -> Cursor:
         return _TemperedCursor(self.inner.cursor(prompts), self.temperature)

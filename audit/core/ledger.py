@@ -42,7 +42,7 @@ class Ledger:
         self._new: list[dict[str, Any]] = []
 
     def mark(self, query: Sequence[int | float]) -> str:
-        """Computes the fingerprint of a query under this session's key."""
+        """Compute the fingerprint of a query under this session's key."""
         return mark(query, self._journal.key)
 
     @property
@@ -56,7 +56,7 @@ class Ledger:
         return max(0, self._budget - self.asked)
 
     def places(self, marks: Sequence[str]) -> list[int]:
-        """Numbers the next queries, with these fingerprints, as `asked` will count them."""
+        """Number the next queries, with these fingerprints, as `asked` will count them."""
         own = range(self.queries, self.queries + len(marks))
         pairs = zip(self._previous, own, marks, strict=False)
         repeated = sum(1 for _ in takewhile(lambda one: _is_of(*one), pairs))
@@ -70,7 +70,7 @@ class Ledger:
         marks: Sequence[str],
         local: np.ndarray | None = None,
     ) -> int:
-        """Charges queries in order; returns the number admitted: all, or those before STOP.
+        """Charge queries in order; returns the number admitted: all, or those before STOP.
 
         charges: shape (queries, parts), nats.
         marks: fingerprints of the queries, to tell a replay from a new query (see `mark`).
@@ -94,7 +94,7 @@ class Ledger:
         return admitted
 
     def hear(self, costs: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, int]:
-        """Charges queries in order, and each part only where its account holds the cost.
+        """Charge queries in order, and each part only where its account holds the cost.
 
         costs: shape (queries, parts), nats: what a query costs a part that is heard in it.
         marks: as in `admit`; here they alone tell a replay, in which the same parts are heard at
@@ -115,16 +115,16 @@ class Ledger:
         return heard, admitted
 
     def skip(self, queries: int) -> None:
-        """Counts queries that are answered without private data."""
+        """Count queries that are answered without private data."""
         self.queries += queries
 
     def flush(self) -> None:
-        """Writes every charge to disk; answers may be released only after this."""
+        """Write every charge to disk; answers may be released only after this."""
         self._journal.append(self._new)
         self._new = []
 
     def _recalled(self, fingerprint: str) -> dict[str, Any] | None:
-        """Gives the entry of this very query by a killed process; else charges what that process
+        """Return the entry of this very query by a killed process; else charges what that process
         was asked instead, before anybody's account is looked at."""
         if not self._previous:
             return None
@@ -135,7 +135,7 @@ class Ledger:
         return None
 
     def _payable(self, costs: np.ndarray, fingerprint: str) -> dict[str, Any]:
-        """Charges each part what the query costs it, or nothing where that does not fit."""
+        """Charge each part what the query costs it, or nothing where that does not fit."""
         charges = [round_up(float(c)) for c in costs]
         silent = [i for i, total in enumerate(self._with(charges)) if not total < self._epsilon]
         for i in silent:
@@ -170,7 +170,7 @@ class Ledger:
         return [s + c for s, c in zip(self.spent, charges, strict=True)]
 
     def _absorb(self) -> None:
-        """Charges the answers of a killed process that this session does not repeat; if that
+        """Charge the answers of a killed process that this session does not repeat; if that
         process had stopped, this session stops, too."""
         for row in self._previous:
             self.stopped = self.stopped or row["stopped"]
@@ -181,12 +181,12 @@ class Ledger:
 
 
 def _is_of(row: dict[str, Any], number: int, fingerprint: str) -> bool:
-    """Recognises the row of this query at this place."""
+    """Recognise the row of this query at this place."""
     return (row["query"], row["asked"]) == (number, fingerprint)
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out of a row what says nothing of the answer.
+    """Leave out of a row what says nothing of the answer.
 
     These figures depend on the data and may move in the last digit when a session is replayed. A
     replay that was recognised by them would answer a number of queries that depends on the data.
@@ -195,7 +195,7 @@ def _answer(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark(query: Sequence[int | float], key: bytes) -> str:
-    """Computes the fingerprint of a query: its context and scored token, or a sign of sampling.
+    """Compute the fingerprint of a query: its context and scored token, or a sign of sampling.
 
     It is keyed, so a reader of the ledger cannot guess queries and check them; and written in
     letters, so it never contains digits of a secret.
@@ -206,7 +206,7 @@ def mark(query: Sequence[int | float], key: bytes) -> str:
 
 
 def round_up(charge: float) -> float:
-    """Rounds a charge up to six significant digits."""
+    """Round a charge up to six significant digits."""
     if charge < 0:
         raise ValueError(f"a charge is {charge}; it cannot be negative")
     if math.isnan(charge):

@@ -16,13 +16,13 @@ class NoiseStream(Protocol):
     """What draws the noise and the sampling of a mechanism; a numpy Generator is one."""
 
     def random(self, size: Size) -> np.ndarray:
-        """Draws uniform numbers in [0, 1), float64."""
+        """Draw uniform numbers in [0, 1), float64."""
 
     def standard_normal(self, size: Size) -> np.ndarray:
-        """Draws N(0, 1), float64."""
+        """Draw N(0, 1), float64."""
 
     def laplace(self, loc: float, scale: float, size: Size) -> np.ndarray:
-        """Draws Laplace noise, float64."""
+        """Draw Laplace noise, float64."""
 
 
 @final
@@ -42,7 +42,7 @@ class SystemStream:
         return ((self._words(size) >> np.uint64(11)) * 2.0**-53).reshape(size)
 
     def standard_normal(self, size: Size) -> np.ndarray:
-        """Draws by inverse CDF of 63 bits; the last bit is the sign. Tails end at 9.1 σ."""
+        """Draw by inverse CDF of 63 bits; the last bit is the sign. Tails end at 9.1 σ."""
         words = self._words(size)
         lower = ((words >> np.uint64(1)) + 0.5) * 2.0**-64  # uniform on (0, ½)
         normal: np.ndarray = np.where(words & np.uint64(1), ndtri(lower), -ndtri(lower))
@@ -52,19 +52,19 @@ class SystemStream:
         return loc + scale * laplace_of(self._words(size)).reshape(size)
 
     def _words(self, size: Size) -> np.ndarray:
-        """Draws uint64 words, shape (n,); every call has a number, so none repeats another."""
+        """Draw uint64 words, shape (n,); every call has a number, so none repeats another."""
         name = self._key + self._calls.to_bytes(16, "little")
         self._calls += 1
         return words(name, int(np.prod(size)))
 
 
 def words(seed: bytes, count: int) -> np.ndarray:
-    """Expands a seed to uniform uint64 words by SHAKE-256: shape (count,)."""
+    """Expand a seed to uniform uint64 words by SHAKE-256: shape (count,)."""
     return np.frombuffer(hashlib.shake_256(seed).digest(8 * count), dtype="<u8")
 
 
 def laplace_of(bits: np.ndarray) -> np.ndarray:
-    """Turns uint64 words into Laplace noise of scale 1 by inverse CDF, float64."""
+    """Turn uint64 words into Laplace noise of scale 1 by inverse CDF, float64."""
     magnitude = -np.log(((bits >> np.uint64(11)) + np.uint64(1)) * 2.0**-53)  # uniform on (0, 1]
     noise: np.ndarray = np.where(bits & np.uint64(1), magnitude, -magnitude)
     return noise

@@ -1,4 +1,4 @@
-"""Reads AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and its `intent`.
+"""Read AirDialogue (Wei et al., EMNLP 2018): JSON lines, each a `dialogue` and its `intent`.
 
 A dialogue is one record: its turns (`customer: …`, `agent: …`), one per line. The user is the
 customer's name in the intent, so all dialogues of one name belong to one user.

@@ -1,4 +1,4 @@
-"""Reads BigPatent (Sharma et al., ACL 2019): JSON lines, each a `description` and its `abstract`.
+"""Read BigPatent (Sharma et al., ACL 2019): JSON lines, each a `description` and its `abstract`.
 
 A patent is one user with one record, its description. The id of the user is the patent's
 publication number; on the hub, where there is none, a number.

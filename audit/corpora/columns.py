@@ -1,4 +1,4 @@
-"""Finds text, user and split of a record among the columns that people use.
+"""Find text, user and split of a record among the columns that people use.
 
 Data sets name the same thing in many ways. Those that are common are recognised, and what was
 taken for the text is noted; anything else is answered with the columns that are there.

@@ -1,4 +1,4 @@
-"""Reads conversations: `messages`, a list of {"role": …, "content": …} in place of a `text`."""
+"""Read conversations: `messages`, a list of {"role": …, "content": …} in place of a `text`."""
 
 from __future__ import annotations
 

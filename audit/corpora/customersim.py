@@ -1,4 +1,4 @@
-"""Reads CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, between blank lines.
+"""Read CustomerSim (arXiv 2108.12944): dialogs of `SYS:` and `USR:` turns, between blank lines.
 
 A dialog is one record of one user, as in the paper. The user's name is the answer to the turn that
 asks for the full name.

@@ -1,4 +1,4 @@
-"""Reads Europarl (Koehn, MT Summit 2005): speeches in the European Parliament, a record per line.
+"""Read Europarl (Koehn, MT Summit 2005): speeches in the European Parliament, a record per line.
 
 The raw release marks its speakers (`<SPEAKER ID=1 NAME="…">`), who are the users; chapter titles
 are left out. The plain release (europarl-v6.en) names no speakers: a "user" is a block of LINES

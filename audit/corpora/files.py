@@ -1,4 +1,4 @@
-"""Reads corpora on disk: a file of a known kind, or a folder of them."""
+"""Read corpora on disk: a file of a known kind, or a folder of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the files of a corpus folder: what belongs to the corpus, and what only lies beside it."""
+"""List the files of a corpus folder: what belongs to the corpus, and what only lies beside it."""
 
 from __future__ import annotations
 

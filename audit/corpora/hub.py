@@ -1,4 +1,4 @@
-"""Reads data sets of the Hugging Face hub: with a `text` column, or of a known form."""
+"""Read data sets of the Hugging Face hub: with a `text` column, or of a known form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads JSON lines: objects with `text`, and optionally `user`, `name` and `split`."""
+"""Read JSON lines: objects with `text`, and optionally `user`, `name` and `split`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads a corpus by name, file, folder or hub name, and assigns a split to every record."""
+"""Load a corpus by name, file, folder or hub name, and assign a split to every record."""
 
 from __future__ import annotations
 

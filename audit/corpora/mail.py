@@ -1,4 +1,4 @@
-"""Reads mail as records: the subject and the text of each message, of the user who sent it."""
+"""Read mail as records: the subject and the text of each message, of the user who sent it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads files that may be packed with gzip or Zstandard."""
+"""Read files that may be packed with gzip or Zstandard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads tables as lines of JSON: CSV, TSV, JSON arrays, parquet and Arrow."""
+"""Read tables as lines of JSON: CSV, TSV, JSON arrays, parquet and Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the ids of users: one person under two spellings is two users, or one."""
+"""Compare the ids of users: one person under two spellings is two users, or one."""
 
 from __future__ import annotations
 

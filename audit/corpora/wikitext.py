@@ -1,4 +1,4 @@
-"""Reads WikiText (arXiv 1609.07843): articles ` = Title = ` with sections ` = = Section = = `.
+"""Read WikiText (arXiv 1609.07843): articles ` = Title = ` with sections ` = = Section = = `.
 
 A user is an article, a record is a paragraph of one line. Headings are left out: a title names the
 user, and section titles recur in many articles. A heading stands alone between blank lines; inside

@@ -1,4 +1,4 @@
-"""Writes a corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
+"""Write a corpus as files that any trainer reads: JSONL, plain text, or a folder of splits."""
 
 from __future__ import annotations
 

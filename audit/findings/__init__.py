@@ -1,4 +1,4 @@
-"""From evidence to findings: one file per kind of evidence, chosen here. Coins are joined here."""
+"""From evidence to measurements: one file per kind of evidence. Coins are joined here."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from audit.core.evidence import (
 )
 from audit.findings import charges as ledgers
 from audit.findings import hits, likelihoods, mentions, ranks, scores, successes
+from audit.findings.case import LEVEL, Case
 from audit.findings.charges import Charges
-from audit.findings.finding import LEVEL, Case, Finding
+from audit.results.measurement import Measurement
 
-__all__ = ["LEVEL", "Case", "Charges", "Finding", "findings_of"]
+__all__ = ["LEVEL", "Case", "Charges", "measurements_of"]
 
 _BY_KIND: dict[type[Evidence], Any] = {
-    Hits: hits.findings,
-    Likelihoods: likelihoods.findings,
-    Mentions: mentions.findings,
-    Ranks: ranks.findings,
-    Scores: scores.findings,
-    Successes: successes.findings,
+    Hits: hits.measurements,
+    Likelihoods: likelihoods.measurements,
+    Mentions: mentions.measurements,
+    Ranks: ranks.measurements,
+    Scores: scores.measurements,
+    Successes: successes.measurements,
 }
 _ON_LEDGERS: dict[type[Evidence], Any] = {
     Divergences: ledgers.from_divergences,
@@ -39,23 +40,16 @@ _ON_LEDGERS: dict[type[Evidence], Any] = {
 }
 
 
-def findings_of(
+def measurements_of(
     evidence: Iterable[Evidence], case: Case, charges: Charges | None = None
-) -> list[Finding]:
-    """Computes all findings of one attack on one release. charges: of its ledger, if it has one."""
-    findings: list[Finding] = []
+) -> list[Measurement]:
+    """Compute what one attack measured on one release. charges: of its ledger, if it has one."""
+    made: list[Measurement] = []
     for one in evidence:
         if type(one) in _ON_LEDGERS:
-            findings += _ON_LEDGERS[type(one)](one, case, charges)
+            made += _ON_LEDGERS[type(one)](one, case, charges)
             continue
         places = [i for i, s in enumerate(case.secrets) if one.kind in (None, s.kind)]
         part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-        of_kind: list[Finding] = _BY_KIND[type(one)](about(one, places), part)
-        findings += [replace(finding, untrained=_untrained(part)) for finding in of_kind]
-    return findings
-
-
-def _untrained(case: Case) -> str:
-    """Says which secrets of the evidence's kinds never reached the training."""
-    kinds = dict.fromkeys(secret.kind for secret in case.secrets)
-    return " ".join(f"{case.lost[kind]}." for kind in kinds if kind in case.lost)
+        made += _BY_KIND[type(one)](about(one, places), part)
+    return made

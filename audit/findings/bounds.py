@@ -9,10 +9,12 @@ from functools import lru_cache
 import numpy as np
 
 from audit.core.terms import Relation
-from audit.findings.finding import LEVEL, Case
+from audit.findings.case import LEVEL, Case
+from audit.results.numbers import rounded_down, rounded_up
 from audit.results.schema import EpsilonLower
 from audit.statistics import exposure, one_run
 
+_ERROR = 1.0 - 0.95  # of one bound; a little more than 0.05, as 1.0 less its confidence is
 FEW = 200  # coins; below, one test alone, and a minority is sought by other tests
 
 
@@ -109,13 +111,14 @@ def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:
 
 
 def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: str) -> EpsilonLower:
+    delta = rounded_up(case.delta)
     return EpsilonLower(
-        value=_epsilon(m, guesses, case.delta, LEVEL),
+        value=_epsilon(m, guesses, delta, _ERROR),
         method="one_run",
         hypothesis="none",
         unit=case.unit,
         relation=relation,
-        delta=case.delta,
+        delta=delta,
         m=m,
         guesses=list(guesses),
     )
@@ -135,20 +138,35 @@ def _largest_bound(
 
 
 def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
-    """Computes the rank bound (add-or-remove). ranks: (n,), of i.i.d. values, ties against them."""
-    if not len(ranks):
+    """Computes the rank bound (add-or-remove). ranks: (n,), of i.i.d. values, ties against them.
+
+    As of its evidence as it is stored: a rank rounded up, of a space rounded down.
+    """
+    n, delta, space = len(ranks), rounded_up(case.delta), rounded_down(space)
+    if not n:
         return None
+    rank = min(space, rounded_up(float(sorted(ranks)[(n - 1) // 2])))
     return EpsilonLower(
-        value=exposure.epsilon_from_ranks(space, ranks, case.delta),
+        value=_by_rank(space, rank, n, delta, _ERROR),
         method="rank",
         hypothesis="none",
         unit=case.unit,
         relation=Relation.ADD_OR_REMOVE,
-        delta=case.delta,
-        rank=float(sorted(ranks)[(len(ranks) - 1) // 2]),
+        delta=delta,
+        rank=rank,
         space=space,
-        n=len(ranks),
+        n=n,
     )
+
+
+def _by_rank(space: float, rank: float, n: int, delta: float, error: float) -> float:
+    """Compute the ε that a lower median of n ranks refutes: `exposure.epsilon_from_ranks`."""
+    return exposure.epsilon_from_rank(space, rank, delta, 1.0 - error / _times(n))
+
+
+def _times(n: int) -> int:
+    """Bound how many times as often as one rank the median of n ranks errs."""
+    return 1 if n == 1 else 2
 
 
 def largest_by_rank(space: float, n: int, delta: float, claim_tests: int = 1) -> float | None:
@@ -164,35 +182,26 @@ def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
         m, guesses = _coins(bound)
         least = min(one_run.p_value(epsilon, m, r, v, delta) for r, v in guesses)
         return min(1.0, len(guesses) * least)
-    space, rank, times = _rank(bound)
-    return min(1.0, times * exposure.rank_p_value(epsilon, space, rank, delta))
+    space, rank, n = _rank(bound)
+    return min(1.0, _times(n) * exposure.rank_p_value(epsilon, space, rank, delta))
 
 
 def most_at(bound: EpsilonLower, delta: float, level: float) -> float:
     """Computes the largest ε (nats) refuted at this level had every guess been right, or every rank
-    been 1; inf where the evidence is not stored."""
-    if bound.guesses is not None:
+    been 1."""
+    if bound.method == "one_run":
         m, guesses = _coins(bound)
         return _epsilon(m, [(r, r) for r, _ in guesses], delta, level)
-    if bound.rank is None:
-        return float("inf")
-    space, _, times = _rank(bound)
-    return exposure.epsilon_from_rank(space, 1.0, delta, 1.0 - level / times)
+    space, _, n = _rank(bound)
+    return _by_rank(space, 1.0, n, delta, level)
 
 
 def at_delta(bound: EpsilonLower, delta: float) -> float:
-    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence.
-
-    Where that evidence is not stored, returns the bound as it stands.
-    """
-    if bound.guesses is None and bound.rank is None:
-        return bound.value
+    """Computes the ε (nats) that the same evidence refutes at another δ, at the same confidence."""
     error = 1.0 - bound.confidence
     if bound.method == "one_run":
-        m, guesses = _coins(bound)
-        return _epsilon(m, guesses, delta, error)
-    space, rank, times = _rank(bound)
-    return exposure.epsilon_from_rank(space, rank, delta, 1.0 - error / times)
+        return _epsilon(*_coins(bound), delta, error)
+    return _by_rank(*_rank(bound), delta, error)
 
 
 def _coins(bound: EpsilonLower) -> tuple[int, list[tuple[int, int]]]:
@@ -201,6 +210,5 @@ def _coins(bound: EpsilonLower) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _rank(bound: EpsilonLower) -> tuple[float, float, int]:
-    """Reads (space, rank, factor); factor 2 for a median of several ranks: `epsilon_from_ranks`."""
     assert bound.space is not None and bound.rank is not None and bound.n is not None
-    return bound.space, bound.rank, 1 if bound.n == 1 else 2
+    return bound.space, bound.rank, bound.n

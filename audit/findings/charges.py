@@ -15,8 +15,9 @@ import numpy as np
 from audit.core.evidence import Divergences, LogRatios
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Relation
-from audit.findings.finding import Case, Finding
-from audit.results.schema import ChargeTest, Power
+from audit.findings.case import Case
+from audit.results.measurement import ChargeTest, Measurement
+from audit.results.numbers import rounded_down
 from audit.results.words import CHARGES, apart, at_least, at_most, count, number
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.ledger_test import ledger_test
@@ -111,25 +112,28 @@ def compared(evidence: Divergences, charges: Charges | None) -> Comparison | Non
     )
 
 
-def from_divergences(evidence: Divergences, case: Case, charges: Charges | None) -> list[Finding]:
+def from_divergences(
+    evidence: Divergences, case: Case, charges: Charges | None
+) -> list[Measurement]:
     """Finds the largest share of a charge that a query tells."""
     metric, unit = "largest_share_of_charge", CHARGES
     found = compared(evidence, charges)
     if found is None:
-        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+        return [_measurement(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
     share, n = found.share, found.queries
     interval = Interval(share, share, share, n, 0.95, _METHOD, IntervalKind.EXACT)
     sentence = _sentence(found, evidence.order, len(evidence.units))
     test = ChargeTest(queries=n, exceeded=found.exceeded)
-    return [_finding(metric, unit, interval, sentence, evidence, case, test)]
+    return [_measurement(metric, unit, interval, sentence, evidence, case, test)]
 
 
-def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) -> list[Finding]:
+def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) -> list[Measurement]:
     """Bets on the log ratios of drawn tokens that some charge is too small."""
     metric, unit = "bet_on_charges", "wealth from a stake of 1"
     wealth, n = bet(evidence, charges)
     if not n:
-        return [_finding(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+        return [_measurement(metric, unit, _nothing(evidence, charges), "", evidence, case, _NONE)]
+    wealth = rounded_down(wealth)  # as it is stored, since p follows from it
     p = 1.0 / max(1.0, wealth)
     sentence = (
         f"Bets on {n:,} drawn tokens that the ledger charges too little turned 1 into "
@@ -137,7 +141,7 @@ def from_log_ratios(evidence: LogRatios, case: Case, charges: Charges | None) ->
     )
     interval = Interval(wealth, None, None, n, 0.95, "one value", IntervalKind.NONE)
     test = ChargeTest(queries=n, p_value=p)
-    return [_finding(metric, unit, interval, sentence, evidence, case, test)]
+    return [_measurement(metric, unit, interval, sentence, evidence, case, test)]
 
 
 def bet(evidence: LogRatios, charges: Charges | None) -> tuple[float, int]:
@@ -203,7 +207,7 @@ def _why_not(method: str) -> str:
     return f"it {method}" if method == NEEDED else method
 
 
-def _finding(
+def _measurement(
     metric: str,
     unit: str,
     interval: Interval,
@@ -211,19 +215,15 @@ def _finding(
     evidence: Divergences | LogRatios,
     case: Case,
     test: ChargeTest,
-) -> Finding:
-    return Finding(
-        attack=case.attack,
-        metric=metric,
-        access=evidence.access.word,
+) -> Measurement:
+    return case.measurement(
+        evidence,
+        metric,
+        interval,
         unit=unit,
-        interval=interval,
         observation=observation,
-        chance=None,
-        control=None,
-        p_value=None,
-        test=f"{case.attack} {metric}",
         untested="" if test.queries else _why_not(interval.method),
         charge_test=test,
-        power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
+        stronger_than_release=False,  # the auditor asks the service itself, and its neighbours
+        untrained="",
     )

@@ -13,10 +13,10 @@ from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
 
 
-def headline(releases: Sequence[ReleaseResult]) -> str:
-    """Writes one sentence for each audited release, joined; first a null control that leaks."""
+def headline(releases: Sequence[ReleaseResult]) -> list[str]:
+    """Write one line for each audited release; first a null control that leaks."""
     audited = [_one_line(r, releases) for r in releases if not r.reference]
-    return " ".join([*null_control(releases), *audited])
+    return [*null_control(releases), *audited]
 
 
 def null_control(releases: Sequence[ReleaseResult]) -> list[str]:
@@ -129,7 +129,7 @@ def _claim_words(release: ReleaseResult) -> str:
         )
         return f"refuted by {shown}"
     if release.claim == OnClaim.NOT_REFUTED:
-        claim = release.guarantee.claim
+        claim = release.guarantee
         most = most_shown(release.findings, claim) or 0.0
         shown = f"; at least {at_least(most)} was shown" if most > 0 else ""
         unsure = ", not beyond doubt once adjusted" if most > (claim.epsilon or 0.0) else ""

@@ -9,20 +9,20 @@ import numpy as np
 
 from audit.core.evidence import Hits
 from audit.findings import bounds, mechanism
-from audit.findings.finding import LEVEL, Case, Finding, control, of_kind, value
-from audit.results.schema import Example, Power
+from audit.findings.case import LEVEL, Case, of_kind, value
+from audit.results.measurement import Control, Example, Measurement, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
 
 
-def findings(hits: Hits, case: Case) -> list[Finding]:
-    """Computes the share of tries that were planted secrets, and of secrets that came up."""
+def measurements(hits: Hits, case: Case) -> list[Measurement]:
+    """Compute the share of tries that were planted secrets, and of secrets that came up."""
     rate = _rate(hits, case)
     return [rate, _recall(hits, case, rate)]
 
 
-def _rate(hits: Hits, case: Case) -> Finding:
+def _rate(hits: Hits, case: Case) -> Measurement:
     n, often = len(hits.found), _often(hits, case)
     named = _named(hits, case)
     k, k_twins = (
@@ -35,16 +35,15 @@ def _rate(hits: Hits, case: Case) -> Finding:
         least = hits_test.p_value(n, _spread(n, count), count, case.chance) if count else 1.0
     tries = "generations" if hits.sampled else "most likely values"
     planted = len(case.planted_values)
-    return Finding(
-        attack=case.attack,
-        metric=of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
-        access=hits.access.word,
+    return case.measurement(
+        hits,
+        of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
+        case.rate(k, n),
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
-        interval=case.rate(k, n),
         observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
         k=k,
         chance=None if case.chance is None else min(1.0, case.chance * planted),
-        control=control(case.rate(k_twins, n), k_twins),
+        control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=p,
         least_p=least,
         test=f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}",
@@ -52,7 +51,6 @@ def _rate(hits: Hits, case: Case) -> Finding:
         claim_test=mechanism.presence(often, case) if n else None,
         power=rate_power(n, case),
         cut=case.cut and not hits.whole,
-        stronger_than_release=case.stronger(hits.access),
         examples=_examples(hits, case) if hits.sampled else (),
     )
 
@@ -72,29 +70,24 @@ def _examples(hits: Hits, case: Case) -> tuple[Example, ...]:
     return tuple(examples)
 
 
-def _recall(hits: Hits, case: Case, rate: Finding) -> Finding:
+def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:
     n, named = len(hits.found), set(_named(hits, case))
     k, k_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
     planted = len(case.planted_values) if n else 0
     twins = len(case.twin_values) if n else 0
-    return replace(
-        rate,
-        metric=of_kind(hits.kind, "recall" if hits.sampled else "searched_recall"),
+    return case.measurement(
+        hits,
+        of_kind(hits.kind, "recall" if hits.sampled else "searched_recall"),
+        _conservative(clopper_pearson(k, planted)),
         unit="share of planted secrets",
-        interval=_conservative(clopper_pearson(k, planted)),
         observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins.",
         k=k,
         chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
-        control=control(clopper_pearson(k_twins, twins), k_twins),
-        epsilon_lower=None,
-        claim_test=None,
-        cut=None,
-        examples=(),
-        power=Power(
-            smallest_rate=power.smallest_rate(planted) if n else None,
-            largest_epsilon=None,
-            n=planted,
-        ),
+        control=Control.of(clopper_pearson(k_twins, twins), k_twins),
+        p_value=rate.p_value,
+        least_p=rate.least_p,
+        test=rate.test,
+        power=Power(smallest_rate=power.smallest_rate(planted) if n else None, n=planted),
         outcomes=case.outcomes(_came_up(named, case)) if n else None,
     )
 
@@ -125,7 +118,7 @@ def _often(hits: Hits, case: Case) -> dict[str, float]:
 def rate_power(n: int, case: Case) -> Power:
     """Computes what n tries could show: the smallest rate, and the largest ε (nats)."""
     if not n:
-        return Power(smallest_rate=None, largest_epsilon=None, n=0)
+        return Power()
     owners = len({s.owner for s in case.secrets})
     return Power(
         smallest_rate=case.smallest_rate(n),

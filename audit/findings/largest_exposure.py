@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from audit.core.evidence import Ranks
 from audit.findings import uniform_ranks
-from audit.findings.finding import LEVEL, Case, Finding, control
-from audit.results.schema import Control, Power
+from audit.findings.case import LEVEL, Case
+from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.interval import (
     Interval,
     IntervalKind,
@@ -21,29 +20,30 @@ from audit.statistics.interval import (
 
 
 def largest(
-    ranks: Ranks, case: Case, median: Finding, planted: np.ndarray, twins: np.ndarray, size: int
-) -> Finding:
-    """Finds the largest exposure, with a test of its own: by the best, and by the worst, rank.
+    ranks: Ranks, case: Case, name: str, planted: np.ndarray, twins: np.ndarray, size: int
+) -> Measurement:
+    """Find the largest exposure, with a test of its own: by the best, and by the worst, rank.
 
-    median: the finding on the same tier. planted, twins: (s,), bool. size: |R|.
+    name: of the tier. planted, twins: (s,), bool. size: |R|.
     """
     n = int(planted.sum())
-    interval, beside = _most(ranks, planted, size), control(_most(ranks, twins, size))
+    interval, beside = _most(ranks, planted, size), Control.of(_most(ranks, twins, size))
     p_value, least = uniform_ranks.best_p_value(ranks, planted, size) if n else (None, 1.0)
-    return replace(
-        median,
-        metric=f"largest_{median.metric}",
-        interval=interval,
+    return case.measurement(
+        ranks,
+        f"largest_{name}",
+        interval,
+        unit="bits",
         observation=_observation(interval, beside) if n else "",
         # half of all runs without a leak exceed it: beside twins only, never in their place
         chance=_null_median(n, size) if n and beside else None,
         control=beside,
         p_value=p_value,
         least_p=least,
-        test=f"{case.attack} largest_{median.metric}",
-        epsilon_lower=None,
-        exposures=None,
-        power=Power(smallest_rate=None, largest_epsilon=None, n=n),
+        sides=2,
+        untested=uniform_ranks.untested(ranks, planted),
+        power=Power(n=n),
+        space=size,
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from audit.core.terms import Leaked
-from audit.findings.finding import LEVEL
+from audit.findings.case import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
-from audit.results.schema import ChargeTest, FindingResult
+from audit.results.measurement import ChargeTest, Measurement
 from audit.results.words import at_least, percent_at_most
 
 NOTICED = 0.5  # a rate of hits; where only higher ones would be noticed, silence shows nothing
@@ -15,7 +15,7 @@ Sensitive = Mapping[tuple[str, str], bool]
 
 
 def leaked(
-    finding: FindingResult, rejections: Rejections, sensitive: Sensitive | None
+    finding: Measurement, rejections: Rejections, sensitive: Sensitive | None
 ) -> tuple[Leaked, str]:
     """Answers what leaked: a rejected test is a leak, whatever the displayed value looks like.
 
@@ -39,7 +39,7 @@ def leaked(
     return Leaked.NONE_FOUND, f"Not told apart from chance. {_reach(finding)}".strip()
 
 
-def _leak(finding: FindingResult, rejections: Rejections) -> str:
+def _leak(finding: Measurement, rejections: Rejections) -> str:
     p = rejections.leaking[test_of(finding)]
     sentence = f"A leak (adjusted p = {p:.2g})"
     if finding.value is None:
@@ -51,14 +51,14 @@ def _leak(finding: FindingResult, rejections: Rejections) -> str:
     return f"{sentence}.{_told_apart(finding)}"
 
 
-def _told_apart(finding: FindingResult) -> str:
+def _told_apart(finding: Measurement) -> str:
     """Mentions that candidates differ in themselves: with fair coins by accident, no objection."""
     if not is_confounded(finding.blind, finding.ci):
         return ""
     return " The candidates also differ without the model, by accident of the coins."
 
 
-def above_chance(finding: FindingResult) -> bool:
+def above_chance(finding: Measurement) -> bool:
     """Tells whether the displayed value is on the side of a leak, of chance and of the twins."""
     if finding.value is None or finding.unit == "AUC":  # below one half is as far from chance
         return True
@@ -66,25 +66,25 @@ def above_chance(finding: FindingResult) -> bool:
     return all(value is None or finding.value > value for value in known)
 
 
-def _no_search(finding: FindingResult, test: ChargeTest) -> str:
+def _no_search(finding: Measurement, test: ChargeTest) -> str:
     return "It looks for no planted secret." if test.queries else _unmeasured(finding)
 
 
-def _unmeasured(finding: FindingResult) -> str:
-    if finding.sentence:
+def _unmeasured(finding: Measurement) -> str:
+    if finding.observation:
         return ""  # the observation says why
     why = finding.method
     return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
 
 
-def _unsure(finding: FindingResult, rejections: Rejections, sensitive: Sensitive | None) -> str:
+def _unsure(finding: Measurement, rejections: Rejections, sensitive: Sensitive | None) -> str:
     """Says why finding no leak shows nothing; empty where it does."""
     least = finding.least_p
     if finding.untrained:
         return f"{finding.untrained} What was not trained on cannot leak."
     if sensitive is None:
         return "Without references no leak could be told from none."
-    if finding.p_value is None or least is None or least * rejections.family.tests >= LEVEL:
+    if finding.p_value is None or least * rejections.family.tests >= LEVEL:
         return finding.untested or "Too little was measured for any test."
     rate = finding.power.detectable_rate
     if rate is not None and rate > NOTICED:
@@ -96,7 +96,7 @@ def _unsure(finding: FindingResult, rejections: Rejections, sensitive: Sensitive
     return ""
 
 
-def suspicious(finding: FindingResult) -> bool:
+def suspicious(finding: Measurement) -> bool:
     """Tells whether the finding alone, unadjusted, rejects chance at 95 %."""
     p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
     if (p is not None and p < LEVEL) or (bound is not None and bound.value > 0):
@@ -108,7 +108,7 @@ def suspicious(finding: FindingResult) -> bool:
     return finding.ci[0] > chance or (finding.sides == 2 and finding.ci[1] < chance)
 
 
-def _reach(finding: FindingResult) -> str:
+def _reach(finding: Measurement) -> str:
     """Says what the run could have shown."""
     rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
     if rate is not None and finding.k is not None:

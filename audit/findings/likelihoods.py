@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from audit.core.evidence import Likelihoods
-from audit.findings.finding import Case, Finding, control, of_kind
-from audit.results.schema import Power
+from audit.findings.case import Case, of_kind
+from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
 from audit.statistics import discoverable, rank_test
 from audit.statistics.bounded_mean import mean_interval
@@ -14,7 +14,7 @@ from audit.statistics.bounded_mean import mean_interval
 DRAWS = 1000  # n of (n, p)-discoverable extraction
 
 
-def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
+def measurements(likelihoods: Likelihoods, case: Case) -> list[Measurement]:
     """Computes the mean probability of a planted secret, in one and in 1,000 generations."""
     read = ~np.isnan(likelihoods.log_probs)
     # unread secrets are 0 and left out below; rounding may exceed 1 slightly
@@ -32,15 +32,14 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
         ),
     ):
         interval = mean_interval(values[planted])
-        beside = control(mean_interval(values[twins]))
+        beside = Control.of(mean_interval(values[twins]))
         against = f", twins {percent(beside.value)}" if beside else ""
         made.append(
-            Finding(
-                attack=case.attack,
-                metric=of_kind(likelihoods.kind, metric),
-                access=likelihoods.access.word,
+            case.measurement(
+                likelihoods,
+                of_kind(likelihoods.kind, metric),
+                interval,
                 unit=unit,
-                interval=interval,
                 observation=""
                 if interval.value is None
                 else f"{metric}: {percent(interval.value)}{against}.",
@@ -50,8 +49,7 @@ def findings(likelihoods: Likelihoods, case: Case) -> list[Finding]:
                 least_p=least,
                 sides=2,
                 test=f"{case.attack} {of_kind(likelihoods.kind, 'likelihoods')}",
-                power=Power(smallest_rate=None, largest_epsilon=None, n=int(planted.sum())),
-                stronger_than_release=case.stronger(likelihoods.access),
+                power=Power(n=int(planted.sum())),
             )
         )
     return made

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from audit.core.evidence import Scores
-from audit.findings.finding import LEVEL, Case, Finding
-from audit.results.schema import Power
+from audit.findings.case import LEVEL, Case
+from audit.results.measurement import Measurement, Power
 from audit.results.words import percent
 from audit.statistics import low_end as exact
 from audit.statistics import power, roc
@@ -18,11 +19,11 @@ from audit.statistics.interval import clopper_pearson, no_interval
 LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
 
 
-def findings(scores: Scores, case: Case, row: Finding) -> list[Finding]:
-    """Computes the TPR at low FPR, and for the named score how many members lead all controls.
+def measurements(scores: Scores, case: Case, area: Measurement) -> list[Measurement]:
+    """Compute the TPR at low FPR, and for the named score how many members lead all controls.
 
-    row: the AUC's finding, for other metrics of the same test. The named score's metrics have exact
-    tests of their own: of a minority that leaks completely, the AUC sees nothing.
+    area: the AUC, whose test is that of the others. The named score's metrics have exact tests of
+    their own: of a minority that leaks completely, the AUC sees nothing.
     """
     members, controls = case.sides(scores.values)
     made = []
@@ -31,84 +32,76 @@ def findings(scores: Scores, case: Case, row: Finding) -> list[Finding]:
         if interval.value is None and scores.score != "loss":
             continue  # the loss reports it once for all scores
         share = "" if interval.value is None else f"{percent(interval.value)} of the members found"
-        found = replace(
-            row,
-            metric=row.metric.replace("_auc", f"_tpr_at_{percentage}_percent"),
-            unit="share of members",
-            interval=interval,
-            observation=f"{share} at a false positive rate of {percentage} %." if share else "",
-            untested=f"The {interval.method}." if interval.value is None else "",
-            chance=fpr if interval.value is None else _passing(fpr, len(controls)),
-            power=Power(
-                smallest_rate=_unseen(interval.n) if interval.n else None,
-                largest_epsilon=None,
-                n=interval.n,
-            ),
-        )
+        metric = area.metric.replace("_auc", f"_tpr_at_{percentage}_percent")
+        test = {"p_value": area.p_value, "least_p": area.least_p, "test": area.test}
         if scores.named and interval.value is not None:
-            found = _tested(found, members, controls, exact.passing_at(fpr, len(controls)), case)
-        made.append(found)
+            passing = exact.passing_at(fpr, len(controls))
+            test = _test(metric, members, controls, passing, case)
+        made.append(
+            case.measurement(
+                scores,
+                metric,
+                interval,
+                unit="share of members",
+                observation=f"{share} at a false positive rate of {percentage} %." if share else "",
+                untested=f"The {interval.method}." if interval.value is None else "",
+                chance=fpr if interval.value is None else _passing(fpr, len(controls)),
+                power=Power(smallest_rate=_unseen(interval.n), n=interval.n),
+                **test,
+            )
+        )
     if scores.named and len(controls) < 1 / min(LOW.values()):
-        made.append(_leading(members, controls, case, row))
+        made.append(_leading(scores, members, controls, case, area))
     return made
 
 
-def _tested(
-    found: Finding, members: np.ndarray, controls: np.ndarray, passing: int, case: Case
-) -> Finding:
-    """Adds the exact test of how many members stand above all but `passing` controls."""
+def _test(
+    metric: str, members: np.ndarray, controls: np.ndarray, passing: int, case: Case
+) -> dict[str, Any]:
+    """Test exactly how many members stand above all but `passing` controls."""
     n, m = len(members), len(controls)
-    lots = case.stream("low end", found.metric)
-    above = exact.above(members, controls, passing, lots)
-    return replace(
-        found,
-        p_value=exact.p_value(above, n, m, passing),
-        least_p=exact.smallest(n, m, passing),
-        test=f"{case.attack} {found.metric}",
-    )
+    above = exact.above(members, controls, passing, case.stream("low end", metric))
+    p_value = exact.p_value(above, n, m, passing)
+    return {"p_value": p_value, "least_p": exact.smallest(n, m, passing)}
 
 
-def _leading(members: np.ndarray, controls: np.ndarray, case: Case, row: Finding) -> Finding:
-    """Computes the share of members above every control: the low end where controls are few.
+def _leading(
+    scores: Scores, members: np.ndarray, controls: np.ndarray, case: Case, area: Measurement
+) -> Measurement:
+    """Compute the share of members above every control: the low end where controls are few.
 
     The interval is for the threshold that these controls set.
     """
     n, m = len(members), len(controls)
-    metric = row.metric.replace("_auc", "_above_all")
-    leading = replace(
-        row,
-        metric=metric,
-        unit="share of members",
-        chance=1 / (m + 1) if m else None,
-        p_value=None,
-        least_p=1.0,
-        test=f"{case.attack} {metric}",
-        power=Power(smallest_rate=None, largest_epsilon=None, n=n),
-    )
+    metric = area.metric.replace("_auc", "_above_all")
     if not n or not m:
-        return replace(leading, interval=no_interval(n, 0.95, "too few scores"), observation="")
+        return case.measurement(
+            scores,
+            metric,
+            no_interval(n, 0.95, "too few scores"),
+            unit="share of members",
+            observation="",
+            chance=1 / (m + 1) if m else None,
+            least_p=1.0,
+        )
     k = int((members > controls.max()).sum())
-    interval = replace(
-        clopper_pearson(k, n), method=f"Clopper-Pearson over members, above these {m} controls"
-    )
-    return _tested(
-        replace(
-            leading,
-            interval=interval,
-            k=k,
-            observation=f"{k} of {n} members score above all {m} others.",
-            power=Power(smallest_rate=power.smallest_rate(n), largest_epsilon=None, n=n),
-        ),
-        members,
-        controls,
-        0,
-        case,
+    method = f"Clopper-Pearson over members, above these {m} controls"
+    return case.measurement(
+        scores,
+        metric,
+        replace(clopper_pearson(k, n), method=method, sizes=(n, m)),
+        unit="share of members",
+        observation=f"{k} of {n} members score above all {m} others.",
+        k=k,
+        chance=1 / (m + 1),
+        power=Power(smallest_rate=power.smallest_rate(n), n=n),
+        **_test(metric, members, controls, 0, case),
     )
 
 
-def _unseen(members: int) -> float:
-    """Computes the upper limit on the rate if none is above: half the error is the threshold's."""
-    return power.smallest_rate(members, 1 - LEVEL / 2)
+def _unseen(members: int) -> float | None:
+    """Compute the upper limit on the rate if none is above: half the error is the threshold's."""
+    return power.smallest_rate(members, 1 - LEVEL / 2) if members else None
 
 
 def _passing(fpr: float, controls: int) -> float:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from audit.accounting import Mechanism, claimed_mechanism, curve_of, described, sigma_upper
 from audit.core.terms import Relation, Unit
 from audit.findings import bounds
-from audit.findings.finding import LEVEL, Case
+from audit.findings.case import LEVEL, Case
 from audit.results.schema import ClaimTest
 from audit.statistics import claim_curve, claim_guesses
 

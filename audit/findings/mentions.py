@@ -6,17 +6,17 @@ import numpy as np
 
 from audit.core.evidence import Mentions
 from audit.findings import bounds, mechanism
-from audit.findings.finding import Case, Finding, control, value
-from audit.results.schema import Power
+from audit.findings.case import Case, value
+from audit.results.measurement import Control, Measurement, Power
 from audit.statistics import coin_test
 
 
-def findings(mentions: Mentions, case: Case) -> list[Finding]:
+def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
     """Computes the shares of generations that name planted people, and that name anybody else."""
     return [_r_name(mentions, case), *_other_names(mentions, case)]
 
 
-def _r_name(mentions: Mentions, case: Case) -> Finding:
+def _r_name(mentions: Mentions, case: Case) -> Measurement:
     n = len(mentions.named)
     often = dict.fromkeys((s.owner for s in case.secrets), 0)
     k = k_twins = 0
@@ -28,17 +28,15 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
             often[owner] += 1
     coins = [case.coins.present[owner] for owner in often]
     counts = {owner: float(count) for owner, count in often.items()}
-    return Finding(
-        attack=case.attack,
-        metric="r_name",
-        access=mentions.access.word,
+    return case.measurement(
+        mentions,
+        "r_name",
+        case.rate(k, n),
         unit="share of generations",
-        interval=case.rate(k, n),
         observation=f"{k} of {n} generations name a planted user who was trained on, "
         f"{k_twins} a twin.",
         k=k,
-        chance=None,
-        control=control(case.rate(k_twins, n), k_twins),
+        control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
         least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
@@ -52,33 +50,27 @@ def _r_name(mentions: Mentions, case: Case) -> Finding:
             else None,
             n=n,
         ),
-        stronger_than_release=case.stronger(mentions.access),
         cut=case.cut and not mentions.whole,
     )
 
 
-def _other_names(mentions: Mentions, case: Case) -> list[Finding]:
+def _other_names(mentions: Mentions, case: Case) -> list[Measurement]:
     """Counts names without a test: no coin decides whether these people were trained on."""
     seen = mentions.others[~np.isnan(mentions.others)]
     n, k = len(seen), int(seen.sum())
     if not n:
         return []
     return [
-        Finding(
-            attack=case.attack,
-            metric="other_names",
-            access=mentions.access.word,
+        case.measurement(
+            mentions,
+            "other_names",
+            case.rate(k, n),
             unit="share of generations",
-            interval=case.rate(k, n),
             observation=f"{k} of {n} generations name a person whom no coin decides.",
             k=k,
-            chance=None,
-            control=None,
-            p_value=None,
             untested="No coin decides whether they were trained on, so nothing can be tested.",
             test=f"{case.attack} others",
-            power=Power(smallest_rate=case.smallest_rate(n), largest_epsilon=None, n=n),
-            stronger_than_release=case.stronger(mentions.access),
+            power=Power(smallest_rate=case.smallest_rate(n), n=n),
             cut=case.cut and not mentions.whole,
         )
     ]

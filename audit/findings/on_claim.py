@@ -7,14 +7,14 @@ import math
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
-from audit.findings.finding import LEVEL
+from audit.findings.case import LEVEL
 from audit.findings.rejections import Rejections, claim_p_value, test_of, untestable
-from audit.results.schema import ClaimTest, EpsilonLower, FindingResult
+from audit.results.measurement import ClaimTest, EpsilonLower, Measurement
 from audit.results.words import apart, at_least, at_most, count, percent
 
 
 def on_claim(
-    finding: FindingResult, guarantee: Guarantee, rejections: Rejections
+    finding: Measurement, guarantee: Guarantee, rejections: Rejections
 ) -> tuple[OnClaim, str]:
     """Answers whether the claim is refuted, adjusted for all tests of it; if not, why."""
     epsilon = guarantee.epsilon
@@ -33,7 +33,7 @@ def on_claim(
     return OnClaim.NOT_REFUTED, _not_refuted(finding, guarantee)
 
 
-def too_weak(finding: FindingResult, guarantee: Guarantee, tests: int) -> str:
+def too_weak(finding: Measurement, guarantee: Guarantee, tests: int) -> str:
     """Says why no outcome of so few trials could have refuted the claim; empty where one could.
 
     tests: number of tests of the claim that p-values are adjusted for.
@@ -46,7 +46,7 @@ def too_weak(finding: FindingResult, guarantee: Guarantee, tests: int) -> str:
         return ""
     level, adjusted = LEVEL / tests, f"adjusted for {count(tests, 'test')} of it"
     if guarantee.constant:
-        weak = finding.least_p is None or finding.least_p >= level
+        weak = finding.least_p >= level
         return f"so few trials could not refute it, {adjusted}" if weak else ""
     if finding.claim_test is not None:
         weak = finding.claim_test.least_p >= level
@@ -77,7 +77,7 @@ def _too_few(
     return f"so few could refute at most ε = {at_least(most)}, {adjusted}, below {claimed}"
 
 
-def _refuted(finding: FindingResult, guarantee: Guarantee) -> str:
+def _refuted(finding: Measurement, guarantee: Guarantee) -> str:
     if finding.charge_test is not None:
         return "Refuted: the claim rests on charges, and a query tells more than it was charged."
     if guarantee.constant:
@@ -102,7 +102,7 @@ def _by_mechanism(test: ClaimTest) -> str:
     )
 
 
-def _not_refuted(finding: FindingResult, guarantee: Guarantee) -> str:
+def _not_refuted(finding: Measurement, guarantee: Guarantee) -> str:
     claimed = f"The claim, ε = {at_most(guarantee.epsilon or 0.0)} nats, is not refuted"
     if finding.charge_test is not None:
         return f"{claimed}: no query was found to tell more than it was charged."

@@ -12,15 +12,15 @@ import numpy as np
 
 from audit.core.evidence import Ranks
 from audit.findings import bounds, uniform_ranks
-from audit.findings.finding import Case, Finding, control
+from audit.findings.case import Case
 from audit.findings.largest_exposure import largest
-from audit.results.schema import Exposures, Power
+from audit.results.measurement import Control, Exposures, Measurement, Power
 from audit.statistics.exposure import exposure_bits, null_exposure_bits
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.order_statistics import median_interval
 
 
-def findings(ranks: Ranks, case: Case) -> list[Finding]:
+def measurements(ranks: Ranks, case: Case) -> list[Measurement]:
     """Makes two findings for each number of copies (a tier), and for each space if they differ."""
     copies = np.array([s.copies for s in case.secrets])
     spaces = [0 if s.space is None else s.space.size for s in case.secrets]
@@ -34,7 +34,7 @@ def findings(ranks: Ranks, case: Case) -> list[Finding]:
     return made
 
 
-def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> list[Finding]:
+def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> list[Measurement]:
     read = tier & ~np.isnan(ranks.worst)
     planted, twins = case.planted & read, case.twins & read
     bits = _bits(ranks, size)
@@ -44,39 +44,32 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> l
     worst = np.minimum(ranks.worst[planted], space)
     n = len(worst)
     p_value, least = uniform_ranks.p_value(ranks, planted, size)
-    median = Finding(
-        attack=case.attack,
-        metric=name,
-        access=ranks.access.word,
+    median = case.measurement(
+        ranks,
+        name,
+        interval,
         unit="bits",
-        interval=interval,
         observation=_observation(ranks, interval, beside, planted, size),
         chance=_null_median(size),
-        control=control(beside),
+        control=Control.of(beside),
         p_value=p_value,
         least_p=least,
         sides=2,
-        untested="The ranks are known within bounds only: a smaller leak would not have been seen."
-        if (ranks.exact[planted] == 0).any()
-        else "",
-        test=f"{case.attack} {name}",
+        untested=uniform_ranks.untested(ranks, planted),
         epsilon_lower=bounds.from_ranks(space, worst, case),
         power=Power(
-            smallest_rate=None,
-            largest_epsilon=bounds.largest_by_rank(space, n, case.delta, case.claim_tests),
-            n=n,
+            largest_epsilon=bounds.largest_by_rank(space, n, case.delta, case.claim_tests), n=n
         ),
-        stronger_than_release=case.stronger(ranks.access),
+        space=size,
         exposures=Exposures(
             planted=sorted(float(b) for b in bits[planted]),
             twins=sorted(float(b) for b in _all_or_none(bits[twins])),
-            space=size,
             null=null_exposure_bits(size),
         )
         if interval.n
         else None,
     )
-    return [median, largest(ranks, case, median, planted, twins, size)]
+    return [median, largest(ranks, case, name, planted, twins, size)]
 
 
 def _bits(ranks: Ranks, size: int) -> np.ndarray:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
-from audit.findings.finding import LEVEL
-from audit.results.schema import Control, EpsilonLower, FindingResult
+from audit.findings.case import LEVEL
+from audit.results.measurement import Control, EpsilonLower, FindingResult, Measurement
 from audit.statistics.holm import adjusted_p_values
 
 
@@ -48,9 +48,7 @@ class Rejections:
     family: Family
 
 
-def rejections(
-    findings: Sequence[FindingResult], guarantee: Guarantee, family: Family
-) -> Rejections:
+def rejections(findings: Sequence[Measurement], guarantee: Guarantee, family: Family) -> Rejections:
     """Adjusts all tests of one release. Coins that refute the claim have also found a leak."""
     confounded = frozenset(
         test_of(f) for f in findings if not f.fair_coins and is_confounded(f.blind, f.ci)
@@ -68,7 +66,7 @@ def rejections(
     )
 
 
-def ledgers_of(findings: Sequence[FindingResult]) -> frozenset[str]:
+def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
     """Names the tests of ledgers: refuting one shows no leak of what was planted."""
     return frozenset(test_of(f) for f in findings if f.charge_test is not None)
 
@@ -89,7 +87,7 @@ def rejected(
     return Rejections(leaking, refuting, measured, confounded, sizes)
 
 
-def test_of(finding: FindingResult) -> str:
+def test_of(finding: Measurement) -> str:
     """Names the test behind a finding; one of its own where none is known."""
     return finding.test or f"{finding.attack} {finding.metric}"
 
@@ -107,7 +105,7 @@ def is_confounded(blind: Control | None, ci: tuple[float, float] | None) -> bool
     return at_least <= max(blind.ci[1] - 0.5, 0.5 - blind.ci[0])
 
 
-def claim_p_value(finding: FindingResult, guarantee: Guarantee) -> float | None:
+def claim_p_value(finding: Measurement, guarantee: Guarantee) -> float | None:
     """Computes the p-value of the claim itself; None where the finding cannot test it.
 
     A claim with a known mechanism is tested on its trade-off curve alone, any other by the bound on
@@ -128,7 +126,7 @@ def claim_p_value(finding: FindingResult, guarantee: Guarantee) -> float | None:
     )
 
 
-def untestable(finding: FindingResult, guarantee: Guarantee) -> str:
+def untestable(finding: Measurement, guarantee: Guarantee) -> str:
     """Says why a finding cannot test the claim, whatever it measures; empty where it can."""
     bound = finding.epsilon_lower
     if guarantee.epsilon is None or math.isinf(guarantee.epsilon):
@@ -143,13 +141,11 @@ def untestable(finding: FindingResult, guarantee: Guarantee) -> str:
         return ""
     if bound is None:
         return "this measure gives no bound on ε"
-    if bound.guesses is None and bound.rank is None:
-        return "what its bound on ε was computed from is not stored"
     at = guarantee.delta  # of the bound, the evidence is stored: it is read again at the claim's δ
     return guarantee.incomparable(bound.unit, bound.relation, at) or ""
 
 
-def tested_bound(finding: FindingResult, guarantee: Guarantee) -> EpsilonLower | None:
+def tested_bound(finding: Measurement, guarantee: Guarantee) -> EpsilonLower | None:
     """Finds the bound by which a finding tests the claim; None where it tests it otherwise."""
     otherwise = finding.claim_test is not None or finding.charge_test is not None
     unlike = otherwise or guarantee.constant or untestable(finding, guarantee)
@@ -168,7 +164,7 @@ def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float
 
 
 def _by_test(
-    findings: Sequence[FindingResult], p_of: Callable[[FindingResult], float | None]
+    findings: Sequence[Measurement], p_of: Callable[[Measurement], float | None]
 ) -> dict[str, float]:
     """Collects p-values by test; where measures of one test differ, as in no run, the smallest."""
     p_values: dict[str, float] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,18 +9,18 @@ import numpy as np
 from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
 from audit.findings import bounds, low_end, mechanism
-from audit.findings.finding import LEVEL, Case, Finding, control
+from audit.findings.case import LEVEL, Case
 from audit.findings.likelihoods import compared
-from audit.results.schema import Control, Power
+from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
 from audit.statistics import binomial, blind, power, roc
 from audit.statistics.interval import Interval, clopper_pearson
 
 
-def findings(scores: Scores, case: Case) -> list[Finding]:
-    """Computes AUC and TPR at low FPR; for the loss also the Selective-DP paper's protocols."""
+def measurements(scores: Scores, case: Case) -> list[Measurement]:
+    """Compute AUC and TPR at low FPR; for the loss also the Selective-DP paper's protocols."""
     area = _auc(scores, case)
-    made = [area, *low_end.findings(scores, case, _alone(area))]
+    made = [area, *low_end.measurements(scores, case, area)]
     if scores.score == "loss":
         made += _protocols(scores, case, area)
         if is_span(scores.target):
@@ -29,21 +28,20 @@ def findings(scores: Scores, case: Case) -> list[Finding]:
     return made
 
 
-def _auc(scores: Scores, case: Case) -> Finding:
+def _auc(scores: Scores, case: Case) -> Measurement:
     members, controls = case.sides(scores.values)
     interval = roc.auc(members, controls)
     owners = case.by_owner(scores.values)
     name = f"{scores.target}_{scores.score}"
     p_value, least = compared(scores.values, case)
-    return Finding(
-        attack=case.attack,
-        metric=f"{name}_auc",
-        access=scores.access.word,
+    largest = bounds.largest(len(owners), case.delta, None, case.claim_tests)
+    return case.measurement(
+        scores,
+        f"{name}_auc",
+        interval,
         unit="AUC",
-        interval=interval,
         observation=_observation(scores, interval, len(members), len(controls)),
         chance=0.5,
-        control=None,
         blind=_blind(scores, case),
         p_value=p_value,
         least_p=least,
@@ -51,13 +49,8 @@ def _auc(scores: Scores, case: Case) -> Finding:
         test=f"{case.attack} {name}",
         epsilon_lower=bounds.presence(owners, case),
         claim_test=mechanism.presence(owners, case),
-        power=Power(
-            smallest_rate=None,
-            largest_epsilon=bounds.largest(len(owners), case.delta, None, case.claim_tests),
-            n=interval.n,
-        ),
-        stronger_than_release=case.stronger(scores.access),
-        roc=tuple(roc.curve(members, controls)) or None,
+        power=Power(largest_epsilon=largest, n=interval.n),
+        roc=roc.curve(members, controls) or None,
     )
 
 
@@ -79,7 +72,7 @@ def _blind(scores: Scores, case: Case) -> Control | None:
         tuple(s.value for s, chosen in zip(case.secrets, mask & measured, strict=True) if chosen)
         for mask in (case.planted, case.twins)
     ]
-    return control(_blind_auc(*sides, case.seed))
+    return Control.of(_blind_auc(*sides, case.seed))
 
 
 @lru_cache(maxsize=64)
@@ -94,8 +87,8 @@ def _blind_auc(members: tuple[str, ...], controls: tuple[str, ...], seed: int) -
     return interval
 
 
-def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
-    """Computes both protocols of Selective DP (arXiv 2108.12944): members are the half with the
+def _protocols(scores: Scores, case: Case, area: Measurement) -> list[Measurement]:
+    """Compute both protocols of Selective DP (arXiv 2108.12944): members are the half with the
     lowest perplexity, or the candidates beyond thresholds set on a disjoint half."""
     members, controls = case.sides(scores.values)
     generator = case.stream("protocol", scores.target)
@@ -104,26 +97,24 @@ def _protocols(scores: Scores, case: Case, area: Finding) -> list[Finding]:
         "refined_accuracy": roc.refined_accuracy(members, controls, generator),
     }
     return [
-        replace(
-            _alone(area),
-            metric=area.metric.replace("auc", name),
+        case.measurement(
+            scores,
+            area.metric.replace("auc", name),
+            interval,
             unit="share of right calls",
-            interval=interval,
             observation=""
             if interval.value is None
             else f"{percent(interval.value)} of the calls are right.",
-            power=Power(smallest_rate=None, largest_epsilon=None, n=interval.n),
+            chance=area.chance,
+            p_value=area.p_value,
+            least_p=area.least_p,
+            test=area.test,
         )
         for name, interval in accuracies.items()
     ]
 
 
-def _alone(area: Finding) -> Finding:
-    """Copies a finding for another metric of the same test, without curve, ε or baseline."""
-    return replace(area, sides=1, roc=None, epsilon_lower=None, claim_test=None, blind=None)
-
-
-def _choice(scores: Scores, case: Case) -> Finding:
+def _choice(scores: Scores, case: Case) -> Measurement:
     """Computes how often scores say which value of a present owner was planted: the second coin."""
     by_owner: dict[str, dict[int, float]] = {}
     for secret, score in zip(case.secrets, scores.values, strict=True):
@@ -139,29 +130,24 @@ def _choice(scores: Scores, case: Case) -> Finding:
     right, n = sum(won.values()), len(pairs)
     owners = dict.fromkeys(s.owner for s in case.secrets if case.coins.present[s.owner])
     bound = bounds.which_value(right, n, case)
-    return Finding(
-        attack=case.attack,
-        metric=f"{scores.target}_choice",
-        access=scores.access.word,
+    return case.measurement(
+        scores,
+        f"{scores.target}_choice",
+        clopper_pearson(right, n),
         unit="share of trained-on users",
-        interval=clopper_pearson(right, n),
         observation=f"For {right} of {n} users the planted value scores above the other one.",
         k=right,
         chance=0.5,
-        control=None,
         p_value=min(1.0, 2 * binomial.p_value(max(right, n - right), n, 0.5)) if n else None,
         least_p=min(1.0, 2 * 0.5**n),
         sides=2,
-        test=f"{case.attack} {scores.target}_choice",
         epsilon_lower=bound,
         claim_test=mechanism.which_value(right, n, case),
         power=Power(
-            smallest_rate=None,
             largest_epsilon=power.largest_epsilon(n, case.delta, 1 - LEVEL / case.claim_tests)
             if n
             else None,
             n=n,
         ),
-        stronger_than_release=case.stronger(scores.access),
         outcomes="".join("-" if o not in won else f"{int(won[o])}" for o in owners) if n else None,
     )

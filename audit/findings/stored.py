@@ -1,10 +1,12 @@
-"""Reads results.json and refuses results that contradict themselves."""
+"""Reads results.json, refusing what does not follow from the numbers in it.
+
+Every answer is given again by the functions that gave it, from the numbers that it was given from.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +15,33 @@ from pydantic import ValidationError
 from audit.accounting.table import from_table, recompute
 from audit.core import files
 from audit.core.errors import UsageError, first_line
-from audit.core.guarantee import Guarantee, no_guarantee
+from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds
-from audit.findings.finding import LEVEL
-from audit.findings.leaked import Sensitive, leaked
-from audit.findings.on_claim import on_claim
-from audit.findings.rejections import Family, Rejections, rejections, test_of, untestable
-from audit.findings.verdict import claim_overall, leaked_overall
-from audit.results.numbers import FROM_FILE
+from audit.findings.agreement import agreement
+from audit.findings.case import LEVEL
+from audit.findings.leaked import Sensitive
+from audit.findings.rejections import Family, test_of
+from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
+from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
     SCHEMA_VERSION,
     Cell,
     EpsilonLower,
     FindingResult,
-    GuaranteeResult,
     ReleaseResult,
     Results,
     first_error,
 )
 
-_ROUNDED = 1 + 1e-4  # six digits are stored; machines differ by less
-_NATS = 3e-5  # of a bound near 0, likewise
 _AGAIN = "; run its plan again, which trains nothing that is there"
 
 
 def load(path: Path) -> Results:
     """Read results.json.
 
-    Raises UsageError if it is missing, broken, of another version, or says what its own numbers
-    do not: a rejected test that is no leak, silence of a test that shows nothing, an ε below that
-    of its own accounting.
+    Raises UsageError if it is missing, broken, of another version, or states what does not follow
+    from its own numbers: an answer, a bound on ε, an ε below that of its own accounting.
     """
     document = _document(path)
     version = document.get("schema_version")
@@ -54,14 +52,13 @@ def load(path: Path) -> Results:
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
     seeds = {release.seed for release in results.releases}
-    sensitive = {seed: _sensitive(results.releases, seed) for seed in seeds}
+    sensitive = {seed: _sensitive(results, seed) for seed in seeds}
     for place, release in enumerate(results.releases):
-        why = _of_accounting(release.guarantee)
-        why = why or _of_release(release, sensitive[release.seed])
+        why = _of_accounting(release.guarantee) or _of_release(release, sensitive[release.seed])
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
-        why = _of_cell(cell, results.releases)
+        why = _of_cell(cell, [results.releases[one] for one in cell.releases])
         if why:
             raise UsageError(f"{path}: sweep.cells.{place}: {why}{_AGAIN}")
     return results
@@ -77,153 +74,104 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
+def _sensitive(results: Results, seed: int) -> Sensitive | None:
+    """Find where the positive control of a seed leaks; None without references."""
+    controls = [r for r in results.releases if r.defense == "none" and r.seed == seed]
+    if not controls or not results.plan.get("references", True):
+        return None
+    control = min(controls, key=lambda release: not release.reference)
+    return sensitive_where(control.findings, control.guarantee, _family(control))
+
+
+def _family(release: ReleaseResult) -> Family:
+    return Family(release.tests, release.claim_tests)
+
+
 def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
-    """Says what a release states that does not follow from its numbers; empty where nothing."""
-    claim, findings = release.guarantee.claim, release.findings
-    found = rejections(findings, claim, Family(release.tests, release.claim_tests))
-    for finding in findings:
+    """Describe what a release states that does not follow from its numbers; empty if all does."""
+    claim = release.guarantee
+    answers = judge(release.findings, claim, sensitive, _family(release))
+    for finding, answer in zip(release.findings, answers, strict=True):
+        reason = answer.sentence.removeprefix(answer.observation)
         why = (
-            _hidden_leak(finding, found)
-            or _hidden_refutation(finding, found, claim)
-            or _unearned_silence(finding, _clear(found), sensitive)
-            or _unearned_word(finding, found, claim)
-            or _of_evidence(finding, release.claim_tests)
+            _of_bound(finding.epsilon_lower)
+            or _unlike(finding, (answer.leaked, reason), (answer.claim, answer.claim_sentence))
+            or _of_claim_test(finding, LEVEL / max(1, release.claim_tests))
+            or _of_ledger(finding)
         )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
 
 
-def _of_cell(cell: Cell, releases: Sequence[ReleaseResult]) -> str:
-    """Says what a setting of a sweep states that does not follow from its numbers.
-
-    Its p-values are those of all its seeds; how they test the claim together is not stored.
-    """
-    seeds = [releases[place] for place in cell.releases]
-    found = rejections(
-        cell.findings, no_guarantee("of single seeds"), Family(max(r.tests for r in seeds), 0)
-    )
+def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:
+    """Describe what a setting of a sweep states that does not follow from its seeds."""
+    together = agreement(seeds)
     for finding in cell.findings:
-        why = _hidden_leak(finding, found) or _unlike_its_seeds(finding, seeds)
+        of = (finding.attack, finding.metric, finding.unit)
+        each = [f for r in seeds for f in r.findings if (f.attack, f.metric, f.unit) == of]
+        if not each:
+            why = "is measured in none of its seeds"
+        elif together.seeds == 1:
+            why = "" if finding == each[0] else "is not that of its only seed"
+        else:
+            why = _unlike_its_seeds(finding, together.p_values.get(test_of(finding)))
+            why = why or _unlike(
+                finding, together.leaked(finding, each), together.on_claim(finding, each)
+            )
         if why:
             return f"{_name(finding)} {why}"
-    return _overall(cell, max((r.guarantee.claim for r in seeds), key=_promised))
+    return _overall(cell, together.claim)
 
 
-def _promised(claim: Guarantee) -> float:
-    """Return the claimed ε in nats, which is infinite where it is unknown."""
-    return math.inf if claim.epsilon is None else claim.epsilon
-
-
-def _sensitive(releases: Sequence[ReleaseResult], seed: int) -> Sensitive | None:
-    """Tells where the positive control of a seed leaked, by its numbers; None without a control."""
-    controls = [r for r in releases if r.defense == "none" and r.seed == seed]
-    for control in sorted(controls, key=lambda r: not r.reference):
-        eased = [
-            f if f.p_value is None else f.model_copy(update={"p_value": f.p_value / _ROUNDED})
-            for f in control.findings
-        ]
-        family = Family(control.tests, control.claim_tests)
-        found = rejections(eased, control.guarantee.claim, family)
-        words = {(f.attack, f.metric): leaked(f, found, None)[0] for f in eased}
-        return {
-            (f.attack, f.metric): f.leaked == words[f.attack, f.metric] == Leaked.LEAK
-            for f in control.findings
-        }
-    return None
-
-
-def _eased(finding: FindingResult) -> FindingResult:
-    """Lets a finding show what it could have shown before it was rounded, or a little more."""
-    least, test, power = finding.least_p, finding.claim_test, finding.power
-    most = power.largest_epsilon
-    update = {
-        "least_p": None if least is None else least / _ROUNDED,
-        "claim_test": test and test.model_copy(update={"least_p": test.least_p / _ROUNDED}),
-        "power": power.model_copy(update={"largest_epsilon": most and most * _ROUNDED}),
-    }
-    return finding.model_copy(update=update)
-
-
-def _hidden_leak(finding: FindingResult, found: Rejections) -> str:
-    word, test = finding.leaked, test_of(finding)
-    measured = finding.value is not None or test not in found.measured
-    if word != Leaked.LEAK and measured and _sure(found.leaking.get(test)):
-        return f"is called {str(word)!r}, but its test is rejected"
-    if word == Leaked.NONE_FOUND and _sure(finding.p_value):
-        return f"is called {str(word)!r}, at p = {finding.p_value:.2g}"
-    return ""
-
-
-def _hidden_refutation(finding: FindingResult, found: Rejections, claim: Guarantee) -> str:
-    refuted = _sure(found.refuting.get(test_of(finding))) and not untestable(finding, claim)
-    if refuted and finding.claim != OnClaim.REFUTED:
-        return f"says of the claim {str(finding.claim)!r}, but its test refutes it"
-    return ""
-
-
-def _unearned_silence(
-    finding: FindingResult, found: Rejections, sensitive: Sensitive | None
+def _unlike(
+    stated: FindingResult, leaked: tuple[Leaked, str], on_claim: tuple[OnClaim, str]
 ) -> str:
-    """Compares the first answer with the one that follows; a leak may have been one unrounded."""
-    stated = finding.leaked
-    if stated == Leaked.LEAK and finding.charge_test is None:
-        return ""
-    word, why = leaked(_eased(finding), found, sensitive)
-    less = stated == Leaked.NONE_FOUND or Leaked.NOT_MEASURED in (stated, word)
-    return _instead(f"is called {str(stated)!r}", word, why) if less and stated != word else ""
-
-
-def _unearned_word(finding: FindingResult, found: Rejections, claim: Guarantee) -> str:
-    """Compares the second answer with the one that follows, where that could have been better."""
-    stated, nothing = finding.claim, (OnClaim.UNKNOWN, OnClaim.NOTHING_CLAIMED)
-    if not claim.promises_nothing and stated not in (OnClaim.NOT_REFUTED, *nothing):
-        return ""
-    word, why = on_claim(_eased(finding), _smaller(claim), found)
-    wrong = stated in nothing or word in nothing or word == OnClaim.NOT_TESTABLE
-    return (
-        _instead(f"says of the claim {str(stated)!r}", word, why)
-        if wrong and stated != word
-        else ""
-    )
+    """Compare both answers with those that follow."""
+    if stated.leaked != leaked[0]:
+        return _instead(f"is called {str(stated.leaked)!r}", *leaked)
+    if stated.claim != on_claim[0]:
+        return _instead(f"says of the claim {str(stated.claim)!r}", *on_claim)
+    return ""
 
 
 def _instead(stated: str, word: str, why: str) -> str:
-    return f"{stated}, but it follows {str(word)!r}: {why}".rstrip(": ")
+    return f"{stated}, but it follows {str(word)!r}: {why.strip()}".rstrip(": ")
 
 
-def _smaller(claim: Guarantee) -> Guarantee:
-    """The claim before ε and δ were rounded up, or a little below."""
-    epsilon, delta = (None if x is None else x / _ROUNDED for x in (claim.epsilon, claim.delta))
-    return replace(claim, epsilon=epsilon, delta=delta)
+def _unlike_its_seeds(finding: FindingResult, p_value: float | None) -> str:
+    """Compare a p-value over seeds with the one that theirs give together."""
+    stated = finding.p_value
+    if None in (stated, p_value) and stated is p_value:
+        return ""
+    if stated is not None and p_value is not None and agree(stated, p_value):
+        return ""
+    return f"has p = {stated}, but its seeds give {p_value}"
 
 
-def _clear(found: Rejections) -> Rejections:
-    """Those tests alone that are rejected however their p-values were rounded."""
-    return replace(found, leaking={test: p for test, p in found.leaking.items() if _sure(p)})
-
-
-def _of_evidence(finding: FindingResult, claim_tests: int) -> str:
-    """Compares a bound, a test of the claim and one of a ledger with what they come from."""
+def _of_claim_test(finding: FindingResult, level: float) -> str:
+    """Compare the p-value of a claim on its curve with the number of guesses that refute it."""
     test = finding.claim_test
-    if test is not None and test.critical is not None and test.v >= test.critical:
-        level = LEVEL / max(1, claim_tests)
-        if test.p_value > level * _ROUNDED:
-            enough = f"{test.v} guesses right refute the claim from {test.critical} on"
-            return f"has p = {test.p_value:.2g} of the claim, but {enough}"
-    return _of_bound(finding.epsilon_lower) or _of_ledger(finding)
+    if test is None or test.critical is None or test.v < test.critical:
+        return ""
+    if test.p_value <= rounded(level):  # to which a p-value just below it may be rounded
+        return ""
+    enough = f"{test.v} guesses right refute the claim from {test.critical} on"
+    return f"has p = {test.p_value:.2g} of the claim, but {enough}"
 
 
 def _of_bound(bound: EpsilonLower | None) -> str:
+    """Compare a bound on ε with what its own evidence gives."""
     if bound is None:
         return ""
     shown = bounds.at_delta(bound, bound.delta)
-    if math.isclose(bound.value, shown, rel_tol=_ROUNDED - 1, abs_tol=_NATS):
+    if agree(bound.value, shown):
         return ""
     return f"has the bound ε = {bound.value:g}, but its own evidence gives {shown:.6g}"
 
 
 def _of_ledger(finding: FindingResult) -> str:
+    """Compare a test of a ledger with the figure that it is of."""
     test, value = finding.charge_test, finding.value
     if test is None or not test.queries:
         return ""
@@ -235,38 +183,18 @@ def _of_ledger(finding: FindingResult) -> str:
             most = f"the worst at {value:g} times it"
             return f"has {test.exceeded} queries beyond their charge, {most}"
     elif test.p_value is not None:
-        p = 1.0 / max(1.0, value)
-        if not p / _ROUNDED <= test.p_value <= p * _ROUNDED:
+        p = rounded(1.0 / max(1.0, value))
+        if test.p_value != p:
             return f"has p = {test.p_value:.2g} of the charges, but its wealth gives {p:.2g}"
     return ""
 
 
-def _unlike_its_seeds(finding: FindingResult, seeds: Sequence[ReleaseResult]) -> str:
-    """Says which silence over seeds is none of theirs."""
-    of = (finding.attack, finding.metric, finding.unit)
-    each = [f for r in seeds for f in r.findings if (f.attack, f.metric, f.unit) == of]
-    stated, none = finding.leaked, Leaked.NONE_FOUND
-    if stated == none and not (each and all(f.leaked == none for f in each)):
-        return f"is called {str(stated)!r}, but not so in each of its seeds"
-    tested = (OnClaim.REFUTED, OnClaim.NOT_REFUTED)
-    if finding.claim == OnClaim.NOT_REFUTED and not any(f.claim in tested for f in each):
-        return f"says of the claim {str(finding.claim)!r}, but no seed of it tested that"
-    if finding.charge_test is not None and stated != Leaked.NOT_MEASURED:
-        return f"is called {str(stated)!r}, but looks for no planted secret"
-    return ""
-
-
-def _sure(p: float | None) -> bool:
-    """Tells whether a p-value is below the level, however it was rounded."""
-    return p is not None and p * _ROUNDED < LEVEL
-
-
 def _name(finding: FindingResult) -> str:
-    return repr(f"{finding.attack}.{finding.metric}")  # whatever stands in the file, one line
+    return repr(f"{finding.attack}.{finding.metric}")  # whatever the file holds, one line
 
 
 def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
-    """Compares what is said of a release, or of a setting, with what is said of its measures."""
+    """Compare the answers of a release, or of a setting, with those of its measures."""
     word = leaked_overall(joined.findings)
     if joined.leaked != word:
         of_them = "a measure of it is a leak" if word == Leaked.LEAK else f"its measures: {word}"
@@ -278,8 +206,8 @@ def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
     return ""
 
 
-def _of_accounting(guarantee: GuaranteeResult) -> str:
-    """Compares ε, δ and the relation with the accounting that is stored beside them."""
+def _of_accounting(guarantee: Guarantee) -> str:
+    """Compare ε, δ and the relation with the accounting that is stored beside them."""
     table = guarantee.accounting
     if table is None or guarantee.epsilon is None or math.isinf(guarantee.epsilon):
         return ""
@@ -293,8 +221,8 @@ def _of_accounting(guarantee: GuaranteeResult) -> str:
     if mechanism.relation not in (guarantee.relation, *guarantee.also):
         return f"ε is claimed under {guarantee.relation!r}, accounted under {mechanism.relation!r}"
     claimed = guarantee.delta or 0.0
-    if claimed * _ROUNDED < delta:
+    if claimed < delta:
         return f"δ = {claimed:g} is claimed, and the accounting is for {delta:g}"
-    if guarantee.epsilon * _ROUNDED < epsilon:
+    if guarantee.epsilon < epsilon and not agree(guarantee.epsilon, epsilon):
         return f"ε = {guarantee.epsilon:g} is claimed, and its own accounting gives {epsilon:.6g}"
     return ""

@@ -8,13 +8,13 @@ import numpy as np
 
 from audit.core.evidence import Successes
 from audit.findings import bounds, mechanism
-from audit.findings.finding import Case, Finding, control
-from audit.results.schema import Power
+from audit.findings.case import Case
+from audit.results.measurement import Control, Measurement, Power
 from audit.statistics import coin_test
 from audit.statistics.interval import Interval, IntervalKind
 
 
-def findings(successes: Successes, case: Case) -> list[Finding]:
+def measurements(successes: Successes, case: Case) -> list[Measurement]:
     """Computes the share of planted secrets on which the attack succeeds, with twins as control."""
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
@@ -23,22 +23,20 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
     m = len(won)
     measured = np.where(case.single, successes.won, np.nan)
     return [
-        Finding(
-            attack=case.attack,
-            metric=successes.metric,
-            access=successes.access.word,
+        case.measurement(
+            successes,
+            successes.metric,
+            _over_secrets(case.rate(k, len(planted))),
             unit=successes.unit,
-            interval=_over_secrets(case.rate(k, len(planted))),
             observation=f"{k} of {len(planted)} planted secrets, {k_twins} of {len(twins)} twins.",
             k=k,
             chance=successes.chance,
-            control=control(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
+            control=Control.of(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
             p_value=coin_test.p_value([int(w) for w in won.values()], coins, case.stream("coins"))
             if won
             else None,
             least_p=min(1.0, 2.0 * 0.5**m),
             sides=2,
-            test=f"{case.attack} {successes.metric}",
             epsilon_lower=bounds.presence(won, case),
             claim_test=mechanism.presence(won, case),
             power=Power(
@@ -46,7 +44,6 @@ def findings(successes: Successes, case: Case) -> list[Finding]:
                 largest_epsilon=bounds.largest(m, case.delta, claim_tests=case.claim_tests),
                 n=len(planted),
             ),
-            stronger_than_release=case.stronger(successes.access),
             cut=case.cut,
             outcomes=case.outcomes(measured) if len(planted) else None,
         )

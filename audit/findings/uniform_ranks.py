@@ -65,3 +65,10 @@ def _from_both_ends(
 def _least(ranks: Ranks, planted: np.ndarray, least: float) -> float:
     bounded = bool((ranks.exact[planted] == 0).any())
     return 1.0 if bounded else min(1.0, least)
+
+
+def untested(ranks: Ranks, planted: np.ndarray) -> str:
+    """Explain why no test of these ranks could show a leak; empty where one could."""
+    if (ranks.exact[planted] == 0).any():
+        return "The ranks are known within bounds only: a smaller leak would not have been seen."
+    return ""

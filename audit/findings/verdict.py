@@ -1,4 +1,4 @@
-"""Two answers to each finding of a release: what leaked, and what this says about the claim."""
+"""Two answers to each measurement of a release: what leaked, and what this says about the claim."""
 
 from __future__ import annotations
 
@@ -9,42 +9,45 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import Sensitive, leaked
 from audit.findings.on_claim import on_claim
-from audit.findings.rejections import Family, rejections
-from audit.results.schema import FindingResult
+from audit.findings.rejections import Family, Rejections, rejections
+from audit.results.measurement import FindingResult, Measurement
 
 
 def judge(
-    findings: Sequence[FindingResult],
+    measurements: Sequence[Measurement],
     guarantee: Guarantee,
     sensitive: Sensitive | None,
     family: Family,
 ) -> list[FindingResult]:
-    """Answers both questions for all findings of one release.
+    """Answer both questions for all measurements of one release.
 
     sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
     run has no references. family: how many tests p-values are adjusted for.
     """
-    found = rejections(findings, guarantee, family)
-    judged = []
-    for finding in findings:
-        word, sentence = leaked(finding, found, sensitive)
-        claim, claim_sentence = on_claim(finding, guarantee, found)
-        update = {
-            "leaked": word,
-            "sentence": f"{finding.sentence} {sentence}".strip(),
-            "claim": claim,
-            "claim_sentence": claim_sentence,
-        }
-        judged.append(finding.model_copy(update=update))
-    return judged
+    found = rejections(measurements, guarantee, family)
+    return [_judged(one, guarantee, sensitive, found) for one in measurements]
+
+
+def _judged(
+    one: Measurement, guarantee: Guarantee, sensitive: Sensitive | None, found: Rejections
+) -> FindingResult:
+    word, sentence = leaked(one, found, sensitive)
+    claim, claim_sentence = on_claim(one, guarantee, found)
+    answers = {
+        "leaked": word,
+        "sentence": f"{one.observation} {sentence}".strip(),
+        "claim": claim,
+        "claim_sentence": claim_sentence,
+    }
+    return FindingResult(**{**dict(one), **answers})
 
 
 def sensitive_where(
-    findings: Sequence[FindingResult], guarantee: Guarantee, family: Family
+    measurements: Sequence[Measurement], guarantee: Guarantee, family: Family
 ) -> dict[tuple[str, str], bool]:
-    """Tells by (attack, metric) whether a positive control leaked. findings: not judged yet."""
-    own = {(f.attack, f.metric): True for f in findings}
-    judged = judge(findings, guarantee, own, family)
+    """Find by (attack, metric) whether a positive control leaked."""
+    own = {(one.attack, one.metric): True for one in measurements}
+    judged = judge(measurements, guarantee, own, family)
     return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in judged}
 
 

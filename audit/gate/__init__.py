@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from audit.gate import claims, leaks, limits, regression, settings, utilities, waivers
 from audit.gate.baseline import Baseline
-from audit.gate.metric import labels
+from audit.gate.identity import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Policy, Regression
 from audit.gate.render.escaping import visible

@@ -8,77 +8,49 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from audit.core import files
 from audit.core.errors import UsageError
-from audit.gate.metric import Metric, changes, key, labels, metrics_of, plan_of
-from audit.results.numbers import (
-    FROM_FILE,
-    Number,
-    Table,
-    Upper,
-    check_measured,
-    check_once,
-    check_outcomes,
-    when_read,
-)
-from audit.results.schema import ReleaseResult, Results, first_error
+from audit.core.guarantee import Guarantee
+from audit.findings.verdict import leaks
+from audit.gate.identity import changes, key, labels, plan_of
+from audit.gate.strength import comparable, counted, exact, measured_in, shown, strength
+from audit.results.measurement import Measurement, Strict
+from audit.results.numbers import FROM_FILE, Table, check_once, refuse, when_read
+from audit.results.schema import GuaranteeResult, ReleaseResult, Results, first_error
 from audit.results.words import count
 
 FILENAME = "audit-baseline.json"
+_METHOD = ("unit", "sides", "confidence")  # what two measurements of one kind share
 
 
-class Claim(BaseModel):
-    """The claim of a release: ε in nats, for this unit, relation, release and basis.
-
-    also: further relations under which it holds.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    epsilon: Upper | None
-    delta: Upper | None
-    alpha: Number | None
-    unit: str
-    relation: str
-    release: str
-    basis: str
-    also: tuple[str, ...]
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """All relations under which ε and δ hold."""
-        return (self.relation, *self.also)
-
-    @property
-    def promises_nothing(self) -> bool:
-        """Whether ε is infinite or unknown."""
-        return self.epsilon is None or math.isinf(self.epsilon)
+_KEPT = {  # of a measurement
+    *("attack", "metric", "unit", "value", "ci", "confidence", "kind", "sizes", "k", "n", "sides"),
+    *("outcomes", "untrained", "space", "cut"),
+}  # fmt: skip
+_OF_CLAIM = ("epsilon", "delta", "alpha", "unit", "relation", "also", "release", "basis", "theorem")
 
 
-class Entry(BaseModel):
-    """One release of the accepted run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Entry(Strict):
+    """One release of the accepted run: its claim, what was measured, and which of it was a leak."""
 
     defense: str
     parameters: Table
     seed: int
-    claim: Claim
-    metrics: tuple[Metric, ...]
+    claim: GuaranteeResult
+    measurements: tuple[Measurement, ...]
+    leaks: tuple[str, ...]
 
-    _sound = when_read(lambda entry: _check(entry.metrics))
+    _sound = when_read(lambda entry: _check(entry))
 
 
-class Baseline(BaseModel):
+class Baseline(Strict):
     """An accepted run, when it was accepted, and why. It holds no references."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal["3"] = "3"
     date: datetime.date
@@ -89,13 +61,12 @@ class Baseline(BaseModel):
     _each_once = when_read(lambda b: check_once((key(entry),) for entry in b.releases))
 
 
-def _check(metrics: Sequence[Metric]) -> None:
-    check_once((metric.name,) for metric in metrics)
-    for metric in metrics:
-        if not (0 < metric.confidence < 1 and metric.n >= 0):
-            raise ValueError(f"{metric.name} has confidence {metric.confidence}, n = {metric.n}")
-        check_measured(metric.value, metric.ci, metric.k, metric.n)
-        check_outcomes(metric.outcomes, metric.k, metric.n)
+def _check(entry: Entry) -> None:
+    check_once((one.name,) for one in entry.measurements)
+    for one in entry.measurements:
+        refuse(one.value is None, f"{one.name} has no value")
+    unknown = set(entry.leaks) - {one.name for one in entry.measurements}
+    refuse(bool(unknown), f"{', '.join(sorted(unknown))} leaks, and is not measured")
 
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
@@ -109,19 +80,24 @@ def make(results: Results, reason: str, today: datetime.date) -> Baseline:
     return Baseline(date=today, reason=reason, plan=plan_of(results), releases=tuple(entries))
 
 
-def claim_of(release: ReleaseResult) -> Claim:
-    """Extracts the claim of a release, without its theorem."""
-    return Claim(**{name: getattr(release.guarantee, name) for name in Claim.model_fields})
+def _claim(release: ReleaseResult) -> GuaranteeResult:
+    """Copy a claim without what is private or long."""
+    return replace(
+        release.guarantee, conditions=(), accounting=None, phrases=(), teachers_per_user=None
+    )
 
 
 def _entry(release: ReleaseResult) -> Entry:
-    metrics = metrics_of(release.findings)
+    findings = measured_in(release.findings)
     return Entry(
         defense=release.defense,
         parameters=release.parameters,
         seed=release.seed,
-        claim=claim_of(release),
-        metrics=tuple(metrics[name] for name in sorted(metrics)),
+        claim=_claim(release),
+        measurements=tuple(
+            Measurement(**findings[name].model_dump(include=_KEPT)) for name in sorted(findings)
+        ),
+        leaks=tuple(sorted(name for name, finding in findings.items() if leaks(finding))),
     )
 
 
@@ -139,7 +115,7 @@ def load(path: Path) -> Baseline:
 
 
 def text(baseline: Baseline) -> str:
-    """Formats the file so that two baselines differ in as few lines as in values."""
+    """Format the file so that two baselines differ in as few lines as in values."""
     document = baseline.model_dump()  # as Python: JSON mode refuses a lone surrogate
     releases = document.pop("releases")
     document["date"] = baseline.date.isoformat()
@@ -148,11 +124,13 @@ def text(baseline: Baseline) -> str:
 
 
 def _release(entry: dict[str, Any]) -> str:
-    metrics = entry.pop("metrics")
+    measured = entry.pop("measurements")
+    entry["claim"] = {name: entry["claim"][name] for name in _OF_CLAIM}
     head = [f"   {_line(name)}: {_line(value)}" for name, value in sorted(entry.items())]
-    rows = ",\n".join(f"    {_line(metric)}" for metric in metrics)
-    measured = f"[\n{rows}\n   ]" if rows else "[]"
-    return "  {\n" + ",\n".join([*head, f'   "metrics": {measured}']) + "\n  }"
+    kept = ({name: one[name] for name in _KEPT} for one in measured)
+    rows = ",\n".join(f"    {_line(one)}" for one in kept)
+    listed = f"[\n{rows}\n   ]" if rows else "[]"
+    return "  {\n" + ",\n".join([*head, f'   "measurements": {listed}']) + "\n  }"
 
 
 def _line(value: Any) -> str:
@@ -176,11 +154,11 @@ def loosened(old: Baseline, new: Baseline) -> str | None:
         reason = _looser(entry, entries[key(entry)])
         if reason is not None:
             return f"{label}: {reason}"
-    known = {key(entry): {m.name for m in entry.metrics} for entry in old.releases}
+    known = {key(entry): {one.name for one in entry.measurements} for entry in old.releases}
     for label, entry in zip(labels(new.releases), new.releases, strict=True):
-        for metric in entry.metrics:
-            if metric.leaked and metric.name not in known.get(key(entry), ()):
-                return f"{label}: {metric.name} would be accepted as a leak"
+        for name in entry.leaks:
+            if name not in known.get(key(entry), ()):
+                return f"{label}: {name} would be accepted as a leak"
     return None
 
 
@@ -188,34 +166,37 @@ def _looser(old: Entry, new: Entry) -> str | None:
     reason = weaker(old.claim, new.claim)
     if reason is not None:
         return reason
-    metrics = {metric.name: metric for metric in new.metrics}
-    for before in old.metrics:
-        after = metrics.get(before.name)
+    measured = {one.name: one for one in new.measurements}
+    for before in old.measurements:
+        after = measured.get(before.name)
         if after is None:
             return f"{before.name} would no longer be checked"
-        reason = _looser_metric(before, after)
+        leaks_now = before.name in set(new.leaks) - set(old.leaks)
+        reason = _looser_measurement(before, after, leaks_now)
         if reason is not None:
             return f"{before.name} {reason}"
     return None
 
 
-def _looser_metric(before: Metric, after: Metric) -> str | None:
-    for name in ("unit", "sides", "confidence", "counted"):
-        was, now = getattr(before, name), getattr(after, name)
+def _looser_measurement(before: Measurement, after: Measurement, leaks_now: bool) -> str | None:
+    for name, was, now in (
+        *((name, getattr(before, name), getattr(after, name)) for name in _METHOD),
+        ("counted", counted(before), counted(after)),
+    ):
         if was != now:
             return f"would be measured differently ({name} {was}, then {now})"
-    if before.exact != after.exact:
+    if exact(before) != exact(after):
         return "would have another interval, because only one of both sessions may stop"
-    if after.leaked and not before.leaked:
+    if leaks_now:
         return "would be accepted as a leak"
-    was, now = before.strength.value or 0.0, after.strength.value or 0.0
-    if now > was and before.comparable:
+    was, now = strength(before).value or 0.0, strength(after).value or 0.0
+    if now > was and comparable(before):
         return f"would increase from {was:.4g} to {now:.4g}"
     if after.n < before.n:
         return f"would have {after.n} trials, not {before.n}"
     if (
-        before.comparable
-        and not before.exact
+        comparable(before)
+        and not exact(before)
         and _detectable_bound(after) > _detectable_bound(before)
     ):
         return "would have a higher upper bound, or no interval"
@@ -223,16 +204,16 @@ def _looser_metric(before: Metric, after: Metric) -> str | None:
     return f"would no longer hold the outcome of {lost} secrets" if lost else None
 
 
-def _detectable_bound(metric: Metric) -> float:
+def _detectable_bound(one: Measurement) -> float:
     """The value plus twice its upper margin: some four standard errors.
 
     If this bound is no higher than before, no increase goes undetected that was detected before,
     at any level that Holm gives to less than a thousand metrics.
     """
-    strength = metric.strength
-    if strength.value is None or strength.high is None or math.isinf(strength.high):
+    seen = strength(one)
+    if seen.value is None or seen.high is None or math.isinf(seen.high):
         return math.inf
-    return strength.value + 2 * (strength.high - strength.value)
+    return seen.value + 2 * (seen.high - seen.value)
 
 
 def _lost_outcomes(before: str, after: str) -> int:
@@ -244,13 +225,18 @@ def _lost_outcomes(before: str, after: str) -> int:
 def accepted(new: Baseline) -> str:
     """The leaks that the baseline accepts, by name; empty where it accepts none."""
     pairs = zip(labels(new.releases), new.releases, strict=True)
-    leaks = [f"{label} {m.name} ({m.shown})" for label, e in pairs for m in e.metrics if m.leaked]
-    return f"accepts {count(len(leaks), 'leak')}: {', '.join(leaks)}" if leaks else ""
+    named = [
+        f"{label} {one.name} ({shown(one)})"
+        for label, entry in pairs
+        for one in entry.measurements
+        if one.name in entry.leaks
+    ]
+    return f"accepts {count(len(named), 'leak')}: {', '.join(named)}" if named else ""
 
 
 def grown(old: Baseline, new: Baseline) -> str | None:
     """A note on what new metrics cost the old ones under Holm's correction; None: nothing."""
-    was, now = (sum(len(entry.metrics) for entry in b.releases) for b in (old, new))
+    was, now = (sum(len(entry.measurements) for entry in b.releases) for b in (old, new))
     if now <= was:
         return None
     return (
@@ -259,15 +245,16 @@ def grown(old: Baseline, new: Baseline) -> str | None:
     )
 
 
-def weaker(old: Claim, new: Claim) -> str | None:
+def weaker(old: Guarantee, new: Guarantee) -> str | None:
     """How the new claim is weaker than the old one, or different; None where it is neither."""
     for name in ("unit", "release", "basis", "alpha"):
         was, now = getattr(old, name), getattr(new, name)
         if was != now:
             return f"the claim's {name} changed from {was} to {now}"
-    for relation in old.relations:
-        if relation not in new.relations:
-            return f"the claim held for {relation}, now for {' and '.join(new.relations)}"
+    held = (new.relation, *new.also)
+    for relation in (old.relation, *old.also):
+        if relation not in held:
+            return f"the claim held for {relation}, now for {' and '.join(held)}"
     if old.promises_nothing:
         return None
     unit = f"per {new.unit} ({new.relation})"

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from audit.core.terms import OnClaim
 from audit.gate import setting_changes
+from audit.gate.identity import changes, key, labels, plan_of
 from audit.gate.measure_changes import Both, Change, Pair, pairs, written
-from audit.gate.metric import changes, key, labels, plan_of
 from audit.gate.render.escaping import visible
 from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
 from audit.results.words import at_most, count

@@ -18,7 +18,9 @@ from statistics import NormalDist
 import numpy as np
 
 from audit.gate import interval_at
-from audit.gate.metric import Metric
+from audit.gate.strength import exact, scale, strength
+from audit.results.measurement import Measurement
+from audit.results.numbers import rounded
 from audit.statistics import binomial
 from audit.statistics.interval import Interval, one_sided_upper
 
@@ -26,17 +28,17 @@ _FAR = 1e5  # a standard deviation from which on the normal law serves
 _NEAR = 1e-5  # precision of a searched value, relative to the scale
 
 
-def p_value(before: Metric, after: Metric) -> float | None:
+def p_value(before: Measurement, after: Measurement) -> float | None:
     """One-sided p-value of "no worse than before"; None where an interval is missing."""
     pairs = paired(before, after)
     if pairs is not None:
         return mcnemar(*pairs)
-    if before.exact and after.exact:
+    if exact(before) and exact(after):
         return fisher(before.k or 0, before.n, after.k or 0, after.n)
-    return _mover_p_value(before.strength, after.strength, after)
+    return _mover_p_value(strength(before), strength(after), after)
 
 
-def _mover_p_value(before: Interval, after: Interval, of: Metric) -> float | None:
+def _mover_p_value(before: Interval, after: Interval, of: Measurement) -> float | None:
     """MOVER, made conservative where the intervals do not support it.
 
     - An interval that ends at the end of the scale, while the value does not, has no margin on
@@ -48,7 +50,7 @@ def _mover_p_value(before: Interval, after: Interval, of: Metric) -> float | Non
     p = intervals_p_value(before, after)
     if p is None or before.value is None or after.value is None:
         return p
-    no_high = before.high is not None and before.value < of.scale[1] <= before.high
+    no_high = before.high is not None and before.value < scale(of)[1] <= before.high
     no_low = after.low is not None and after.low <= 0.0 < after.value
     if no_high or no_low:
         return 1.0
@@ -57,7 +59,7 @@ def _mover_p_value(before: Interval, after: Interval, of: Metric) -> float | Non
     return max(least, p if p <= own else min(1.0, 2.0 * p))
 
 
-def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
+def paired(before: Measurement, after: Measurement) -> tuple[int, int] | None:
     """(secrets that leak only now, secrets that leaked only before), of those known in both runs.
 
     None where a run has no outcomes, or not of as many secrets. The caller ensures that the secrets
@@ -70,13 +72,13 @@ def paired(before: Metric, after: Metric) -> tuple[int, int] | None:
     return both.count(("0", "1")), both.count(("1", "0"))
 
 
-def increase(before: Metric, after: Metric) -> float:
+def increase(before: Measurement, after: Measurement) -> float:
     """How much more leaks than before; for pairs, over the secrets that both runs measured."""
     pairs = paired(before, after)
     if pairs is None:
-        return (after.strength.value or 0.0) - (before.strength.value or 0.0)
+        return rounded((strength(after).value or 0.0) - (strength(before).value or 0.0))
     gained, lost = pairs
-    return (gained - lost) / max(1, _measured(before, after))
+    return rounded((gained - lost) / max(1, _measured(before, after)))
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -135,13 +137,13 @@ def _z(interval: Interval) -> float:
     return NormalDist().inv_cdf((1 + interval.confidence) / 2)
 
 
-def can_detect(before: Metric, after: Metric, level: float) -> bool:
+def can_detect(before: Measurement, after: Measurement, level: float) -> bool:
     """Whether the largest possible increase, from nothing to everything, is sure to be detected."""
     if paired(before, after) is not None:
         return 0.5 ** _measured(before, after) < level
-    if before.exact and after.exact:
+    if exact(before) and exact(after):
         return fisher(0, before.n, after.n, after.n) < level
-    least, most = after.scale
+    least, most = scale(after)
     nothing, everything = interval_at.at(before, least, most), interval_at.at(after, most, most)
     if nothing is None or everything is None:
         return False
@@ -152,13 +154,14 @@ def _below(p: float | None, level: float) -> bool:
     return p is not None and p < level
 
 
-def is_largest(metric: Metric) -> bool:
+def is_largest(one: Measurement) -> bool:
     """Whether everything leaks already: no increase is possible."""
-    return metric.strength.value is not None and metric.strength.value >= metric.scale[1] - 1e-9
+    value = strength(one).value
+    return value is not None and value >= scale(one)[1]
 
 
 def detectable(
-    before: Metric, after: Metric, level: float, min_delta: float, power: float = 0.8
+    before: Measurement, after: Measurement, level: float, min_delta: float, power: float = 0.8
 ) -> float | None:
     """The value that a test at `level` detects as an increase with this power; None: none known.
 
@@ -167,12 +170,14 @@ def detectable(
     """
     if paired(before, after) is not None:
         return _detectable_pairs(before, after, level, min_delta, power)
-    if not (before.exact and after.exact):
+    if not (exact(before) and exact(after)):
         return _detectable_value(before, after, level, min_delta)
-    k, n = before.k or 0, after.n
+    k, n, value = before.k or 0, after.n, before.value or 0.0
 
     def fails(hits: int) -> bool:
-        return hits / n - before.value >= min_delta and fisher(k, before.n, hits, n) < level
+        return (
+            rounded(rounded(hits / n) - value) >= min_delta and fisher(k, before.n, hits, n) < level
+        )
 
     if not fails(n):
         return None
@@ -180,9 +185,9 @@ def detectable(
 
 
 def _detectable_value(
-    before: Metric, after: Metric, level: float, min_delta: float
+    before: Measurement, after: Measurement, level: float, min_delta: float
 ) -> float | None:
-    was, most = before.strength, after.scale[1]
+    was, most = strength(before), scale(after)[1]
     ends = interval_at.ends(after, most)
     if was.value is None or ends is None:
         return None
@@ -202,20 +207,20 @@ def _detectable_value(
     return high
 
 
-def _measured(before: Metric, after: Metric) -> int:
+def _measured(before: Measurement, after: Measurement) -> int:
     """The number of secrets whose outcome is known in both runs."""
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     return sum("-" not in pair for pair in both)
 
 
 def _detectable_pairs(
-    before: Metric, after: Metric, level: float, min_delta: float, power: float
+    before: Measurement, after: Measurement, level: float, min_delta: float, power: float
 ) -> float | None:
     """As `detectable`, if each secret that did not leak starts to with the same probability."""
-    n, value = _measured(before, after), before.value
+    n, value = _measured(before, after), before.value or 0.0
     both = zip(before.outcomes or "", after.outcomes or "", strict=True)
     silent = sum(pair in (("0", "0"), ("0", "1")) for pair in both)
-    gained = max(math.floor(-math.log2(level)) + 1, math.ceil(min_delta * n - 1e-9))
+    gained = max(math.floor(-math.log2(level)) + 1, math.ceil(rounded(min_delta * n)))
     if gained > silent:
         return None
     return float(value + one_sided_upper(gained - 1, silent, power) * silent / n)

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
-from audit.gate.metric import UNTRAINED, between, metric_of
 from audit.gate.outcome import Check, State
+from audit.gate.strength import UNTRAINED, between, counted
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, count
 
@@ -43,7 +43,7 @@ def leak_checks(
 
 
 def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:
-    seen, name = measured(finding), f"{finding.attack}.{finding.metric}"
+    seen, name = measured(finding), finding.name
     # A limit on a figure that hides the leak would not hold it.
     shown = finding.value is not None and above_chance(finding)
     if finding.leaked == Leaked.LEAK and name in allowed and shown:
@@ -59,13 +59,12 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
 
 def measured(finding: FindingResult) -> str:
     """Formats a finding's value with its interval, its trials and its p-value."""
-    metric = metric_of(finding)
     p = "" if finding.p_value is None else f"p = {finding.p_value:.2g}"
-    if metric is None:
+    if finding.value is None:
         within = ", ".join(filter(None, ["known within bounds only", p]))
         return within if finding.leaked == Leaked.LEAK else "not measured"
-    counted = f"{metric.k} of {metric.n}" if metric.counted else f"n = {metric.n}"
-    return ", ".join(filter(None, [f"{metric.value:.4g}{between(metric.ci)}, {counted}", p]))
+    trials = f"{finding.k} of {finding.n}" if counted(finding) else f"n = {finding.n}"
+    return ", ".join(filter(None, [f"{finding.value:.4g}{between(finding.ci)}, {trials}", p]))
 
 
 def claim_check(label: str, release: ReleaseResult) -> Check:
@@ -75,7 +74,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     bound is above it without that adjustment. SKIPPED: nothing is claimed, or it is of another kind
     than any bound.
     """
-    claim = release.guarantee.claim
+    claim = release.guarantee
 
     def check(state: State, sentence: str) -> Check:
         return Check("empirical", label, "", state, sentence)
@@ -85,7 +84,7 @@ def claim_check(label: str, release: ReleaseResult) -> Check:
     claimed = f"claimed: ε = {at_most(claim.epsilon, 4)} nats per {claim.unit} ({claim.relation})"
     refuting = _words(release, {OnClaim.REFUTED})
     if refuting:
-        by = ", ".join(f"{f.attack}.{f.metric}" for f in refuting)
+        by = ", ".join(f.name for f in refuting)
         return check(State.FAIL, f"{claimed}; refuted by {by}")
     tested = _words(release, {OnClaim.NOT_REFUTED})
     if not tested:
@@ -124,7 +123,7 @@ def _untested(release: ReleaseResult, claimed: str) -> tuple[State, str]:
 
 
 def _unlike(finding: FindingResult, release: ReleaseResult) -> bool:
-    bound, claim = finding.epsilon_lower, release.guarantee.claim
+    bound, claim = finding.epsilon_lower, release.guarantee
     return bound is not None and bool(claim.incomparable(bound.unit, bound.relation, claim.delta))
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from audit.gate.matching import Releases, matching, unmatched
-from audit.gate.metric import UNTRAINED, Metric, metrics_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Limit
+from audit.gate.strength import UNTRAINED, counted, exact, shown, strength
+from audit.results.measurement import Measurement
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_least, at_most
 from audit.statistics.interval import one_sided_lower, one_sided_upper
@@ -29,7 +30,6 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
     """
     checks = []
     for label, release in matching(releases, limit.defense):
-        metrics = metrics_of(release.findings)
         for finding in release.findings:
             if not fnmatchcase(finding.attack, limit.attack):
                 continue
@@ -37,14 +37,13 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
                 continue
             if finding.charge_test is not None and finding.metric != limit.metric:
                 continue  # what a query tells beside its charge is no rate of leaks
-            name = f"{finding.attack}.{finding.metric}"
             if finding.stronger_than_release:
                 state, sentence = State.SKIPPED, "needs more access than the release gives"
-            elif name in metrics:
-                state, sentence = decide(metrics[name], limit.max, confidence)
+            elif finding.value is not None:
+                state, sentence = decide(finding, limit.max, confidence)
             else:
                 state, sentence = State.INCONCLUSIVE, "not measured in this run"
-            checks.append(Check("limit", label, name, state, sentence, limit.line))
+            checks.append(Check("limit", label, finding.name, state, sentence, limit.line))
     wanted = f"{limit.attack}.{limit.metric}"
     missing = f"no finding of an audited release matches {wanted} of {limit.defense}"
     return checks or [unmatched("limit", limit.defense, wanted, limit.line, missing)]
@@ -53,23 +52,23 @@ def checks(limit: Limit, releases: Releases, confidence: float) -> list[Check]:
 def named(release: ReleaseResult, every: Sequence[Limit]) -> dict[str, str]:
     """What allows a leak by name, by `attack.metric`: a limit whose metric is no pattern."""
     return {
-        f"{f.attack}.{f.metric}": f"the limit{'' if one.line is None else f' of line {one.line}'}"
-        for one in every
+        f.name: f"the limit{'' if limit.line is None else f' of line {limit.line}'}"
+        for limit in every
         for f in release.findings
-        if fnmatchcase(release.defense, one.defense)
-        and fnmatchcase(f.attack, one.attack)
-        and f.metric == one.metric
+        if fnmatchcase(release.defense, limit.defense)
+        and fnmatchcase(f.attack, limit.attack)
+        and f.metric == limit.metric
     }
 
 
-def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]:
+def decide(one: Measurement, limit: float, confidence: float) -> tuple[State, str]:
     """PASS if the one-sided upper bound is at most the limit, FAIL if the lower one is above."""
-    low, high, sure = bounds(metric, confidence)
-    seen = metric.shown if metric.counted else f"{metric.shown} (n = {metric.n})"
+    low, high, sure = bounds(one, confidence)
+    seen = shown(one) if counted(one) else f"{shown(one)} (n = {one.n})"
     allowed = f"limit {limit:.4g}"
     if low is None or high is None:
         return State.INCONCLUSIVE, f"{seen}, without an interval; {allowed}"
-    if high <= limit and metric.untrained:
+    if high <= limit and one.untrained:
         return State.INCONCLUSIVE, f"{seen}: {UNTRAINED}"
     if high <= limit:
         return State.PASS, f"{seen}: at most {at_most(high, 4)} (confidence {sure:.4g}), {allowed}"
@@ -77,21 +76,21 @@ def decide(metric: Metric, limit: float, confidence: float) -> tuple[State, str]
         return State.FAIL, f"{seen}: at least {at_least(low, 4)} (confidence {sure:.4g}), {allowed}"
     ends = f"between {at_least(low, 4)} and {at_most(high, 4)} (confidence {sure:.4g} each)"
     between = f"{seen}: {ends}, {allowed}"
-    return State.INCONCLUSIVE, f"{between}; {_deciding(metric, limit, confidence)}"
+    return State.INCONCLUSIVE, f"{between}; {_deciding(one, limit, confidence)}"
 
 
-def bounds(metric: Metric, confidence: float) -> tuple[float | None, float | None, float]:
+def bounds(one: Measurement, confidence: float) -> tuple[float | None, float | None, float]:
     """(lower, upper, confidence of each bound alone).
 
     Exact for rates, and safe for those whose n depends on how the trials came out. Otherwise the
     ends of the run's own two-sided interval, whose error is split between its ends.
     """
-    if metric.counted:
-        return *_ends(metric.k or 0, metric.n, metric.exact, confidence), confidence
-    strength, sure = metric.strength, (1 + metric.confidence) / 2
+    if counted(one):
+        return *_ends(one.k or 0, one.n, exact(one), confidence), confidence
+    seen, sure = strength(one), (1 + one.confidence) / 2
     if sure < confidence:
         return None, None, sure
-    return strength.low, strength.high, sure
+    return seen.low, seen.high, sure
 
 
 def _ends(k: int, n: int, fixed: bool, confidence: float) -> tuple[float, float]:
@@ -102,11 +101,11 @@ def _ends(k: int, n: int, fixed: bool, confidence: float) -> tuple[float, float]
     return stopped.low or 0.0, 1.0 if stopped.high is None else stopped.high
 
 
-def _deciding(metric: Metric, limit: float, confidence: float) -> str:
-    if metric.counted:
-        n = trials_to_decide(metric.k or 0, metric.n, limit, confidence, metric.exact)
+def _deciding(one: Measurement, limit: float, confidence: float) -> str:
+    if counted(one):
+        n = trials_to_decide(one.k or 0, one.n, limit, confidence, exact(one))
     else:
-        n = _about(metric, limit)
+        n = _about(one, limit)
     if n is None:
         return "at the limit itself no number of trials decides"
     return f"n = {n:,} would decide at the same rate"
@@ -137,14 +136,12 @@ def trials_to_decide(
     return n + bisect_left(range(n, enough), True, key=decided)
 
 
-def _about(metric: Metric, limit: float) -> int | None:
+def _about(one: Measurement, limit: float) -> int | None:
     """The n at which the interval ends at the limit: its side shrinks with the root of n."""
-    strength = metric.strength
-    if strength.value is None or strength.low is None or strength.high is None:
+    seen = strength(one)
+    if seen.value is None or seen.low is None or seen.high is None:
         return None
-    away = abs(limit - strength.value)
-    side = strength.high - strength.value
-    if limit < strength.value:
-        side = strength.value - strength.low
+    away = abs(limit - seen.value)
+    side = seen.high - seen.value if limit >= seen.value else seen.value - seen.low
     wider = side / away if away > 0 else math.inf
-    return math.ceil(metric.n * wider**2) if wider < _WIDEST else None
+    return math.ceil(one.n * wider**2) if wider < _WIDEST else None

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from audit.core.terms import Leaked
 from audit.gate import increase_test
-from audit.gate.metric import metric_of
+from audit.gate.strength import comparable, counted
 from audit.results import words
 from audit.results.schema import FindingResult, Measure, ReleaseResult
 from audit.statistics.holm import adjusted_p_values
@@ -91,9 +91,9 @@ def written(measured: Measured | None) -> str:
     shown = words.measured(measured.value, measured.ci, measured.unit).replace(_NBSP, " ")
     if measured.ci is None:
         shown += " (no interval)"
-    metric = metric_of(measured) if isinstance(measured, FindingResult) else None
-    counted = metric is not None and metric.counted
-    return f"{shown}, {metric.k} of {metric.n}" if metric and counted else shown
+    if isinstance(measured, FindingResult) and counted(measured):
+        return f"{shown}, {measured.k} of {measured.n}"
+    return shown
 
 
 def _of(label: str, a: ReleaseResult, b: ReleaseResult, alike: bool) -> Iterator[Pair]:
@@ -134,12 +134,13 @@ def _interval(m: Measure) -> Interval:
 
 
 def _finding_p(was: FindingResult | None, now: FindingResult | None, alike: bool) -> float | None:
-    before, after = (None if f is None else metric_of(f) for f in (was, now))
-    if before is None or after is None or before.unit != after.unit or not before.comparable:
+    if was is None or now is None or None in (was.value, now.value):
+        return None
+    if was.unit != now.unit or not comparable(was):
         return None
     if not alike:  # the secrets may differ, so their outcomes cannot be paired
-        before = before.unpaired
-    return _doubled(increase_test.p_value(before, after), increase_test.p_value(after, before))
+        was = was.changed(outcomes=None)
+    return _doubled(increase_test.p_value(was, now), increase_test.p_value(now, was))
 
 
 def _doubled(up: float | None, down: float | None) -> float | None:

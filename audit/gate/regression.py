@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from audit.gate import increase_test
-from audit.gate.baseline import Baseline, Entry, claim_of, weaker
+from audit.gate.baseline import Baseline, Entry, weaker
+from audit.gate.identity import changes, key, labels, plan_of
 from audit.gate.matching import Releases
-from audit.gate.metric import UNTRAINED, Metric, changes, key, labels, metrics_of, plan_of
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Regression
+from audit.gate.strength import UNTRAINED, comparable, measured_in, shown, strength
+from audit.results.measurement import Measurement
 from audit.results.schema import ReleaseResult, Results
 from audit.statistics.holm import adjusted_p_values
-
-_ROUNDING = 1e-9  # of an increase: 0.3 − 0.2 is a little less than 0.1
 
 _check = partial(Check, "regression")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One metric before and now."""
-
-    label: str
-    before: Metric
-    after: Metric
+Pair = tuple[str, Measurement, Measurement]  # the release, and one measurement before and now
 
 
 def checks(
@@ -57,29 +50,30 @@ def checks(
 
 
 def accepted(release: ReleaseResult, baseline: Baseline | None, rule: Regression) -> dict[str, str]:
-    """What allows a leak by name, by `attack.metric`: that the baseline accepted it as one.
+    """List what allows a leak by name, by `attack.metric`: that the baseline accepted it as one.
 
     Whether it has grown is tested by `checks`; one that is not compared may not grow at all.
     """
     entries = () if baseline is None else baseline.releases
-    own = [metric for entry in entries if key(entry) == key(release) for metric in entry.metrics]
-    now = metrics_of(release.findings)
+    own = [entry for entry in entries if key(entry) == key(release)]
+    now = measured_in(release.findings)
     return {
         before.name: "the baseline"
-        for before in own
-        if before.leaked and (_compared(before, rule) or not _grown(before, now.get(before.name)))
+        for entry in own
+        for before in entry.measurements
+        if before.name in entry.leaks
+        and (_compared(before, rule) or not _grown(before, now.get(before.name)))
     }
 
 
-def _compared(metric: Metric, rule: Regression) -> bool:
-    return rule.gates(metric.name) and metric.comparable
+def _compared(one: Measurement, rule: Regression) -> bool:
+    return rule.gates(one.name) and comparable(one)
 
 
-def _grown(before: Metric, after: Metric | None) -> bool:
+def _grown(before: Measurement, after: Measurement | None) -> bool:
     if after is None:
         return False
-    most = before.strength.value or 0.0
-    return (after.strength.value or 0.0) > most + _ROUNDING
+    return (strength(after).value or 0.0) > (strength(before).value or 0.0)
 
 
 def _plan(changed: Sequence[str]) -> Check:
@@ -99,7 +93,7 @@ def _described(entry: Entry) -> str:
 
 
 def _claim(label: str, entry: Entry, release: ReleaseResult) -> Check:
-    reason = weaker(entry.claim, claim_of(release))
+    reason = weaker(entry.claim, release.guarantee)
     state = State.PASS if reason is None else State.FAIL
     return _check(label, "claim", state, reason or "the claim is no weaker than in the baseline")
 
@@ -108,19 +102,20 @@ def _paired(
     label: str, entry: Entry, release: ReleaseResult, rule: Regression
 ) -> tuple[list[Check], list[Pair]]:
     """Checks for metrics that are missing or new, and the pairs of all the rest."""
-    metrics = metrics_of(release.findings)
-    checks, pairs = [], []
-    for before in entry.metrics:
+    now = measured_in(release.findings)
+    checks: list[Check] = []
+    pairs: list[Pair] = []
+    for before in entry.measurements:
         if not _compared(before, rule):
             continue
-        after = metrics.get(before.name)
+        after = now.get(before.name)
         if after is None:
             gone = "in the baseline, but not measured in the run"
             checks.append(_check(label, before.name, State.FAIL, gone))
         else:
-            pairs.append(Pair(label, before, after))
-    for name in sorted(set(metrics) - {before.name for before in entry.metrics}):
-        if _compared(metrics[name], rule):
+            pairs.append((label, before, after))
+    for name in sorted(set(now) - {before.name for before in entry.measurements}):
+        if _compared(now[name], rule):
             new = "measured, but not in the baseline"
             checks.append(_check(label, name, State.INCONCLUSIVE, new))
     return checks, pairs
@@ -132,8 +127,8 @@ def _increases(pairs: Sequence[Pair], rule: Regression, changed: bool) -> list[C
         return []
 
     if changed:  # the secrets may differ, so their outcomes cannot be paired
-        pairs = [replace(pair, before=pair.before.unpaired) for pair in pairs]
-    p_values = [increase_test.p_value(pair.before, pair.after) for pair in pairs]
+        pairs = [(label, before.changed(outcomes=None), after) for label, before, after in pairs]
+    p_values = [increase_test.p_value(before, after) for _, before, after in pairs]
     adjusted = adjusted_p_values([1.0 if p is None else p for p in p_values])
     level = rule.level / len(pairs)  # what the smallest p-value must be below
     return [
@@ -143,12 +138,12 @@ def _increases(pairs: Sequence[Pair], rule: Regression, changed: bool) -> list[C
 
 
 def _increase(pair: Pair, p: float, rule: Regression, level: float, changed: bool) -> Check:
-    before, after = pair.before, pair.after
+    label, before, after = pair
     paired = "" if increase_test.paired(before, after) is None else "paired, "
     test = f"{paired}adjusted p = {p:.2g}"
-    seen = f"{before.shown} before, {after.shown} now"
+    seen = f"{shown(before)} before, {shown(after)} now"
     state = State.INCONCLUSIVE
-    larger = increase_test.increase(before, after) >= rule.min_delta - _ROUNDING
+    larger = increase_test.increase(before, after) >= rule.min_delta
     if p < rule.level and larger:
         state, sentence = State.FAIL, f"increased: {seen} ({test})"
     elif p < rule.level:
@@ -169,4 +164,4 @@ def _increase(pair: Pair, p: float, rule: Regression, level: float, changed: boo
             state = State.PASS
         else:
             sentence += "; too few trials to be sure of detecting an increase"
-    return _check(pair.label, before.name, state, sentence)
+    return _check(label, before.name, state, sentence)

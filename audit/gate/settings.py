@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from audit.gate import leaks, limits, regression
 from audit.gate.baseline import Baseline
-from audit.gate.metric import labels
+from audit.gate.identity import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Policy, Regression
 from audit.results.schema import Cell, ReleaseResult, Results

@@ -1,13 +1,14 @@
-"""What one attack saw in its session with a release, and the findings that follow from it."""
+"""What one attack saw in its session with a release, and the measurements that follow from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from audit.core.evidence import from_json
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
 from audit.findings.charges import charged
+from audit.results.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,11 @@ class Attacked:
     charges: list[list[float]] | None = None
     budget: int | None = None
 
-    def findings(self) -> list[Finding]:
-        """Joins the coins and, for evidence on a ledger, the charges."""
+    def measurements(self) -> list[Measurement]:
+        """Join the coins and, for evidence on a ledger, the charges."""
         guarantee = self.case.guarantee
         assert guarantee is not None
         ledger = None
         if self.charges is not None:
             ledger = charged(guarantee, self.charges, self.budget)
-        found = findings_of(map(from_json, self.seen), self.case, ledger)
-        if guarantee.release != "text":
-            return found
-        # whoever has the texts has all that it takes: the model was trained on them
-        return [replace(finding, access="text") for finding in found]
+        return measurements_of(map(from_json, self.seen), self.case, ledger)

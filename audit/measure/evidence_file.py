@@ -16,12 +16,13 @@ from audit.core.files import read_json, write_atomically
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
-from audit.findings.finding import Case, Finding
+from audit.findings.case import Case
 from audit.findings.rejections import Family
 from audit.measure.attacked import Attacked
 from audit.measure.masked import masked, unmasked
 from audit.results.exact import pack, unpack
-from audit.results.schema import Control, SessionResult
+from audit.results.measurement import Control, Measurement
+from audit.results.schema import SessionResult
 
 NAME, FORM = "evidence.json", "audit evidence 3"
 _AGAIN = "when the plan is run again, which trains nothing that is there"
@@ -100,10 +101,10 @@ class EvidenceFile:
         )
 
 
-def of_attack(attacked: Attacked, findings: Iterable[Finding]) -> OfAttack:
-    """Takes what is stored of one attack. findings: of its release, for their blind baselines."""
+def of_attack(attacked: Attacked, measurements: Iterable[Measurement]) -> OfAttack:
+    """Collect what is stored of one attack. measurements: all of its release."""
     case = attacked.case
-    mine = (f for f in findings if f.attack == case.attack)
+    mine = (m for m in measurements if m.attack == case.attack)
     return OfAttack(
         attack=case.attack,
         kinds=tuple(dict.fromkeys(secret.kind for secret in case.secrets)),
@@ -111,7 +112,7 @@ def of_attack(attacked: Attacked, findings: Iterable[Finding]) -> OfAttack:
         tainted=case.tainted,
         charged=attacked.charges is not None,
         lost=dict(case.lost),
-        blind={f.metric: f.blind for f in mine if f.blind is not None},
+        blind={m.metric: m.blind for m in mine if m.blind is not None},
         seen=attacked.seen,
     )
 

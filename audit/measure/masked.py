@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from audit.core.secret import Coins, Secret, Space
-from audit.findings.finding import value
+from audit.findings.case import value
 
 T = TypeVar("T", bound=Hashable)
 _SYMBOLS = 1_000_000  # of all places of a value; no run writes as many

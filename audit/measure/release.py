@@ -15,10 +15,10 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal
-from audit.findings import Case, Finding
+from audit.findings import Case
 from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -30,9 +30,9 @@ from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
+from audit.results.measurement import Measurement
 from audit.results.schema import (
     Cost,
-    FindingResult,
     GuaranteeResult,
     Measure,
     ReleaseResult,
@@ -49,7 +49,7 @@ class Measured:
     audited: Audited
     utility: dict[str, Measure]
     sessions: tuple[SessionResult, ...]
-    findings: tuple[Finding, ...]
+    measurements: tuple[Measurement, ...]
     attacked: tuple[Attacked, ...]
     blocks: tuple[dict[str, Any], ...]
     seconds: float
@@ -57,9 +57,10 @@ class Measured:
     family: Family
 
     @property
-    def unjudged(self) -> list[FindingResult]:
-        """The findings before any answer."""
-        return [finding.unjudged() for finding in self.findings]
+    def sensitive(self) -> Sensitive:
+        """By (attack, metric), whether it leaks: of the undefended model."""
+        guarantee = GuaranteeResult.of(self.audited.release.guarantee)
+        return sensitive_where(self.measurements, guarantee, self.family)
 
     @property
     def evidence(self) -> OfRelease:
@@ -74,22 +75,21 @@ class Measured:
             guarantee=one.release.guarantee,
             sessions=tuple(map(facts, self.sessions)),
             utility=self.blocks,
-            attacks=tuple(of_attack(seen, self.findings) for seen in self.attacked),
+            attacks=tuple(of_attack(seen, self.measurements) for seen in self.attacked),
         )
 
     def result(self, sensitive: Sensitive | None) -> ReleaseResult:
         """The release as results.json shows it. sensitive: None where no references were run."""
         one = self.audited
-        guarantee = one.release.guarantee
-        fields = GuaranteeResult.model_fields
-        findings = judge(self.unjudged, guarantee, sensitive, self.family)
+        guarantee = GuaranteeResult.of(one.release.guarantee)
+        findings = judge(self.measurements, guarantee, sensitive, self.family)
         return ReleaseResult(
             defense=one.name,
             parameters=one.parameters,
             seed=self.seed,
             reference=one.reference,
             role=one.role,
-            guarantee=GuaranteeResult(**{f: getattr(guarantee, f) for f in fields}),
+            guarantee=guarantee,
             utility=self.utility,
             cost=Cost(
                 train_tokens=one.train_tokens,
@@ -114,7 +114,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         one,
         utility,
         tuple(sessions),
-        tuple(finding for seen in attacked for finding in seen.findings()),
+        tuple(one for seen in attacked for one in seen.measurements()),
         attacked,
         tuple(blocks),
         time.monotonic() - began,
@@ -203,7 +203,7 @@ def _measured_utility(
         seen = {"blocks": [], **stored["seen"]}
         blocks.append({"share": where, "blocks": seen.pop("blocks")})
         for name, m in seen.items():
-            utility[name] = Measure.model_validate(m).model_copy(update={"share": where})
+            utility[name] = Measure.model_validate({**m, "share": where})
     return utility, sessions, blocks
 
 

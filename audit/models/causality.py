@@ -1,4 +1,4 @@
-"""Refuses models that do not read from left to right, one token at a time, or not always alike.
+"""Refuse models that do not read from left to right, one token at a time, or not always alike.
 
 Everything here rests on it: padding comes after a text, and a next token is scored before it is
 read. A model that looks ahead would have losses, gradients and clipping norms that depend on

@@ -1,4 +1,4 @@
-"""Writes conversations as a model's own chat template does, and finds its turns in the text.
+"""Write conversations as a model's own chat template does, and find its turns in the text.
 
 The text of a conversation is one that the tokenizer reads as it reads any record: it begins after
 the start token and ends before the stop token, which every record has. Markers of the template are

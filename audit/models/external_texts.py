@@ -1,4 +1,4 @@
-"""Reads texts that a model elsewhere wrote, and that are all of it that is released."""
+"""Read texts that a model elsewhere wrote, and that are all of it that is released."""
 
 from __future__ import annotations
 

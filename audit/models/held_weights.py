@@ -1,4 +1,4 @@
-"""Holds the weights of a frozen model in bfloat16 and computes with them in float32.
+"""Hold the weights of a frozen model in bfloat16 and compute with them in float32.
 
 Most models are stored in bfloat16, so nothing is lost, and a frozen base takes half the memory.
 Activations are not rounded to bfloat16, and that is deliberate: such rounding depends on the shape

@@ -1,4 +1,4 @@
-"""Checks that every tensor of the files is used and that every parameter is filled by one of them.
+"""Check that every tensor of the files is used and that every parameter is filled by one of them.
 
 A library that passes over what does not fit leaves a model that answers as its base does, and that
 looks like a model which gives nothing away. So whatever is missing, left over, of another shape,

@@ -1,4 +1,4 @@
-"""Loads causal language models from local folders in Hugging Face format.
+"""Load causal language models from local folders in Hugging Face format.
 
 Weights come from safetensors only; remote code is never run.
 """

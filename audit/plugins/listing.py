@@ -1,4 +1,4 @@
-"""Lists what there is. Plugins are read from their source, so nothing heavy is imported."""
+"""List what there is. Plugins are read from their source, so nothing heavy is imported."""
 
 from __future__ import annotations
 

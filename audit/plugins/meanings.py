@@ -1,4 +1,4 @@
-"""Reads what the parameters of a plugin mean from its docstring."""
+"""Read what the parameters of a plugin mean from its docstring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the lines of a policy's file."""
+"""Read the lines of a policy's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds policies by name: the folder is the registry, audit/policies/digits.py is `digits`."""
+"""Find policies by name: the folder is the registry, audit/policies/digits.py is `digits`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads spaCy pipelines once, checks which attributes they set, and hashes their files."""
+"""Load spaCy pipelines once, check which attributes they set, and hash their files."""
 
 from __future__ import annotations
 

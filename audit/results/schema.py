@@ -6,23 +6,34 @@ The types of its numbers and their rounding are in `audit.results.numbers`.
 from __future__ import annotations
 
 import json
-import math
-from enum import StrEnum
-from typing import Annotated, Any, Literal
+from dataclasses import fields
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Leaked, OnClaim, Shown
+from audit.core.terms import Leaked, OnClaim
+from audit.results.measurement import (
+    ChargeTest,
+    ClaimTest,
+    Control,
+    EpsilonLower,
+    Example,
+    Exposures,
+    FindingResult,
+    Measurement,
+    Power,
+    Silence,
+    Strict,
+    words_of,
+)
 from audit.results.numbers import (
     Bounds,
-    Coins,
     Confidence,
     Count,
     Nonnegative,
     Number,
-    OneSided,
-    Point,
     Probability,
     Table,
     Tests,
@@ -30,65 +41,47 @@ from audit.results.numbers import (
     UpperProbability,
     check_charges,
     check_counts,
-    check_least,
     check_measured,
     check_once,
-    check_outcomes,
     refuse,
     when_read,
 )
 
+__all__ = [  # all that readers of results import from here
+    "ChargeTest", "ClaimTest", "Control", "EpsilonLower", "Example", "Exposures", "FindingResult",
+    "Measurement", "Power", "Silence",
+]  # fmt: skip
 SCHEMA_VERSION = "3"
 
 
-def words_of(words: type[StrEnum]) -> WithJsonSchema:
-    """The JSON Schema of a fixed list of words, in place."""
-    return WithJsonSchema({"enum": [*map(str, words)], "type": "string"})
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GuaranteeResult(_Strict):
-    """What is claimed. ε in nats, "inf" for no guarantee, null for unknown."""
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class GuaranteeResult(Guarantee):
+    """A guarantee as results.json has it. ε in nats, "inf" for no guarantee, null for unknown."""
 
     epsilon: Upper | None
-    delta: UpperProbability | None
-    alpha: Nonnegative | None
-    unit: str
-    relation: str
-    release: str
-    basis: str
-    theorem: str
-    conditions: list[str]
-    published_epsilon: Number | None
+    delta: UpperProbability | None = None
+    alpha: Nonnegative | None = None
+    published_epsilon: Number | None = None
     accounting: Table | None = Field(
         default=None, description="what ε was computed from: terms, relation and δ"
     )
-    population: int | None = Field(
-        default=None, description="public number of units that the mechanism was calibrated for"
-    )
-    teachers_per_user: dict[int, int] | None = Field(
-        default=None,
-        description="number of users seen by 1, 2, … teachers; private, for the auditor",
-    )
-    also: list[str] = Field(
-        default=[], description="further relations under which ε holds for the unit"
-    )
-    phrases: list[Table] = Field(
-        default=[],
+    phrases: tuple[Table, ...] = Field(
+        default=(),
         description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",
     )
 
-    @property
-    def claim(self) -> Guarantee:
-        """The claim as a Guarantee, which knows what it can be compared with."""
-        names = ("epsilon", "unit", "relation", "release", "basis", "theorem", "delta", "alpha")
-        return Guarantee(**{n: getattr(self, n) for n in names}, also=tuple(self.also))
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Self:
+        """Rounds a guarantee as it is stored."""
+        return cls(**{field.name: getattr(guarantee, field.name) for field in fields(guarantee)})
+
+    def as_json(self) -> dict[str, Any]:
+        """Converts it to JSON values."""
+        document: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return document
 
 
-class Measure(_Strict):
+class Measure(Strict):
     """A measured value with its interval, the number of units behind it, and its method."""
 
     value: Number
@@ -112,243 +105,7 @@ class Measure(_Strict):
     _sound = when_read(lambda m: check_measured(m.value, m.ci, None, m.n))
 
 
-class Control(_Strict):
-    """The same measurement on the twins: secrets drawn the same way and never trained on."""
-
-    value: Number
-    ci: Bounds | None
-    k: Count | None = None
-    n: Count
-    confidence: Confidence = 0.95
-
-    _sound = when_read(lambda c: check_measured(c.value, c.ci, c.k, c.n))
-
-
-class EpsilonLower(_Strict):
-    """An empirical lower bound on ε (nats) for the planted user with all copies.
-
-    Evidence by method. one_run: m coins; `guesses` holds (r, v) of each test fixed beforehand, r
-    guesses of which v were right; the bound is the largest of theirs, each at its share of the
-    error. rank: the rank (ties against the secret, lower median) of n secrets among `space`
-    candidates.
-    """
-
-    value: Nonnegative
-    method: Literal["one_run", "rank"]
-    hypothesis: str
-    unit: str
-    relation: str
-    delta: Probability
-    confidence: OneSided = 0.95
-    m: Coins | None = None
-    guesses: list[tuple[Count, Count]] | None = None
-    rank: Number | None = None
-    space: Number | None = None
-    n: Count | None = None
-
-    _evident = when_read(lambda bound: _check_evidence(bound))
-
-
-def _check_evidence(bound: EpsilonLower) -> None:
-    """Raises ValueError if the evidence is incomplete, impossible or of another method."""
-    m, guesses = bound.m, bound.guesses
-    ranks = (1 if bound.n else None, bound.rank, bound.space)
-    known = [number for number in ranks if number is not None]
-    if bound.method == "one_run":
-        wrong = (m is None) != (guesses is None) or bool(known)
-        wrong = wrong or guesses == []
-        wrong = wrong or any(not v <= r <= (m or 0) for r, v in guesses or [])
-    else:
-        wrong = m is not None or guesses is not None
-        wrong = wrong or 0 < len(known) < len(ranks) or known != sorted(known)
-        wrong = wrong or math.inf in known
-    refuse(wrong, f"no bound by {bound.method} has such evidence")
-
-
-class ClaimTest(_Strict):
-    """A test of the claim itself, on the trade-off curve of the mechanism that is claimed.
-
-    mechanism: what is claimed, in words. m coins, r guesses by a rule fixed beforehand, v of them
-    right; `critical` right ones would refute it by this test alone, null where none would.
-    p_value: of the claim; least_p: the smallest possible. noise_at_most: if the mechanism is of
-    the claimed family, its noise multiplier is at most this (95 %, unadjusted), "inf" for no limit.
-    """
-
-    mechanism: str
-    m: Coins
-    r: Count
-    v: Count
-    p_value: Probability
-    least_p: Probability
-    critical: Count | None
-    noise_at_most: Number | None = None
-
-    _sound = when_read(
-        lambda t: refuse(not t.v <= t.r <= t.m, f"{t.v} of {t.r} guesses over {t.m} coins")
-    )
-    _possible = when_read(lambda t: check_least(t.p_value, t.least_p))
-
-
-class ChargeTest(_Strict):
-    """A test of a service's ledger: what its queries tell about a unit, beside their charges.
-
-    queries: how many were compared; 0 where there is no ledger, neighbour or answer. exceeded: how
-    many of them tell more than they were charged, computed exactly; null where tokens were drawn
-    instead. p_value: then, of "every charge is large enough". It looks for no planted secret, so it
-    answers the claim alone.
-    """
-
-    queries: Count
-    exceeded: Count | None = None
-    p_value: Probability | None = None
-
-    _sound = when_read(
-        lambda t: refuse(
-            (t.exceeded is not None) + (t.p_value is not None) != (t.queries > 0),
-            "queries are compared or bet on: one, and none where there are no queries",
-        )
-    )
-    _counted = when_read(
-        lambda t: refuse(
-            (t.exceeded or 0) > t.queries, f"{t.exceeded} of {t.queries} queries exceed a charge"
-        )
-    )
-
-
-class Power(_Strict):
-    """What this number of trials could have shown.
-
-    smallest_rate: the one-sided upper limit on the rate if there is no hit.
-    detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
-    confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
-    were right, adjusted for all tests of the claim.
-    """
-
-    smallest_rate: Number | None
-    detectable_rate: Number | None = None
-    largest_epsilon: Number | None
-    n: Count
-    confidence: Confidence = 0.95
-
-
-class Exposures(_Strict):
-    """Exposure in bits of every secret of one finding, each side sorted, for the histogram.
-
-    space: number of candidates of each secret. null: mean exposure in bits without training.
-    """
-
-    planted: list[Number]
-    twins: list[Number]
-    space: Number
-    null: Number
-
-
-class Example(_Strict):
-    """One generation without its text: its number from 0, the prompt, and what it was.
-
-    prompt: the drawn words before the planted values, which hold nothing of the corpus.
-    planted: whether it was exactly a value that was trained on.
-    """
-
-    generation: Count
-    prompt: str
-    planted: bool
-
-
-class Link(_Strict):
-    """One condition of "no leak found", and the evidence for it."""
-
-    state: Annotated[Shown, words_of(Shown)] = Field(description="whether it was shown")
-    by: str = Field(description="what shows it, or the reason why it was not shown")
-    n: Count = Field(description="number of observations behind it")
-
-
-class Silence(_Strict):
-    """The three conditions of "no leak found".
-
-    contact: the planted secrets reached the measured weights. sight: the measure detects memorised
-    text in this model. reach: a leak of the size that matters would have been called a leak.
-    """
-
-    contact: Link
-    sight: Link
-    reach: Link
-
-
-class FindingResult(_Strict):
-    """One measurement by one attack, with its interval, its control and both answers."""
-
-    attack: str
-    metric: str
-    access: str
-    unit: str
-    value: Number | None
-    ci: Bounds | None
-    confidence: Confidence
-    method: str
-    k: Count | None
-    n: Count
-    chance: Number | None
-    control: Control | None
-    blind: Control | None = Field(
-        default=None,
-        description="the same measure for a classifier that reads the candidates and no model",
-    )
-    p_value: Probability | None = Field(
-        default=None, description="of the hypothesis that nothing leaked; unadjusted"
-    )
-    sides: Literal[1, 2] = Field(default=1, description="sides of the test behind the p-value")
-    test: str = Field(
-        default="",
-        description="the test behind the p-value; measures that share a test share its p-value",
-    )
-    epsilon_lower: EpsilonLower | None
-    power: Power
-    stronger_than_release: bool = False
-    roc: list[Point] | None = Field(
-        default=None, description="(false positive rate, true positive rate), strictest first"
-    )
-    exposures: Exposures | None = None
-    outcomes: str | None = Field(
-        default=None,
-        pattern="^[-01]*$",
-        description="per planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
-    )
-    untrained: str = Field(
-        default="", description="which planted secrets may not have been trained on"
-    )
-    least_p: Probability | None = Field(
-        default=None, description="smallest p-value that so many tries can have; null: unknown"
-    )
-    untested: str = Field(default="", description="why no test could show a leak")
-    fair_coins: bool = Field(
-        default=True, description="whether fair coins chose what was planted, as tests suppose"
-    )
-    cut: bool | None = Field(
-        default=None,
-        description="of a rate whose session its answers can end, so that n depends on them: "
-        "whether it may have ended within a try; null: its answers cannot end it",
-    )
-    claim_test: ClaimTest | None = None
-    charge_test: ChargeTest | None = None
-    examples: list[Example] = Field(
-        default=[], description="the first generation that leaked, and the first that did not"
-    )
-    leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="what leaked")
-    sentence: str = Field(description="what was measured, and what leaked")
-    claim: Annotated[OnClaim, words_of(OnClaim)] = Field(
-        description="what the finding says about the claim"
-    )
-    claim_sentence: str = Field(description="the same in words, with the reason")
-    silence: Silence | None = Field(
-        default=None, description='the conditions of "no leak found"; null: not examined'
-    )
-
-    _sound = when_read(lambda f: check_measured(f.value, f.ci, f.k, f.n))
-    _counted = when_read(lambda f: check_outcomes(f.outcomes, f.k, f.n))
-
-
-class SessionResult(_Strict):
+class SessionResult(Strict):
     """One session with a release: its queries, and the ε that its ledger spent per part (nats)."""
 
     purpose: str
@@ -382,7 +139,7 @@ class SessionResult(_Strict):
     _counted = when_read(lambda session: _check_session(session))
 
 
-class Cost(_Strict):
+class Cost(Strict):
     """The cost of a release. Two runs of a plan differ only here and in `environment`."""
 
     train_tokens: int
@@ -392,7 +149,7 @@ class Cost(_Strict):
     _counted = when_read(lambda cost: check_counts(dict(cost)))
 
 
-class ReleaseResult(_Strict):
+class ReleaseResult(Strict):
     """One defended model or service: its claim, its utility and the findings of the attacks."""
 
     defense: str
@@ -422,7 +179,7 @@ class ReleaseResult(_Strict):
     _each_once = when_read(lambda r: check_once((f.attack, f.metric) for f in r.findings))
 
 
-class CorpusResult(_Strict):
+class CorpusResult(Strict):
     """The audited corpus; `users` and `records` count every split."""
 
     name: str
@@ -440,7 +197,7 @@ class CorpusResult(_Strict):
     _counted = when_read(lambda corpus: check_counts(dict(corpus)))
 
 
-class SeedResult(_Strict):
+class SeedResult(Strict):
     """One seed of a sweep: its plan, and how many users its coins planted."""
 
     seed: int
@@ -453,7 +210,7 @@ class SeedResult(_Strict):
     _counted = when_read(lambda one: check_counts(dict(one)))
 
 
-class Cell(_Strict):
+class Cell(Strict):
     """One setting of a sweep over its seeds: a defense and its parameters.
 
     releases: indices into `releases`, one per seed; the claim is there. utility: means over seeds,
@@ -469,19 +226,21 @@ class Cell(_Strict):
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its measures")
 
 
-class SweepResult(_Strict):
+class SweepResult(Strict):
     """Several seeds and settings of one plan, combined."""
 
     seeds: list[SeedResult]
     cells: list[Cell]
 
 
-class Results(_Strict):
+class Results(Strict):
     """A whole run, or a sweep: every release of every seed."""
 
     schema_version: Literal["3"] = "3"
     status: Literal["complete", "partial"]
-    headline: str
+    headline: list[str] = Field(
+        description="one line for each audited release, and what is above them"
+    )
     not_tested: list[str]
     warnings: list[str]
     reproduce: str

@@ -130,7 +130,7 @@ def _written(
 ) -> tuple[str, dict[str, Any]]:
     """Writes weights and settings, or texts; gives what they are, and their guarantee."""
     if made.get("texts"):
-        return _texts(part, stages / made["texts"]), found.guarantee.model_dump(mode="json")
+        return _texts(part, stages / made["texts"]), found.guarantee.as_json()
     names = [one["weights"] for one in made["members"]]
     weights = [None if name is None else stages / name for name in names]
     for path in weights:
@@ -145,7 +145,7 @@ def _written(
         else:
             _copy_model(public, part, single)
         what = "an adapter" if lora else "a model"
-        return what, found.guarantee.model_dump(mode="json")
+        return what, found.guarantee.as_json()
     _copy_model(public, part / PUBLIC, None)
     (part / MEMBERS).mkdir()
     members = [None if path is None else digests.member_name(i) for i, path in enumerate(weights)]

@@ -15,7 +15,7 @@ import audit
 from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
 from audit.findings.headline import headline
-from audit.findings.verdict import sensitive_where
+from audit.findings.leaked import Sensitive
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
@@ -119,11 +119,11 @@ def _corpus(current: Run) -> CorpusResult:
     )
 
 
-def _sensitivity(measured: Sequence[Measured]) -> dict[tuple[str, str], bool] | None:
+def _sensitivity(measured: Sequence[Measured]) -> Sensitive | None:
     """Tells by (attack, metric) whether the undefended model leaked; None where it was not run."""
     for m in sorted(measured, key=lambda m: not m.audited.reference):
         if m.audited.name == "none":
-            return sensitive_where(m.unjudged, m.audited.release.guarantee, m.family)
+            return m.sensitive
     return None
 
 

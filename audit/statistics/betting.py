@@ -1,4 +1,4 @@
-"""Bounds the mean of values in [0, 1] by a bet that it is larger (Waudby-Smith and Ramdas, arXiv
+"""Bound the mean of values in [0, 1] by a bet that it is larger (Waudby-Smith and Ramdas, arXiv
 2010.09686, section 4: the hedged capital process, its lower side).
 
 A gambler who stakes λ_t on x_t > m multiplies the wealth by 1 + λ_t (x_t − m). If the mean is at

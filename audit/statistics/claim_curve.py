@@ -1,4 +1,4 @@
-"""Tests guesses about coins against the trade-off curve of a claimed mechanism.
+"""Test guesses about coins against the trade-off curve of a claimed mechanism.
 
 The curve bounds how far an event can be likelier with a unit than without it. It is tighter than
 one (ε, δ) pair, so a false claim falls with fewer coins. Units may depend on each other in any way.

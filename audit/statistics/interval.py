@@ -14,6 +14,7 @@ class IntervalKind(StrEnum):
     """The method of an interval. For code; `Interval.method` is the sentence for readers."""
 
     CLOPPER_PEARSON = "clopper_pearson"  # a rate: k of n
+    STOPPED_RATE = "stopped_rate"  # a rate whose trials may stop by how they come out
     CLOPPER_PEARSON_AT_QUANTILE = "clopper_pearson_at_quantile"  # above an estimated threshold
     BOUNDED_MEAN = "bounded_mean"  # a mean of values in [0, 1], an AUC
     ORDER_STATISTICS = "order_statistics"  # a median
@@ -31,6 +32,8 @@ class IntervalKind(StrEnum):
 class Interval:
     """A number with its interval, the count n behind it, its confidence, its method and its kind.
 
+    sizes: of the samples behind it where these are several, as of members and of controls.
+
     None means "the data do not determine it" (a rate of no trials, an interval from one record);
     NaN is refused. Raises ValueError for NaN, for only one bound, or for low > high.
     """
@@ -42,6 +45,7 @@ class Interval:
     confidence: float
     method: str
     kind: IntervalKind = IntervalKind.OTHER
+    sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for number in (self.value, self.low, self.high, self.confidence):

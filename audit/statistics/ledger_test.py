@@ -1,4 +1,4 @@
-"""Tests whether a privacy ledger undercharges, by a bet that grows if its charges are too low.
+"""Test whether a privacy ledger undercharges, by a bet that grows if its charges are too low.
 
 Derived here; e-values: Waudby-Smith and Ramdas (arXiv 2010.09686); Rényi filters: Feldman and
 Zrnic (arXiv 2008.11193).

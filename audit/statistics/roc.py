@@ -45,7 +45,7 @@ def auc(members: ArrayLike, controls: ArrayLike, confidence: float = 0.95) -> In
     area = float(below.sum()) / (2.0 * n * m)
     low, high = bounded_mean.bounds(area, min(n, m), confidence)
     kind = IntervalKind.BOUNDED_MEAN
-    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD, kind)
+    return Interval(area, low, high, n + m, confidence, bounded_mean.METHOD, kind, (n, m))
 
 
 def tpr_at_fpr(
@@ -75,7 +75,7 @@ def tpr_at_fpr(
     low, high = one_sided_lower(least, n, 1.0 - each), one_sided_upper(most, n, 1.0 - each)
     method = f"Clopper-Pearson over members, above order statistics of {m} controls"
     kind = IntervalKind.CLOPPER_PEARSON_AT_QUANTILE
-    return Interval(above / n, low, high, n, confidence, method, kind)
+    return Interval(above / n, low, high, n, confidence, method, kind, (n, m))
 
 
 def curve(members: ArrayLike, controls: ArrayLike, points: int = 200) -> list[tuple[float, float]]:
@@ -114,7 +114,7 @@ def top_half_accuracy(
     slack = math.sqrt(math.log(4.0 / (1.0 - confidence)) / 8.0) * (n**-0.5 + m**-0.5)
     low, high = max(0.0, value - slack), min(1.0, value + slack)
     method = "DKW bands on both sides, conservative"
-    return Interval(value, low, high, n + m, confidence, method, IntervalKind.DKW_BAND)
+    return Interval(value, low, high, n + m, confidence, method, IntervalKind.DKW_BAND, (n, m))
 
 
 def refined_accuracy(

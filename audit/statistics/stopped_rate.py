@@ -1,4 +1,4 @@
-"""Bounds a rate from trials whose number depends on how they came out (Robbins, Annals of
+"""Bound a rate from trials whose number depends on how they came out (Robbins, Annals of
 Mathematical Statistics 41, 1970: the likelihood ratio of a mixture).
 
 With the true rate p, divide the likelihood of the outcomes averaged over all rates by their
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from audit.statistics.checks import check_confidence, check_hits
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind
 
 _PRIOR = 0.25
 _STEEPEST = 64.0  # log₂ of the steepest slope: rates then lie within 2⁻⁶⁴ n of 0 or 1
@@ -65,6 +65,7 @@ def stopped_rate(series: Sequence[Series], confidence: float = 0.95) -> Interval
         n=sum(one.n for one in series),
         confidence=confidence,
         method="mixture likelihood ratio, two-sided, at any stopping time",
+        kind=IntervalKind.STOPPED_RATE,
     )
 
 

@@ -1,4 +1,4 @@
-"""Bounds (ε, δ) from recorded answers whose exact likelihoods are known.
+"""Bound (ε, δ) from recorded answers whose exact likelihoods are known.
 
 δ(ε) of a pair of runs is E_D[(1 - e^{ε-L})_+] with L = log h_D/h_D' (Balle and Wang 2018, arXiv
 1805.06530, Theorem 5), a mean of values in [0, 1], which is bounded by betting.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
-_CLOSE = 1e-5  # six digits are stored, and machines differ in the last
+from audit.results.numbers import agree
+
 _NAMES = (  # of a list's rows: the first fields that all have and that tell them apart
     ("attack", "metric"),
     ("attack", "metric", "unit"),
@@ -24,7 +24,7 @@ def differences(place: str, stated: Any, derived: Any) -> Iterator[str]:
     """Yields `place: stands …, follows …` for each leaf of two JSON values that differs.
 
     Rows of a list are compared by their names, where they have some; of a list of numbers only the
-    first that differs is shown. Numbers may differ in the sixth digit.
+    first that differs is shown. Numbers may differ as machines do.
     """
     if isinstance(stated, dict) and isinstance(derived, dict):
         for name in {**derived, **stated}:
@@ -89,5 +89,5 @@ def _word(value: Any) -> str:
 def _same(one: Any, other: Any) -> bool:
     numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (one, other))
     if numbers and float in (type(one), type(other)):
-        return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=1e-12)
+        return agree(one, other)
     return type(one) is type(other) and bool(one == other)

@@ -11,7 +11,6 @@ from audit.measure.spending import of_ledger
 from audit.verify.documents import Stated
 
 _UTILITY = ("utility", "utility at the end")  # sessions that leave sums over blocks of text
-_ROUNDED = 1 + 1e-4  # charges are rounded up, each by itself
 
 
 def of_ledgers(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
@@ -34,7 +33,7 @@ def of_promises(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
         for session in release.sessions:
             rows = run.ledger.get(f"{release.ledger}/{session['purpose']}", ())
             most = max(of_ledger(rows, None)["epsilon_spent"], default=0.0)
-            if most > _limit(release.guarantee) * _ROUNDED:
+            if most > _limit(release.guarantee):
                 yield (
                     f"results.json: session {session['purpose']} of {release.ledger} spent "
                     f"ε = {most:.6g}, more than the ε = {release.guarantee.epsilon:g} that is "

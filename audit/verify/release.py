@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,14 +11,15 @@ from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
 from audit.findings.leaked import Sensitive
-from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
+from audit.results.measurement import Measurement
+from audit.results.numbers import agree
 from audit.results.schema import (
     Cost,
-    FindingResult,
     GuaranteeResult,
     Measure,
     ReleaseResult,
@@ -27,7 +27,6 @@ from audit.results.schema import (
 )
 
 Rows = Mapping[str, Sequence[dict[str, Any]]]  # of the ledger, by session
-_ROUNDED = 1e-4  # relative: how far a recomputed ε may lie from the one that a run computed
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,25 @@ class Derived:
         if stated.accounting is None or stated.promises_nothing:
             return stated
         epsilon = recompute(stated.accounting)
-        if math.isclose(epsilon, stated.epsilon or 0.0, rel_tol=_ROUNDED, abs_tol=1e-9):
+        if agree(epsilon, stated.epsilon or 0.0):
             return stated
         return replace(stated, epsilon=epsilon)
 
     @cached_property
-    def unjudged(self) -> list[FindingResult]:
-        """The findings before any answer."""
-        made = (finding for one in self.of.attacks for finding in self._attacked(one).findings())
-        return [finding.unjudged() for finding in made]
+    def measurements(self) -> list[Measurement]:
+        """The measurements of all its attacks."""
+        return [one for of in self.of.attacks for one in self._attacked(of).measurements()]
+
+    @property
+    def sensitive(self) -> Sensitive:
+        """By (attack, metric), whether it leaks: of the undefended model."""
+        guarantee = GuaranteeResult.of(self.guarantee)
+        return sensitive_where(self.measurements, guarantee, self.evidence.family)
 
     def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
         """The release as it follows. beside: as it stands, for what needs a model."""
-        findings = judge(self.unjudged, self.guarantee, sensitive, self.evidence.family)
+        guarantee = GuaranteeResult.of(self.guarantee)
+        findings = judge(self.measurements, guarantee, sensitive, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]
         return ReleaseResult(
             defense=self.of.defense,
@@ -69,9 +74,7 @@ class Derived:
             seed=self.plan["seed"],
             reference=self.of.reference,
             role=self.of.role,
-            guarantee=GuaranteeResult(
-                **{f: getattr(self.guarantee, f) for f in GuaranteeResult.model_fields}
-            ),
+            guarantee=guarantee,
             utility={**_bleu(beside), **self._utility()},
             cost=Cost(
                 train_tokens=0 if beside is None else beside.cost.train_tokens,
@@ -83,7 +86,7 @@ class Derived:
             tests=self.evidence.family.tests,
             claim_tests=self.evidence.family.claims,
             leaked=leaked_overall(findings),
-            claim=claim_overall(findings, self.guarantee),
+            claim=claim_overall(findings, guarantee),
         )
 
     def _attacked(self, one: OfAttack) -> Attacked:
@@ -100,8 +103,8 @@ class Derived:
         for session in self.of.utility:
             ratios = [Ratio(**row) for row in session["blocks"]]
             made = measures(ratios, stream(self.plan["seed"], *UTILITY_STREAM))
-            share = {"share": session["share"]}
-            found |= {name: one.model_copy(update=share) for name, one in made.items()}
+            share = session["share"]
+            found |= {name: one.changed(share=share) for name, one in made.items()}
         return found
 
     def _session(self, facts: dict[str, Any]) -> SessionResult:

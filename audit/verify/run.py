@@ -9,7 +9,7 @@ from typing import Any
 from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
 from audit.findings.headline import headline
-from audit.findings.verdict import sensitive_where
+from audit.findings.leaked import Sensitive
 from audit.measure import evidence_file
 from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
@@ -83,11 +83,11 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     return run.results.model_copy(update=update)
 
 
-def _sensitivity(releases: Sequence[Derived]) -> dict[tuple[str, str], bool] | None:
+def _sensitivity(releases: Sequence[Derived]) -> Sensitive | None:
     """Tells where the undefended model leaked, the reference before one that was asked for."""
     for one in sorted(releases, key=lambda one: not one.of.reference):
         if one.of.defense == "none":
-            return sensitive_where(one.unjudged, one.guarantee, one.evidence.family)
+            return one.sensitive
     return None
 
 

@@ -26,7 +26,7 @@ _ROUNDING = 2e-5  # share of a charge: room for rounding it up to six digits
 
 
 def even_share(epsilon: float, budget: int) -> float:
-    """Computes the share of ε for one of B queries, in nats, so that B rounded charges fit in ε."""
+    """Compute the share of ε for one of B queries, in nats, so that B rounded charges fit in ε."""
     return epsilon / budget * (1 - _ROUNDING)
 
 
@@ -51,18 +51,18 @@ class Account(ABC):
 
     @abstractmethod
     def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
-        """Charges n queries; their fingerprints tell a replay from a new query."""
+        """Charge n queries; their fingerprints tell a replay from a new query."""
 
     def places(self, ledger: Ledger, marks: Sequence[str]) -> Sequence[int]:
-        """Numbers the next queries. Randomness follows from a query's number and its context."""
+        """Number the next queries. Randomness follows from a query's number and its context."""
         return range(ledger.queries, ledger.queries + len(marks))
 
     def stopped(self, ledger: Ledger) -> bool:
-        """Decides whether the public model answers from here on."""
+        """Decide whether the public model answers from here on."""
         return ledger.stopped
 
     def remaining(self, ledger: Ledger) -> int | None:
-        """Counts the queries left of the public budget; None for no limit."""
+        """Count the queries left of the public budget; None for no limit."""
         return ledger.remaining
 
 
@@ -87,10 +87,10 @@ class PartsAccount(Account):
 
     @abstractmethod
     def open(self, parts: int, journal: Journal) -> Ledger:
-        """Opens the ledger of a session with k parts."""
+        """Open the ledger of a session with k parts."""
 
     def together(self, models: Sequence[LanguageModel]) -> Ensemble:
-        """Combines the models that a session reads."""
+        """Combine the models that a session reads."""
         return batched(models)
 
 
@@ -224,12 +224,12 @@ class Filter(PartsAccount):
         return Admitted(count, heard)
 
     def places(self, ledger: Ledger, marks: Sequence[str]) -> Sequence[int]:
-        """Numbers queries over all processes: asked again after a kill, a query may meet other
+        """Number queries over all processes: asked again after a kill, a query may meet other
         accounts, and so another distribution."""
         return ledger.places(marks)
 
     def together(self, models: Sequence[LanguageModel]) -> Ensemble:
-        """Reads models one by one: whether a cost fits is a jump, which the last digit of a number
+        """Read models one by one: whether a cost fits is a jump, which the last digit of a number
         can decide, and models that are read together move each other's last digits."""
         return Separate(models)
 

@@ -47,7 +47,7 @@ class Mechanism(Protocol):
     def reads_public(self) -> bool: ...
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Answers n queries from the models' distributions (n, m, V), float64, nats.
+        """Answer n queries from the models' distributions (n, m, V), float64, nats.
 
         seeds: 256 bits for the noise of each query, used nowhere else.
         """

@@ -30,7 +30,7 @@ class Settings(Protocol):
 
 
 def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
-    """Groups private texts by user. Raises UsageError for more parts than users."""
+    """Group private texts by user. Raises UsageError for more parts than users."""
     texts: dict[str, list[str]] = {}
     for record in corpus.of("private"):
         texts.setdefault(record.user, []).append(record.text)
@@ -42,7 +42,7 @@ def texts_by_user(name: str, k: int, corpus: Corpus) -> dict[str, list[str]]:
 def even_parts(
     name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> tuple[Training, ...]:
-    """Names one training for each of k parts of the users: random, even, the same as SubMix's.
+    """Name one training for each of k parts of the users: random, even, the same as SubMix's.
 
     Defenses with equal settings share the models. Raises UsageError for more parts than users, or
     more blocks than the model has.
@@ -57,7 +57,7 @@ def even_parts(
 def hashed_parts(
     name: str, settings: Settings, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> tuple[Training, ...]:
-    """Names one training a part. A user's part is independent of all other users.
+    """Name one training a part. A user's part is independent of all other users.
 
     Defenses with equal settings share the models. Raises UsageError for more blocks than the model
     has.
@@ -78,7 +78,7 @@ def one_model_a_part(
     recipe: FineTuning,
     seed: int,
 ) -> tuple[Training, ...]:
-    """Names one training for the texts of each part; a part without texts keeps the public model.
+    """Name one training for the texts of each part; a part without texts keeps the public model.
 
     Raises UsageError for more blocks than the model has.
     """

@@ -65,7 +65,7 @@ def promised(
     conditions: tuple[str, ...],
     also: tuple[str, ...] = (),
 ) -> Guarantee:
-    """States the guarantee of a session: D_α of all its queries, per part.
+    """State the guarantee of a session: D_α of all its queries, per part.
 
     conditions: those of all ensembles are added. Raises ValueError for an ε (nats) below what the
     account can charge.
@@ -95,7 +95,7 @@ def promised(
 
 
 def each_session(budget: int) -> str:
-    """States how the ε of several sessions compose."""
+    """State how the ε of several sessions compose."""
     return (
         "each session spends a budget of its own: the ε of several sessions add up "
         f"({budget} queries each)"
@@ -103,7 +103,7 @@ def each_session(budget: int) -> str:
 
 
 def randomness(source: str) -> str:
-    """States the condition on who may know the randomness of a session."""
+    """State the condition on who may know the randomness of a session."""
     if source == "system":
         return "noise and sampled tokens come from the operating system's entropy"
     return (

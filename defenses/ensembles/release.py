@@ -35,7 +35,7 @@ def ensemble_release(
     conditions: tuple[str, ...],
     also: tuple[str, ...] = (),
 ) -> EnsembleRelease:
-    """Serves one model a part, and promises D_α of all queries of a session, per part.
+    """Serve one model a part, and promises D_α of all queries of a session, per part.
 
     conditions: of the guarantee; those of all ensembles are added. Raises ValueError for an ε
     (nats) below what the account can charge.
@@ -48,7 +48,7 @@ def ensemble_release(
 
 
 def secret(source: str, journal: Journal) -> bytes:
-    """Makes the key of a session's randomness: none, or random bytes that a replay has too."""
+    """Make the key of a session's randomness: none, or random bytes that a replay has too."""
     if source == "seed":
         return b""
     return journal.key or os.urandom(32)
@@ -107,7 +107,7 @@ class EnsembleRelease(Release):
         return EnsembleSession(service, ledger, stream, secret(self.source, journal))
 
     def unprotected(self) -> Release:
-        """Gives the plain mean of all members, which shows what leaks without the mechanism.
+        """Return the plain mean of all members, which shows what leaks without the mechanism.
 
         It is read and never searched, for the service that it stands beside cannot be searched.
         """
@@ -115,7 +115,7 @@ class EnsembleRelease(Release):
         return ModelRelease(Mean(batched(self.members)), promise, Access.SCORE, Access.SCORE)
 
     def neighbour(self, unit: int) -> Release | None:
-        """Gives the release without part `unit` (0 … k−1), with the same noise and bounds; None if
+        """Return the release without part `unit` (0 … k−1), with the same noise and bounds; None if
         no member is left. Where the claim is on emptied parts, the public model takes its place.
         Raises IndexError out of that range."""
         k = self._checked(unit)
@@ -125,7 +125,7 @@ class EnsembleRelease(Release):
         return self._of(kept) if kept else None
 
     def replaced(self, unit: int) -> Release:
-        """Gives the release with the members of part `unit` replaced by the next part's, with the
+        """Return the release with the members of part `unit` replaced by the next part's, with the
         same noise and bounds. Raises IndexError for a part out of 0 … k−1."""
         k = self._checked(unit)
         return self._of([(i + 1) % k if i == unit else i for i in range(k)])
@@ -137,7 +137,7 @@ class EnsembleRelease(Release):
         return k
 
     def _of(self, parts: Sequence[int]) -> Release:
-        """Gives the same release of these parts, read together with all; part k is the public
+        """Return the same release of these parts, read together with all; part k is the public
         model, which only a mechanism that reads it may choose."""
         public = len(self.members)
         chosen = [min(part * self.each + i, public) for part in parts for i in range(self.each)]

@@ -106,7 +106,7 @@ class EnsembleSession:
     def _released(
         self, prompt: Tokens, after: np.ndarray, ahead: tuple[Answer, Mixed] | None
     ) -> Answer:
-        """Joins the admitted tokens of an answer computed ahead with the public model's."""
+        """Join the admitted tokens of an answer computed ahead with the public model's."""
         if ahead is None:
             self._ledger.skip(len(after))
             return self._finished(prompt, _NOTHING, after)
@@ -117,7 +117,7 @@ class EnsembleSession:
         return self._finished(prompt, Answer(*begun, admitted), after)
 
     def _finished(self, prompt: Tokens, begun: Answer, after: np.ndarray) -> Answer:
-        """Joins the tokens of an answer before STOP with the public model's."""
+        """Join the tokens of an answer before STOP with the public model's."""
         admitted = len(begun.tokens)
         if admitted == len(after):
             return begun
@@ -130,7 +130,7 @@ class EnsembleSession:
         )
 
     def _in_order(self, prompt: Tokens, after: np.ndarray) -> Answer:
-        """Draws the tokens after one prompt, each charged before the next is read."""
+        """Draw the tokens after one prompt, each charged before the next is read."""
         end = self._ledger.queries + len(after)
         columns = [] if self._stopped else list(self._tokens(prompt, len(after)))
         self._ledger.skip(end - self._ledger.queries)
@@ -139,7 +139,7 @@ class EnsembleSession:
         return self._finished(prompt, begun, after)
 
     def _tokens(self, prompt: Tokens, length: int) -> Iterator[tuple[int, float, bool]]:
-        """Draws tokens until STOP; gives each, its log-probability, nats, and whether none is
+        """Draw tokens until STOP; gives each, its log-probability, nats, and whether none is
         likelier."""
         cursor, text = self._service.ensemble.cursor([prompt]), [*prompt]
         for _ in range(length):
@@ -154,7 +154,7 @@ class EnsembleSession:
     def _answer(
         self, log_pmfs: torch.Tensor, queries: Sequence[Tokens]
     ) -> tuple[Mixed, list[bytes], int]:
-        """Mixes and charges the answers to queries, contexts and a token each; gives their seeds,
+        """Mix and charges the answers to queries, contexts and a token each; gives their seeds,
         and how many were admitted.
 
         The public model takes the place of parts whose accounts do not hold a query's cost.
@@ -175,7 +175,7 @@ class EnsembleSession:
     def _draw(
         self, prompts: Sequence[Tokens], length: int, numbers: Sequence[int]
     ) -> list[tuple[Answer, Mixed]]:
-        """Draws answers as if nothing stopped; each Mixed has one row a token.
+        """Draw answers as if nothing stopped; each Mixed has one row a token.
 
         numbers: number of the first query of each prompt.
         """
@@ -224,7 +224,7 @@ class EnsembleSession:
         return torch.cat([torch.empty(0, len(choices)), *rows]).double().numpy(), answered
 
     def laws(self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens]) -> Law:
-        """Gives the law of the answer at each token, of those that are admitted before STOP."""
+        """Return the law of the answer at each token, of those that are admitted before STOP."""
         starts = list(map(len, prefixes))
         texts = [[*head, *tail] for head, tail in zip(prefixes, continuations, strict=True)]
         law, read = Law(np.empty((0, self._public.vocabulary))), []
@@ -245,7 +245,7 @@ class EnsembleSession:
         starts: Sequence[int],
         keep: Callable[[torch.Tensor, torch.Tensor], Kept],
     ) -> tuple[list[Kept], int]:
-        """Applies `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
+        """Apply `keep` to (log h, its upper bounds) at every text[start:], in pieces that fit in
         memory; also gives how many queries were admitted."""
         results, answered = [], 0
         for segments in self._segments(starts, [len(text) for text in texts]):
@@ -259,7 +259,7 @@ class EnsembleSession:
     def _score_some(
         self, texts: Sequence[Tokens], starts: Sequence[int]
     ) -> tuple[tuple[torch.Tensor, torch.Tensor], int]:
-        """Gives (log h of each query, its upper bounds or log h again) and how many were admitted;
+        """Return (log h of each query, its upper bounds or log h again) and how many were admitted;
         after STOP, log h is the public model's."""
         if self._stopped:
             public = self._public.log_pmfs(texts, starts)
@@ -276,7 +276,7 @@ class EnsembleSession:
         return (log_h, torch.cat([log_caps[:admitted], after])), admitted
 
     def _ask(self, texts: Sequence[Tokens], starts: Sequence[int]) -> tuple[Mixed, int]:
-        """Mixes and charges the answers to every text[start:]; gives how many were admitted."""
+        """Mix and charges the answers to every text[start:]; gives how many were admitted."""
         queries = [
             text[: i + 1]
             for text, start in zip(texts, starts, strict=True)
@@ -288,7 +288,7 @@ class EnsembleSession:
     def _segments(
         self, starts: Sequence[int], stops: Sequence[int]
     ) -> Iterator[list[tuple[int, int, int]]]:
-        """Groups (text, start, stop), in order, so that each group is read at once.
+        """Group (text, start, stop), in order, so that each group is read at once.
 
         A text is cut only if it needs more than `_LONGER` times the usual number of queries; padded
         texts together stay below that, too.
@@ -308,7 +308,7 @@ class EnsembleSession:
             yield group
 
     def _seed(self, number: int, context: Tokens) -> bytes:
-        """Gives the 256-bit seed of one query's noise and sampled token.
+        """Return the 256-bit seed of one query's noise and sampled token.
 
         It depends on the query's text, so a killed session that meets another query at the same
         place shares no randomness with answers already given. The same query at the same place is
@@ -322,13 +322,13 @@ class EnsembleSession:
 
 
 def uniforms(seeds: Sequence[bytes]) -> np.ndarray:
-    """Draws a number in [0, 1) for each query's token, independent of its noise."""
+    """Draw a number in [0, 1) for each query's token, independent of its noise."""
     digests = (hashlib.blake2b(seed, digest_size=8, person=b"token").digest() for seed in seeds)
     return np.array([(int.from_bytes(digest, "big") >> 11) * 2.0**-53 for digest in digests])
 
 
 def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Replaces what is no distribution by the uniform one: log-pmfs (…, V), nats.
+    """Replace what is no distribution by the uniform one: log-pmfs (…, V), nats.
 
     The worst case covers every distribution, but broken weights may give none at all.
     """
@@ -338,7 +338,7 @@ def distributions(log_pmfs: torch.Tensor) -> torch.Tensor:
 
 
 def emptied(log_pmfs: torch.Tensor, heard: np.ndarray) -> torch.Tensor:
-    """Puts the public model, the last of (n, k + 1, V), in the place of parts that are not in
+    """Put the public model, the last of (n, k + 1, V), in the place of parts that are not in
     `heard`, (n, k)."""
     own = torch.from_numpy(heard).to(log_pmfs.device)[..., None]
     public = log_pmfs[:, -1:]
@@ -350,12 +350,12 @@ _NO_ANSWER = torch.empty(0)
 
 
 def _charged(mixed: Mixed) -> Mixed:
-    """Keeps what is charged; V numbers a token are dropped to save memory."""
+    """Keep what is charged; V numbers a token are dropped to save memory."""
     return Mixed(_NO_ANSWER, mixed.weights, mixed.costs)
 
 
 def _rows(steps: Sequence[Mixed], i: int) -> Mixed:
-    """Collects the i-th query of every step, the tokens of text i, as one Mixed on the CPU."""
+    """Collect the i-th query of every step, the tokens of text i, as one Mixed on the CPU."""
     weights = [mixed.weights[i] for mixed in steps if mixed.weights is not None]
     costs = [mixed.costs[i] for mixed in steps if mixed.costs is not None]
     return Mixed(

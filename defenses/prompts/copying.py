@@ -22,7 +22,7 @@ LEAST = 1e-3  # nats a token: smaller differences may be rounding
 
 
 def spread_out(texts: Sequence[str]) -> tuple[str, ...]:
-    """Chooses at most `MOST` distinct texts, evenly over all: neighbours are often of one user."""
+    """Choose at most `MOST` distinct texts, evenly over all: neighbours are often of one user."""
     distinct = [text for text in dict.fromkeys(texts) if text]
     step = max(1, len(distinct) // MOST)
     return tuple(distinct[::step][:MOST])
@@ -51,7 +51,7 @@ class Copying:
 
     @property
     def sentence(self) -> str:
-        """Says what was measured."""
+        """State what was measured."""
         if self.p_value is None:
             return "whether the model copies from its prompt was not measured: no public records"
         does = "copies" if self.found else "was not found to copy"
@@ -63,7 +63,7 @@ class Copying:
 
     @property
     def unheard(self) -> str:
-        """Says why silence of an attack shows nothing; empty where the model copies."""
+        """State why silence of an attack shows nothing; empty where the model copies."""
         if self.found:
             return ""
         sentence = self.sentence[:1].upper() + self.sentence[1:]
@@ -71,7 +71,7 @@ class Copying:
 
 
 def measure(model: LanguageModel, texts: Sequence[str], longest: int) -> Copying:
-    """Reads public texts after themselves and after each other, each cut to `longest` tokens."""
+    """Read public texts after themselves and after each other, each cut to `longest` tokens."""
     if len(texts) < 2:
         return Copying(len(texts))
     references = [reference_of(model.tokenizer, [text], longest) for text in texts]
@@ -87,6 +87,6 @@ def measure(model: LanguageModel, texts: Sequence[str], longest: int) -> Copying
 
 
 def _cost(model: LanguageModel, record: Sequence[int], reference: tuple[int, ...]) -> float:
-    """Computes the mean negative log-likelihood of a record after a reference, nats a token."""
+    """Compute the mean negative log-likelihood of a record after a reference, nats a token."""
     log_pmfs = Prompted(model, reference).log_pmfs([record], [1])
     return -float(log_pmfs[range(len(record) - 1), list(record[1:])].mean())

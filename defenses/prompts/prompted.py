@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import torch
 
-from audit.core.language_model import Cursor, LanguageModel
+from audit.core.language_model import Around, Cursor, LanguageModel
 from audit.core.predictor import Tokenizer, Tokens
 
 
 def reference_of(tokenizer: Tokenizer, texts: Sequence[str], longest: int) -> tuple[int, ...]:
-    """Gives a user's reference: every text once, as a record, cut to `longest` tokens; () where all
-    are empty.
+    """Return a user's reference: every text once, as a record, cut to `longest` tokens; () where
+    all are empty.
 
     Copies would fill the prompt and cut off what follows. A record ends where the next one opens,
     if one token does both.
@@ -29,7 +29,7 @@ def reference_of(tokenizer: Tokenizer, texts: Sequence[str], longest: int) -> tu
 
 
 @dataclass(frozen=True)
-class Prompted:
+class Prompted(Around):
     """A language model with a reference before every text; () is the public prompt, token by token.
 
     A context of more than max_length − len(reference) tokens is read without the reference: that
@@ -40,18 +40,6 @@ class Prompted:
     reference: tuple[int, ...]
 
     @property
-    def tokenizer(self) -> Tokenizer:
-        return self.inner.tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.inner.vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return self.inner.max_length
-
-    @property
     def room(self) -> int:
         """Most tokens of context beside the reference."""
         return self.max_length - len(self.reference)
@@ -60,7 +48,7 @@ class Prompted:
         return _PromptedCursor(self, prompts)
 
     def opened(self, texts: Sequence[Tokens]) -> Cursor:
-        """Opens a cursor of the inner model after the reference, where it fits beside the texts."""
+        """Open a cursor of the inner model after the reference, where it fits beside the texts."""
         before = self.reference if len(texts[0]) <= self.room else ()
         return self.inner.cursor([[*before, *text] for text in texts])
 
@@ -73,7 +61,7 @@ class Prompted:
         return torch.cat([piece for text, start in pairs for piece in self._pieces(text, start)])
 
     def _pieces(self, text: Tokens, start: int) -> Iterator[torch.Tensor]:
-        """Reads one text: after the reference as far as both fit, then alone."""
+        """Read one text: after the reference as far as both fit, then alone."""
         fits, shift = min(len(text), self.room + 1), len(self.reference)
         if start < fits:
             yield self.inner.log_pmfs([[*self.reference, *text[:fits]]], [start + shift])

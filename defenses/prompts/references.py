@@ -49,11 +49,11 @@ class InPrompts(Method):
         return 0.0
 
     def batch_of(self, owner: str) -> int:
-        """Gives the batch of an owner, 0 … n−1, which depends on no other owner and on no text."""
+        """Return the batch of an owner, 0 … n−1, which depends on no other owner and on no text."""
         return teacher_of(owner, 0, self.batches, 1, self.key)
 
     def references(self, training: Training, tokenizer: Tokenizer) -> tuple[Batch, ...]:
-        """Gives the references of each batch; an owner without any text has none."""
+        """Return the references of each batch; an owner without any text has none."""
         texts: dict[str, list[str]] = {}
         for owner, text in zip(training.owners, training.texts, strict=True):
             texts.setdefault(owner, []).append(text)

@@ -143,7 +143,7 @@ class ReferencesRelease(Release):
         return BatchedSession(sessions, Access.SCORE if self.bare else Access.DISTRIBUTION)
 
     def _accounts(self, journal: Journal) -> list[tuple[Account, Ledger]]:
-        """Gives the account of each batch, and the ledger that holds it."""
+        """Return the account of each batch, and the ledger that holds it."""
         n = len(self.batches)
         if self.bare:
             return [(NoAccount(), Ledger(math.inf, 0, sys.maxsize, journal)) for _ in range(n)]
@@ -152,7 +152,7 @@ class ReferencesRelease(Release):
         return [(BatchAccount(batch, fees), ledger) for batch in range(n)]
 
     def _service(self, batch: Batch, account: Account) -> Service:
-        """Answers from a batch's references, read one by one, and the public prompt, read alone."""
+        """Answer from a batch's references, read one by one, and the public prompt, read alone."""
         members = (*(Prompted(self.public, tokens) for tokens in batch), self.public)
         public_size = self.settings.references + 1  # what is read together must not tell how many
         return Service(self._mechanism, account, Separate(members), public_size, self.public)
@@ -162,7 +162,7 @@ class ReferencesRelease(Release):
         return PlainMean() if self.bare else Guided(self.settings.mechanism(self.delta))
 
     def unprotected(self) -> Release | None:
-        """Gives the plain mean of each batch's references, which shows what the clip hides."""
+        """Return the plain mean of each batch's references, which shows what the clip hides."""
         return None if self.bare else replace(self, bare=True)
 
     def neighbour(self, unit: int) -> Release | None:
@@ -190,5 +190,5 @@ class PlainMean:
     reads_public = True
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Mixes n queries (n, B + 1, V), the public model last."""
+        """Mix n queries (n, B + 1, V), the public model last."""
         return Mixed(log_mean(log_pmfs[:, :-1] if log_pmfs.shape[1] > 1 else log_pmfs))

@@ -49,7 +49,7 @@ class BatchAccount(Account):
     fees: Fees
 
     def admit(self, ledger: Ledger, mixed: Mixed, marks: Sequence[str]) -> Admitted:
-        """Charges the batch for queries in order, as many as are left."""
+        """Charge the batch for queries in order, as many as are left."""
         n = min(self.remaining(ledger), len(marks))
         table = np.zeros((n, len(ledger.spent)))
         table[:, self.batch] = self.fees.each
@@ -63,7 +63,7 @@ class BatchAccount(Account):
         return self.remaining(ledger) == 0
 
     def remaining(self, ledger: Ledger) -> int:
-        """Counts the tokens left of T; those that a killed process answered are spent, too."""
+        """Count the tokens left of T; those that a killed process answered are spent, too."""
         if ledger.stopped:
             return 0
         paid = max(0.0, ledger.spent[self.batch] - self.fees.once)
@@ -135,7 +135,7 @@ class BatchedSession:
         return [answers[i] for i in range(len(items))]
 
     def _deal(self, count: int) -> Iterator[tuple[EnsembleSession, list[int]]]:
-        """Gives each batch that has prompts among the next `count`, and their places."""
+        """Return each batch that has prompts among the next `count`, and their places."""
         n, first = len(self._batches), self._dealt
         self._dealt += count
         for b, batch in enumerate(self._batches):

@@ -34,7 +34,7 @@ class Conversion:
 
 
 def conversion(rho: float, delta: float) -> Conversion:
-    """Finds the order that gives the least ε (nats) of ρ-zCDP at δ; every order gives a bound."""
+    """Find the order that gives the least ε (nats) of ρ-zCDP at δ; every order gives a bound."""
 
     def at(log_excess: float) -> Conversion:
         order = 1 + math.exp(log_excess)
@@ -47,7 +47,7 @@ def conversion(rho: float, delta: float) -> Conversion:
 
 @lru_cache
 def largest_rho(epsilon: float, delta: float) -> Conversion:
-    """Finds the largest ρ whose ε at δ is at most `epsilon`, nats; the feasible end is returned."""
+    """Find the largest ρ whose ε at δ is at most `epsilon`, nats; the feasible end is returned."""
     low, high = 0.0, epsilon  # ε > ρ, because α > 1 and κ ≥ 0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -14,7 +14,7 @@ def check_noise(
     key: str = "noise_multiplier",
     average: float | None = None,
 ) -> None:
-    """Raises UsageError unless exactly one of ε, the noise and an average ε of phrases is given.
+    """Raise UsageError unless exactly one of ε, the noise and an average ε of phrases is given.
 
     key: names the noise. average: `phrase_epsilon`, of defenses that have one.
     """
@@ -34,7 +34,7 @@ def check_noise(
 
 
 def check_layers(name: str, layers: str, model: ModelFolder, key: str = "train") -> None:
-    """Raises UsageError for more blocks than the model has, or an LSTM, which has none."""
+    """Raise UsageError for more blocks than the model has, or an LSTM, which has none."""
     if layers != ALL and not 1 <= blocks_of(layers) <= model.blocks:
         raise UsageError(
             f"{name}: {key}={layers}, but {model.name} has {model.blocks} blocks; lower N or use "

@@ -35,7 +35,7 @@ class Sampling:
 
 
 def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sampling:
-    """Computes q and T for an expected batch; default half the population, at most 512.
+    """Compute q and T for an expected batch; default half the population, at most 512.
 
     Raises UsageError for a batch larger than the population, or for too many steps.
     """
@@ -53,7 +53,7 @@ def sampling(name: str, population: int, batch: int | None, epochs: float) -> Sa
 
 
 def capped(records: Sequence[Record], most: int, key: int) -> tuple[Record, ...]:
-    """Keeps at most so many records of each user: those whose places have the least keyed hash.
+    """Keep at most so many records of each user: those whose places have the least keyed hash.
 
     Which places are kept depends on the user's own records alone, and not on their text. key: seed
     of the hash.
@@ -69,7 +69,7 @@ def capped(records: Sequence[Record], most: int, key: int) -> tuple[Record, ...]
 
 
 def delta_of(given: float | None, population: int) -> float:
-    """Gives δ: the parameter, or the default for N units."""
+    """Return δ: the parameter, or the default for N units."""
     return default_delta(population) if given is None else given
 
 
@@ -80,7 +80,7 @@ Recipe = TypeVar("Recipe", bound=Released)
 def noised(
     method: Recipe, target: float | None, given: float | None, delta: float, relation: str
 ) -> Recipe:
-    """Sets the method's σ: as given, or the least σ for which ε (nats, under `relation`, of all
+    """Set the method's σ: as given, or the least σ for which ε (nats, under `relation`, of all
     its releases) is at most the target."""
     sigma = _calibrated(target, delta, method.releases, relation) if given is None else given
     return replace(method, noise=replace(method.noise, multiplier=sigma))
@@ -108,7 +108,7 @@ def promised(
     phrases: tuple[dict[str, Any], ...] = (),
     average: float | None = None,
 ) -> Guarantee:
-    """States the guarantee of the noisy sums that are released.
+    """State the guarantee of the noisy sums that are released.
 
     source: source of the noise, "seed" or "system". average: mean of ε over phrases by which the
     noise was chosen, in nats; then ε is data-dependent.

@@ -14,7 +14,7 @@ from audit.core.digest import sha256_of
 
 
 def teacher_of(user: str, slot: int, teachers: int, spread: int, key: int) -> int:
-    """Gives the teacher, 0 … M−1, of the slot-th record of a user.
+    """Return the teacher, 0 … M−1, of the slot-th record of a user.
 
     spread: most teachers J of one user, by a hash of slot mod J; they may coincide.
     key: seed of the hash.
@@ -24,7 +24,7 @@ def teacher_of(user: str, slot: int, teachers: int, spread: int, key: int) -> in
 
 
 def partition(records: Sequence[Record], teachers: int, spread: int, key: int) -> tuple[int, ...]:
-    """Gives the teacher of each record; its slot is its place among its user's records."""
+    """Return the teacher of each record; its slot is its place among its user's records."""
     seen: Counter[str] = Counter()
     placed = []
     for record in records:
@@ -34,7 +34,7 @@ def partition(records: Sequence[Record], teachers: int, spread: int, key: int) -
 
 
 def histogram(heard: Iterable[tuple[str, int]]) -> dict[int, int]:
-    """Counts users by their number of teachers, from the (user, teacher) of each text.
+    """Count users by their number of teachers, from the (user, teacher) of each text.
 
     The counts are private: for the auditor only.
     """

@@ -23,7 +23,7 @@ RELATIONS = (Relation.ADD_OR_REMOVE, Relation.REPLACE)  # SeqPATE's paper report
 
 
 def check(name: str, file: str | None, average: float | None) -> None:
-    """Raises UsageError for a file that cannot be read, or for an average without a file."""
+    """Raise UsageError for a file that cannot be read, or for an average without a file."""
     if average is not None and file is None:
         raise UsageError(
             f"{name}: phrase_epsilon={average:g} is an average over phrases; name their file in "
@@ -34,7 +34,7 @@ def check(name: str, file: str | None, average: float | None) -> None:
 
 
 def read(name: str, file: str) -> tuple[str, ...]:
-    """Reads the phrases of a file, one a line. Raises UsageError."""
+    """Read the phrases of a file, one a line. Raises UsageError."""
     try:
         lines = read_text(Path(file)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -46,7 +46,7 @@ def read(name: str, file: str) -> tuple[str, ...]:
 
 
 def counts(name: str, file: str, owners: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """Counts the owners of texts that contain each phrase of the file as whole words."""
+    """Count the owners of texts that contain each phrase of the file as whole words."""
     numbers = []
     for phrase in read(name, file):
         words = re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)")
@@ -62,7 +62,7 @@ def noise_for(
     epsilon_of: Callable[[float, int], float],
     bounds: tuple[float, float],
 ) -> float:
-    """Finds the least noise for which ε averages at most `average` nats over the phrases.
+    """Find the least noise for which ε averages at most `average` nats over the phrases.
 
     occurrences: one entry a phrase. epsilon_of: ε (nats) of a noise, for a phrase with so many. It
     is not linear in them, so every number has its own. bounds: the least and the largest noise.
@@ -86,7 +86,7 @@ def noise_for(
 
 
 def chosen(average: float) -> str:
-    """States the condition of noise that was chosen from private counts."""
+    """State the condition of noise that was chosen from private counts."""
     return (
         f"the noise was chosen from private counts, so that ε averages {average:g} nats under "
         f"{AVERAGED} over the phrases of a file: with other data it would have been another, which "
@@ -95,5 +95,5 @@ def chosen(average: float) -> str:
 
 
 def table(relation: str, delta: float, spread: EpsilonDistribution) -> dict[str, Any]:
-    """Writes the distribution of ε (nats) over phrases as an entry of `Guarantee.phrases`."""
+    """Write the distribution of ε (nats) over phrases as an entry of `Guarantee.phrases`."""
     return {"relation": relation, "delta": delta, **asdict(spread)}

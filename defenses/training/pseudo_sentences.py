@@ -14,7 +14,7 @@ from defenses.training import public_text
 
 
 def check_writes(name: str, model: ModelFolder) -> None:
-    """Raises UsageError for a model that cannot complete a prefix before it is trained."""
+    """Raise UsageError for a model that cannot complete a prefix before it is trained."""
     if model.kind != "transformer":
         raise UsageError(
             f"{name}: the public model must complete public prefixes, but {model.name} is "
@@ -25,7 +25,7 @@ def check_writes(name: str, model: ModelFolder) -> None:
 def tuning(
     name: str, corpus: Corpus, model: ModelFolder, recipe: FineTuning, seed: int
 ) -> Training:
-    """Gives a training of one pass over pseudo-sentences, shared under the same seed.
+    """Return a training of one pass over pseudo-sentences, shared under the same seed.
 
     Raises UsageError for an untrained model, or for public text that is missing or private.
     """

@@ -25,7 +25,7 @@ CHECKED = (
 
 
 def of(name: str, corpus: Corpus) -> tuple[str, ...]:
-    """Gives the public texts, or the embedded ones if the corpus has none.
+    """Return the public texts, or the embedded ones if the corpus has none.
 
     Raises UsageError if there are none at all, or if one contains private text
     (Corpus.private_in_public).

@@ -10,7 +10,7 @@ from audit.core.training import FineTuning, Training
 
 
 def redacting(label: str, corpus: Corpus, recipe: FineTuning, mask: str, seed: int) -> Training:
-    """Gives a training on the private records with every private span masked.
+    """Return a training on the private records with every private span masked.
 
     Defenses with the same mask and seed share it.
     """
@@ -23,7 +23,7 @@ def redacting(label: str, corpus: Corpus, recipe: FineTuning, mask: str, seed: i
 
 
 def check_marks(name: str, corpus: Corpus) -> None:
-    """Raises UsageError for a policy that marks none or all of the private text."""
+    """Raise UsageError for a policy that marks none or all of the private text."""
     records = corpus.of("private")
     marked = sum(high - low for record in records for low, high in record.private)
     if not marked:

@@ -44,7 +44,7 @@ def terms_in(file: str) -> tuple[Term, ...]:
 
 
 def stated(claim: str | None, training: tuple[Term, ...]) -> Guarantee:
-    """Reads the trainer's claim; computes its ε where the trainer states the mechanism.
+    """Read the trainer's claim; computes its ε where the trainer states the mechanism.
 
     claim: EPSILON:DELTA:UNIT:RELATION, or DELTA:UNIT:RELATION beside a mechanism. training: its
     terms, if any; their ε is the guarantee, and a condition says so where EPSILON is larger.
@@ -111,7 +111,7 @@ def _epsilon(mechanism: Mechanism, delta: float) -> float:
 
 
 def _parts(claim: str, has_mechanism: bool) -> tuple[float | None, float, str, str]:
-    """Reads (ε or None, δ, unit, relation). Raises UsageError."""
+    """Read (ε or None, δ, unit, relation). Raises UsageError."""
     advice = f"{_ADVICE}; {_WITHOUT}" if has_mechanism else _ADVICE
     words: list[Any] = claim.split(":")
     if has_mechanism and len(words) == 3:

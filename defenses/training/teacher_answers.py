@@ -29,12 +29,12 @@ RELATION = Relation.ADD_OR_REMOVE  # ε is the same under replace
 
 
 def mechanism(scale: float, queries: int, teachers: int) -> Mechanism:
-    """Describes k answers with Gaussian noise σ on the sum, for a unit in so many teachers."""
+    """Describe k answers with Gaussian noise σ on the sum, for a unit in so many teachers."""
     return Mechanism((Gaussians(scale / APART, queries, records=teachers),), RELATION)
 
 
 def epsilon_of(noise: str, scale: float, queries: int, delta: float, teachers: int) -> float:
-    """Computes ε (nats) at δ of k answers, for a unit in so many teachers, add, remove or replace.
+    """Compute ε (nats) at δ of k answers, for a unit in so many teachers, add, remove or replace.
 
     noise: "gaussian", where μ = √(2k)·teachers/σ gives ε in closed form, or "laplace".
     ε is not linear in the number of teachers: nine teachers at ε = 2.85 each give 41.2, not 25.6.
@@ -45,7 +45,7 @@ def epsilon_of(noise: str, scale: float, queries: int, delta: float, teachers: i
 
 
 def scale_for(noise: str, target: float, queries: int, delta: float, teachers: int) -> float:
-    """Finds the least σ, or b, for which `epsilon_of` is at most the target (nats)."""
+    """Find the least σ, or b, for which `epsilon_of` is at most the target (nats)."""
     if noise == "laplace":
         return laplace_scale(target, queries, delta, teachers)
     return APART * teachers * calibrate(target, delta, mechanism(APART, queries, 1))
@@ -54,7 +54,7 @@ def scale_for(noise: str, target: float, queries: int, delta: float, teachers: i
 def promised(
     method: Distillation, delta: float, teachers: int, average: float | None = None
 ) -> Guarantee:
-    """States the guarantee of a student for users whose records reach at most `teachers`.
+    """State the guarantee of a student for users whose records reach at most `teachers`.
 
     average: mean of ε over phrases by which the noise was chosen, in nats; then ε is
         data-dependent.

@@ -64,7 +64,7 @@ def detail(release: ReleaseResult, name: str, anchor: str) -> Detail:
         reference=release.reference,
         claim=wording.claim(release.guarantee),
         theorem=release.guarantee.theorem,
-        conditions=release.guarantee.conditions,
+        conditions=list(release.guarantee.conditions),
         facts=_facts(release),
         spent=spent(release),
         sessions=_sessions(release),

@@ -76,7 +76,7 @@ def _cells(line: Line) -> list[str]:
 
 def _headline(results: Results) -> str:
     start = "The run is not complete. " if results.status == "partial" else ""
-    return start + wording.sentences(wording.visible(results.headline), _HEADLINE)
+    return start + wording.sentences(wording.visible(" ".join(results.headline)), _HEADLINE)
 
 
 def _rest(left: Sequence[ReleaseResult]) -> str:

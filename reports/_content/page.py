@@ -5,7 +5,6 @@ All strings in a Page are visible text: see `wording.visible`. Formats only lay 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,7 +75,7 @@ def build(results: Results) -> Page:
     return Page(
         title=f"Privacy audit of {wording.clip(', '.join(subjects), 80)}",
         subtitle=f"Privacy audit · {wording.clip(results.corpus.name, 60)}",
-        headline=_headline(results.headline, subjects),
+        headline=_headline(results.headline),
         partial=results.status == "partial",
         tested=_tested(results, subjects),
         summary=first,
@@ -100,10 +99,8 @@ def build(results: Results) -> Page:
     )
 
 
-def _headline(text: str, subjects: Sequence[str]) -> list[str]:
-    """Splits the headline before each audited release that it names; at most 12 lines are kept."""
-    names = "|".join(map(re.escape, subjects))
-    lines = [line for line in re.split(rf" (?=(?:{names}): )", text) if line]
+def _headline(lines: Sequence[str]) -> list[str]:
+    """Shorten the headline to 12 lines at most."""
     kept = [wording.sentences(line, 700) for line in lines[:MOST_LINES]]
     rest = len(lines) - len(kept)
     return [*kept, f"… and {rest} more, below."] if rest else kept
@@ -188,7 +185,7 @@ def _promises(results: Results, names: list[str]) -> list[Promise]:
     alike: dict[str, list[Promise]] = {}
     for release, name in zip(results.releases, names, strict=True):
         if not release.reference:
-            key = release.guarantee.model_dump_json()
+            key = repr(release.guarantee)
             alike.setdefault(key, []).append(promise(release, name))
     return [
         replace(first, name=f"{first.name} and {len(rest)} more" if rest else first.name)
@@ -209,7 +206,7 @@ def promise(release: ReleaseResult, name: str) -> Promise:
         claim=wording.claim(guarantee),
         theorem=guarantee.theorem,
         published=published,
-        conditions=guarantee.conditions,
+        conditions=list(guarantee.conditions),
     )
 
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from audit.results import words
-from audit.results.schema import Exposures, FindingResult, ReleaseResult
+from audit.results.schema import FindingResult, ReleaseResult
 from reports._content import wording
 from reports._content.table import Table, pieces
 from reports._figures import canvas, svg
@@ -82,12 +82,12 @@ def _numbers(label: str, head: str, finding: FindingResult) -> list[str]:
         "none" if control is None else words.measured(control.value, control.ci, "bits"),
         f"{len(exposures.planted)} planted, {len(exposures.twins)} twins",
         words.number(exposures.null),
-        words.number(_ceiling(exposures)),
+        words.number(_ceiling(finding)),
     ]
 
 
-def _ceiling(exposures: Exposures) -> float:
-    return math.log2(min(max(exposures.space, 2.0), _LARGEST))
+def _ceiling(finding: FindingResult) -> float:
+    return math.log2(min(max(finding.space or 2.0, 2.0), _LARGEST))
 
 
 def _shares(bits: Sequence[float]) -> list[float]:
@@ -98,8 +98,8 @@ def _shares(bits: Sequence[float]) -> list[float]:
 
 
 def _paint(page: Canvas, heads: list[str], chosen: Chosen) -> None:
-    drawn = [f.exposures for _, _, row in chosen for f in row if f and f.exposures]
-    sides = [side for e in drawn for side in (e.planted, e.twins)]
+    drawn = [f for _, _, row in chosen for f in row if f and f.exposures]
+    sides = [side for f in drawn if (e := f.exposures) for side in (e.planted, e.twins)]
     tallest = max(0.5, *(share for side in sides for share in _shares(side)))
     grid = page.subplots(len(chosen), len(heads), sharex=True, sharey=True, squeeze=False)
     entries: dict[str, Artist] = {}
@@ -124,14 +124,14 @@ def _panel(axes: Axes, finding: FindingResult | None, tallest: float) -> dict[st
     note = f"median {words.number(finding.value or 0.0)}" if finding and known else "not measured"
     axes.annotate(note, (1, 1), (0, 3), "axes fraction", "offset points", ha="right",
                   fontsize=8.5, color=svg.MUTED)  # fmt: skip
-    if exposures is None or not known:
+    if finding is None or exposures is None or not known:
         axes.set_frame_on(False)
         return {}
     planted, twins = _shares(exposures.planted), [-s for s in _shares(exposures.twins)]
     above = axes.stairs(planted, range(len(planted) + 1), fill=True, fc=svg.ACCENT)
     below = axes.stairs(twins, range(len(twins) + 1), fill=True, fc=svg.PAPER, ec=svg.MUTED, lw=0.9)
     axes.axhline(0, color=svg.INK, lw=0.8, marker="")
-    ceiling = _ceiling(exposures)
+    ceiling = _ceiling(finding)
     bits = [b / 4 for b in range(int(4 * min(ceiling, 7.0)) + 1)]
     # A secret never seen has a uniform rank: a density of ln 2 · 2^(−b) at b bits.
     density = [min(math.log(2) * 2.0**-b, tallest) for b in bits]

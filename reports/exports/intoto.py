@@ -16,11 +16,11 @@ from typing import Any
 from audit.core.digest import sha256_of
 from audit.core.terms import Leaked, OnClaim
 from audit.gate import baseline, policy
-from audit.gate.metric import labels
+from audit.gate.identity import labels
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.render.escaping import visible
 from audit.results import digests
-from audit.results.schema import Results, to_json
+from audit.results.schema import ReleaseResult, to_json
 from reports import Format, Report
 
 FILENAME = "statement.intoto.json"
@@ -41,13 +41,12 @@ class InToto(Format):
 
 def statement(report: Report) -> dict[str, Any]:
     """Builds the statement."""
-    results = report.stored
     return {
         "_type": STATEMENT,
         "subject": [*_subjects(report), _written(report)],
         "predicateType": PREDICATE,
         "predicate": {
-            **_answers(report.outcome, _leaks(results), _refuted(results)),
+            **_answers(report.outcome, _leaks(report), _refuted(report)),
             "configuration": list(_configuration(report)),
         },
     }
@@ -78,25 +77,28 @@ def _allowed(check: Check, leaks: set[str]) -> bool:
     return check.state == State.SKIPPED and check.id in leaks
 
 
-def _leaks(results: Results) -> set[str]:
+def _audited(report: Report) -> list[tuple[str, ReleaseResult, dict[str, str]]]:
+    """Lists the audited releases with their weights, under the names that the gate gives them."""
+    every = zip(report.stored.releases, report.weights, strict=True)
+    kept = [(release, known) for release, known in every if not release.reference]
+    names = map(visible, labels([release for release, _ in kept]))
+    return [(name, *one) for name, one in zip(names, kept, strict=True)]
+
+
+def _leaks(report: Report) -> set[str]:
     """The ids that the gate gives to the checks of findings that are leaks."""
-    audited = [release for release in results.releases if not release.reference]
     return {
-        f"leak/{visible(label)}/{visible(f'{finding.attack}.{finding.metric}')}"
-        for label, release in zip(labels(audited), audited, strict=True)
+        f"leak/{label}/{visible(f'{finding.attack}.{finding.metric}')}"
+        for label, release, _ in _audited(report)
         for finding in release.findings
         if finding.leaked == Leaked.LEAK
     }
 
 
-def _refuted(results: Results) -> list[str]:
+def _refuted(report: Report) -> list[str]:
     """The ids that the gate gives to the checks of claims that a measure refutes."""
-    audited = [release for release in results.releases if not release.reference]
-    return [
-        f"empirical/{visible(label)}"
-        for label, release in zip(labels(audited), audited, strict=True)
-        if release.claim == OnClaim.REFUTED
-    ]
+    audited = _audited(report)
+    return [f"empirical/{label}" for label, one, _ in audited if one.claim == OnClaim.REFUTED]
 
 
 def _subjects(report: Report) -> Iterator[dict[str, Any]]:
@@ -105,10 +107,7 @@ def _subjects(report: Report) -> Iterator[dict[str, Any]]:
     The models of a service are protected by the service alone. So they are one subject, with the
     hash of their folder, and none of them is a subject by itself.
     """
-    released = zip(report.stored.releases, report.weights, strict=True)
-    audited = [(release, known) for release, known in released if not release.reference]
-    names = map(visible, labels([release for release, _ in audited]))
-    for label, (release, known) in zip(names, audited, strict=True):
+    for label, release, known in _audited(report):
         if known and release.guarantee.release == "model":
             ((name, digest),) = known.items()
             yield _described(f"{label}/{name}", "sha256", digest)

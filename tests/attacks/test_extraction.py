@@ -17,7 +17,7 @@ from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
 from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.secret import Coins, Secret, digits
-from audit.findings import Case, findings_of
+from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
 
 ALPHABET = "^0123456789#ab ."
@@ -347,7 +347,7 @@ def test_a_planted_code_that_a_twin_happens_to_share_is_still_found() -> None:
     coins = Coins({"ann": True, "cat": False}, {"ann": 0, "cat": 0})
     evidence = attacked(says("12"), secrets, generations=10)
     case = Case("extraction", secrets, coins, 0.0, 0, Access.DISTRIBUTION, tests=2)
-    rate, recall, *_ = findings_of(evidence, case)
+    rate, recall, *_ = measurements_of(evidence, case)
     assert (rate.k, recall.k) == (10, 1)
 
 

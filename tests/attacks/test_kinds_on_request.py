@@ -20,7 +20,7 @@ from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Answer
 from audit.core.randomness import stream
 from audit.core.secret import CODE_LIKE, ON_REQUEST, Coins, Secret, Space
-from audit.findings import Case, findings_of
+from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
 
 SPACE = Space((("a", "b"), tuple("01"), ("#",), tuple("01x")))  # of 12 values, none of digits alone
@@ -135,7 +135,7 @@ def test_chance_is_one_of_all_values_by_the_closed_form(kind: str) -> None:
     attack = Extraction(generations=4000, searched=0, suffix=0)
     case = Case("extraction", secrets, coins, 0.0, 0, Access.DISTRIBUTION, tests=2)
     evidence = attack.run(counted, secrets, NOTHING)
-    found = {f.metric: f for f in findings_of(evidence, case)}
+    found = {f.metric: f for f in measurements_of(evidence, case)}
     assert list(found) == [f"{kind}_{m}" for m in ("hit_rate", "recall", "probability",
                                                    "discoverable")]  # fmt: skip
     rate, exact = found[f"{kind}_hit_rate"], found[f"{kind}_probability"]
@@ -157,7 +157,7 @@ def test_a_kind_has_the_findings_of_a_code(attack: Attack) -> None:
         session = toys.session(Access.DISTRIBUTION, Access.DISTRIBUTION, None)
         evidence = attack.run(session, secrets, toys.knowledge(0, secrets, True))
         case = Case("toy", secrets, toys.COINS, 0.0, 0, Access.DISTRIBUTION, tests=9)
-        metrics = [finding.metric for finding in findings_of(evidence, case)]
+        metrics = [finding.metric for finding in measurements_of(evidence, case)]
         named[kind] = metrics
     for kind in ON_REQUEST:
         assert [_unprefixed(m, kind) for m in named[kind]] == [

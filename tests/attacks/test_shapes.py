@@ -19,7 +19,7 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, Hits, Mentions, Scores
 from audit.core.predictor import Access
 from audit.core.secret import CODE_LIKE, KINDS, Secret
-from audit.findings import Case, findings_of
+from audit.findings import Case, measurements_of
 from audit.findings.charges import Charges
 from audit.findings.families import family_of
 from audit.measure.rehearsal import Rehearsal
@@ -62,7 +62,7 @@ def test_shape_counts_the_tests_that_findings_make(
     shape, found = attack.shape(secrets, public), attacked(attack, secrets, public)
     assert [named(one) for one in shape] == [named(one) for one in found]
     case = Case("toy", secrets, toys.COINS, 0.0, 0, Access.DISTRIBUTION)
-    findings = findings_of(found, case, Charges(2.0, np.ones((256, 2))))
+    findings = measurements_of(found, case, Charges(2.0, np.ones((256, 2))))
     fewer = 0 if public else BESIDE_BASE * len({one.kind for one in found})
     fewer *= isinstance(attack, Membership)
     count = family_of(shape, secrets)

@@ -52,10 +52,10 @@ def test_an_attack(name):
 FORMATS = [registry.plugin("reports", name, Format)() for name in registry.names("reports")]
 
 
-@pytest.mark.parametrize("check", plugin_checks.CHECKS)
 @pytest.mark.parametrize("made", FORMATS, ids=lambda made: type(made).__name__)
-def test_a_format(made, check):
-    check(made)
+def test_a_format(made):
+    for check in plugin_checks.CHECKS:
+        check(made)
 
 
 def test_a_format_returns_files_and_writes_none(tmp_path, monkeypatch):

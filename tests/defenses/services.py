@@ -108,6 +108,17 @@ def case_of(name: str, stranger: Callable[[], Any]) -> Case:
     return Case(class_of(defense), settings)
 
 
+def served(cls: Any, models: Sequence[Any], public: Any, **parameters: Any) -> Any:
+    """The release of these models, one a part."""
+    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
+    return cls(k=len(models), **parameters).release(public, trained)
+
+
+def toy(cls: Any, k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
+    """The release of k random models, one a part."""
+    return served(cls, [bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
+
+
 def session(release: Any, journal: Any = None, seed: int = 5) -> Any:
     return release.open(np.random.default_rng(seed), journal or NoJournal())
 

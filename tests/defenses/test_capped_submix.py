@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,12 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import default_delta
 from audit.core.model import ModelFolder
 from audit.core.predictor import Access
-from audit.core.release import NoJournal
-from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.spending import charges
 from audit.models.training.fine_tuning import Recipe
 from defenses.capped_submix import CappedMixture, CappedSubMix
 from defenses.ensembles.mechanisms.caps import Caps
-from defenses.ensembles.session import EnsembleSession
 from tests.defenses.hostile_pmfs import (
     answers,
     both,
@@ -43,10 +41,13 @@ from tests.defenses.hostile_pmfs import (
     transcripts,
 )
 from tests.defenses.journal import Memory
+from tests.defenses.services import served, session, toy
 
 MODEL = ModelFolder("toy", Path("toy"), "", 1, 8, 32, blocks=2)
 RECIPE = Recipe(epochs=1, learning_rate=1e-3, batch_tokens=64, max_length=32)
 B = 2 / 1024  # the charge of the defaults, nats
+release = partial(served, CappedSubMix)
+service = partial(toy, CappedSubMix)
 SLACK = 1 + 1e-9  # rounding of the divergences that are computed here
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0, 32.0])
 
@@ -404,16 +405,6 @@ def test_no_search_finds_a_user_who_costs_more_than_the_claim() -> None:
 # whole transcripts, through sessions
 
 
-def release(models: Sequence[Any], public: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
-    return CappedSubMix(k=len(models), **parameters).release(public, trained)
-
-
-def session(made: Any, journal: Any = None) -> EnsembleSession:
-    opened: EnsembleSession = made.open(np.random.default_rng(5), journal or NoJournal())
-    return opened
-
-
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=pytest.mark.full) for i in (2, 3))])
 @pytest.mark.parametrize("weight", [0.2, 1.0])
 def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int, weight: float) -> None:
@@ -449,15 +440,7 @@ def test_a_transcript_reaches_the_claim(bigram: Any) -> None:
 # the service
 
 
-@pytest.fixture
-def service(bigram: Any) -> Any:
-    def make(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
-        return release([bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
-
-    return make
-
-
-def test_stop_depends_on_no_member(service: Any) -> None:
+def test_stop_depends_on_no_member() -> None:
     rows = []
     for spread in (0.0, 50.0):
         journal = Memory()
@@ -466,7 +449,7 @@ def test_stop_depends_on_no_member(service: Any) -> None:
     assert rows[0] == rows[1]
 
 
-def test_the_journal_holds_what_each_part_cost_by_its_own_member(service: Any) -> None:
+def test_the_journal_holds_what_each_part_cost_by_its_own_member() -> None:
     made, journal = service(epsilon=0.5, budget=8), Memory()
     session(made, journal).score([[0, 2]], [[1]])
     (row,) = journal.rows
@@ -480,7 +463,7 @@ def test_the_journal_holds_what_each_part_cost_by_its_own_member(service: Any) -
     assert all(0 < cost <= made.account.charge for cost in row["local"])
 
 
-def test_one_token_is_released_from_the_mixture(service: Any) -> None:
+def test_one_token_is_released_from_the_mixture() -> None:
     made = service(budget=8, epsilon=0.5)
     opened = session(made)
     assert (opened.access, opened.readable) == (Access.GENERATE, Access.DISTRIBUTION)
@@ -492,7 +475,7 @@ def test_one_token_is_released_from_the_mixture(service: Any) -> None:
     np.testing.assert_allclose(np.exp(rows[0]), h, atol=1e-8)
 
 
-def test_a_replay_whose_private_figures_moved_answers_the_whole_budget(service: Any) -> None:
+def test_a_replay_whose_private_figures_moved_answers_the_whole_budget() -> None:
     """How many queries are answered after a kill depends on no member."""
     made, journal = service(budget=20), Memory()
     session(made, journal).generate([[0]] * 10, 1)
@@ -584,7 +567,7 @@ def test_a_part_without_users_keeps_the_public_model() -> None:
     assert not any(t.method.idle(t) for t in made if t.texts)
 
 
-def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
+def test_the_guarantee_names_part_relation_and_user() -> None:
     promise = service(k=8).guarantee
     assert (promise.unit, promise.relation, promise.basis) == ("part", "emptied", "worst case")
     assert (promise.epsilon, promise.alpha, promise.delta) == (2.0, 2.0, None)
@@ -600,9 +583,7 @@ def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
     assert "do not depend on who is read with them; in float32 they may differ by 1e-5" in rest
 
 
-def test_the_delta_of_the_claim_per_user_suits_the_number_of_users_that_it_names(
-    service: Any,
-) -> None:
+def test_the_delta_of_the_claim_per_user_suits_the_number_of_users_that_it_names() -> None:
     (per_user,) = (c for c in service().guarantee.conditions if c.startswith("per user"))
     (users,) = re.findall(r"suits up to ([\d,]+) users", per_user)
     most = int(users.replace(",", ""))
@@ -611,9 +592,7 @@ def test_the_delta_of_the_claim_per_user_suits_the_number_of_users_that_it_names
 
 @pytest.mark.parametrize("k", [2, 3, 7, 16, 49])
 @pytest.mark.parametrize("weight", [0.05, 0.2, 0.3, 0.7, 0.999999])
-def test_the_figures_per_user_are_never_printed_below_what_is_proved(
-    service: Any, k: int, weight: float
-) -> None:
+def test_the_figures_per_user_are_never_printed_below_what_is_proved(k: int, weight: float) -> None:
     for epsilon in (0.1, 0.7, 1.0, 2.0, 8.0, 31.4):
         made = service(k=k, epsilon=epsilon, weight=weight)
         (per_user,) = (c for c in made.guarantee.conditions if c.startswith("per user"))
@@ -629,9 +608,7 @@ def test_the_figures_per_user_are_never_printed_below_what_is_proved(
 
 
 @pytest.mark.parametrize("changed", [{"alpha": 3.0}, {"alpha": 1.5}, {"weight": 1.0}])
-def test_another_order_or_no_floor_has_no_claim_per_user(
-    service: Any, changed: dict[str, Any]
-) -> None:
+def test_another_order_or_no_floor_has_no_claim_per_user(changed: dict[str, Any]) -> None:
     assert CappedSubMix(**changed).user_epsilon is None
     assert "no claim per user" in " ".join(service(**changed).guarantee.conditions)
 

@@ -22,7 +22,6 @@ from audit.core.ensemble import Separate
 from audit.core.errors import UsageError
 from audit.core.ledger import round_up
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from audit.findings.charges import Charges, compared
 from audit.measure.neighbours import neighbours
 from audit.measure.spending import charges, silent, spent, stop
@@ -35,19 +34,17 @@ from defenses.ensembles.mechanisms.caps import Caps
 from defenses.ensembles.session import EnsembleSession, distributions, emptied
 from tests.defenses.hostile_pmfs import both, laws, speaking, tensor
 from tests.defenses.journal import Memory
+from tests.defenses.services import served, session, toy
 
 SLACK = 1 + 1e-9  # rounding of the divergences that are computed here
 
 
 def release(models: Any, public: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
-    parameters = {"multiple": 1.5, **parameters}
-    return CappedSubMix(k=len(models), **parameters).release(public, trained)
+    return served(CappedSubMix, models, public, **{"multiple": 1.5, **parameters})
 
 
-def session(made: Any, journal: Any = None, seed: int = 5) -> EnsembleSession:
-    opened: EnsembleSession = made.open(np.random.default_rng(seed), journal or NoJournal())
-    return opened
+def service(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
+    return toy(CappedSubMix, k, spread, **{"epsilon": 0.1, "multiple": 5.0, **parameters})
 
 
 # whole transcripts
@@ -257,22 +254,13 @@ def test_who_is_heard_depends_on_the_own_part_alone(seed: int, k: int) -> None:
 # the session
 
 
-@pytest.fixture
-def service(bigram: Any) -> Any:
-    def make(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
-        parameters = {"epsilon": 0.1, "multiple": 5.0, **parameters}
-        return release([bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
-
-    return make
-
-
 def conversation(opened: EnsembleSession) -> list[Any]:
     drawn = opened.generate([[0], [0, 2], [0, 3, 1]] * 3, 3)
     drawn += opened.score([[0], [0, 1]] * 2, [[1, 2, 3], [4]] * 2)
     return [(a.tokens, a.answered, *a.log_probs) for a in drawn]
 
 
-def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing(service: Any) -> None:
+def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing() -> None:
     made, journal = service(budget=31), Memory()
     conversation(session(made, journal))
     assert made.mechanism.divergence == pytest.approx(5 * 0.1 / 31, rel=3e-5)
@@ -286,7 +274,7 @@ def test_a_query_may_cost_more_and_a_silent_part_is_charged_nothing(service: Any
     assert silent(journal.rows) == quiet.sum(axis=0).tolist()
 
 
-def test_stop_is_public_and_no_account_moves_it(service: Any) -> None:
+def test_stop_is_public_and_no_account_moves_it() -> None:
     rows = []
     for spread in (0.0, 50.0):
         journal = Memory()
@@ -298,7 +286,7 @@ def test_stop_is_public_and_no_account_moves_it(service: Any) -> None:
     assert rows[0] == rows[1]
 
 
-def test_tokens_are_drawn_with_the_probabilities_that_are_read(service: Any) -> None:
+def test_tokens_are_drawn_with_the_probabilities_that_are_read() -> None:
     """Also where parts have fallen silent: χ² of 400 draws after 6 queries."""
     made = service(budget=40, epsilon=0.03)
     counts = np.zeros(6)
@@ -312,7 +300,7 @@ def test_tokens_are_drawn_with_the_probabilities_that_are_read(service: Any) -> 
     assert ((counts - 400 * law) ** 2 / (400 * law)).sum() < 20.5  # 5 degrees, 99.9 %
 
 
-def test_each_session_and_each_neighbour_has_accounts_of_its_own(service: Any) -> None:
+def test_each_session_and_each_neighbour_has_accounts_of_its_own() -> None:
     """And a neighbour reads the very numbers of the release."""
     made = service(budget=31)
     assert isinstance(made.ensemble, Separate)
@@ -369,7 +357,7 @@ def test_the_attack_on_the_ledger_finds_it_honest_and_half_the_charge_false(bigr
 # killed processes, and processes one after the other
 
 
-def test_who_was_heard_is_replayed_and_not_decided_again(service: Any, monkeypatch: Any) -> None:
+def test_who_was_heard_is_replayed_and_not_decided_again(monkeypatch: Any) -> None:
     """Whether a cost fits is a jump: in a last digit a replay must not answer by another law."""
     made, journal = service(budget=31), Memory()
     expected = conversation(session(made, journal))
@@ -380,7 +368,7 @@ def test_who_was_heard_is_replayed_and_not_decided_again(service: Any, monkeypat
     assert journal.rows == rows
 
 
-def test_another_question_after_a_kill_is_charged_with_what_was_answered(service: Any) -> None:
+def test_another_question_after_a_kill_is_charged_with_what_was_answered() -> None:
     """What the killed process answered is on every account before anybody is heard again."""
     made, journal = service(budget=60), Memory()
     session(made, journal).generate([[0]] * 5, 3)
@@ -395,9 +383,7 @@ def test_another_question_after_a_kill_is_charged_with_what_was_answered(service
     assert [r["silent"] for r in fresh.rows[:45]] != [r["silent"] for r in journal.rows[15:60]]
 
 
-def test_no_two_answers_share_a_uniform_unless_one_replays_the_other(
-    service: Any, monkeypatch: Any
-) -> None:
+def test_no_two_answers_share_a_uniform_unless_one_replays_the_other(monkeypatch: Any) -> None:
     """Asked twice after kills, a query may be answered by two laws: one number would tell both."""
     drawn: list[float] = []
     inner = EnsembleSession._seed
@@ -422,7 +408,7 @@ class Continued(Memory):
         return [{**row, "query": -1} for row in self.rows]
 
 
-def test_accounts_go_on_in_the_next_process(service: Any) -> None:
+def test_accounts_go_on_in_the_next_process() -> None:
     """Three processes answer as one does: their accounts start from what is spent."""
     made, parts, whole = service(budget=15, epsilon=0.06), Continued(), Memory()
     prompts = [[0], [0, 2], [0, 3, 1]]
@@ -536,7 +522,7 @@ def test_no_query_may_cost_more_than_all() -> None:
         CappedSubMix(multiple=3.5, budget=3)
 
 
-def test_at_1_it_is_what_it_was(service: Any) -> None:
+def test_at_1_it_is_what_it_was() -> None:
     made = CappedSubMix()
     assert made.account == Constant(made.mechanism.divergence, 1024)
     assert made.mechanism.divergence == 2 / 1024 * (1 - 2e-5)
@@ -548,7 +534,7 @@ def test_at_1_it_is_what_it_was(service: Any) -> None:
     assert "2008.11193" not in promise.theorem and promise.theorem.endswith("B queries composed")
 
 
-def test_the_guarantee_names_the_filter(service: Any) -> None:
+def test_the_guarantee_names_the_filter() -> None:
     promise, constant = (
         service(epsilon=2.0, multiple=2.0).guarantee,
         service(epsilon=2.0, multiple=1.0).guarantee,

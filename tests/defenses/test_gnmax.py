@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from scipy.stats import norm
 from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import log_winning, votes, winning
 from defenses.gnmax import GNMax, NoisyVotes
+from tests.defenses.services import toy
 
 SIGMAS = st.floats(0.05, 100.0)
+
+release = partial(toy, GNMax)
 
 
 def counts(*rows: list[int]) -> torch.Tensor:
@@ -110,29 +113,24 @@ def test_the_charge_is_near_what_two_tokens_lose() -> None:
     assert lost == pytest.approx(2 / math.pi * NoisyVotes(100.0, 2.0).divergence, rel=1e-3)
 
 
-def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
-    return GNMax(k=k, **parameters).release(bigram(1, 0.3), trained)
-
-
-def test_sigma_follows_from_epsilon_and_the_other_way_round(bigram: Any) -> None:
-    asked = release(bigram, epsilon=2.0, budget=1024)
+def test_sigma_follows_from_epsilon_and_the_other_way_round() -> None:
+    asked = release(epsilon=2.0, budget=1024)
     assert asked.mechanism.sigma == pytest.approx(32.0, rel=1e-4)
     assert asked.mechanism.sigma >= 32.0
-    given_ = release(bigram, epsilon=None, noise_multiplier=32.0, budget=1024)
+    given_ = release(epsilon=None, noise_multiplier=32.0, budget=1024)
     assert given_.guarantee.epsilon == pytest.approx(2.0, rel=1e-4)
     assert given_.guarantee.epsilon >= 1024 * 2.0 / 32.0**2
     assert given_.guarantee.epsilon >= 1024 * given_.account.charge - 1e-12
 
 
-def test_the_guarantee_says_what_a_removed_part_costs(bigram: Any) -> None:
-    promise = release(bigram).guarantee
+def test_the_guarantee_says_what_a_removed_part_costs() -> None:
+    promise = release().guarantee
     assert (promise.unit, promise.relation, promise.basis) == ("part", "replace", "worst case")
     assert "α/(2σ²)" in " ".join(promise.conditions)
 
 
-def test_one_token_is_released_and_its_pmf_can_be_read_by_the_auditor(bigram: Any) -> None:
-    made = release(bigram, noise_multiplier=0.8, epsilon=None)
+def test_one_token_is_released_and_its_pmf_can_be_read_by_the_auditor() -> None:
+    made = release(noise_multiplier=0.8, epsilon=None)
     open_ = made.open(np.random.default_rng(0), NoJournal())
     assert (open_.access, open_.readable) == (Access.GENERATE, Access.DISTRIBUTION)
     read, _ = open_.distribution([[0, 2]], list(range(6)))

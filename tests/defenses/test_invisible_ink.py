@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.accounting.renyi import least_epsilon
-from audit.core.training import Trained
 from defenses.invisible_ink import ClippedLogits, InvisibleInk
 from tests.defenses.hostile_pmfs import (
     answers,
@@ -25,6 +24,10 @@ from tests.defenses.hostile_pmfs import (
     tensor,
     transcripts,
 )
+from tests.defenses.services import served, toy
+
+release = partial(served, InvisibleInk)
+service = partial(toy, InvisibleInk)
 
 SLACK = 1 + 1e-9
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 16.0])
@@ -164,11 +167,6 @@ def test_a_token_that_the_public_model_excludes_is_never_said() -> None:
 # whole transcripts, through sessions
 
 
-def release(models: Sequence[Any], public: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, model) for model in models]  # type: ignore[arg-type]
-    return InvisibleInk(k=len(models), **parameters).release(public, trained)
-
-
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_transcript_costs_more_than_the_claim(bigram: Any, seed: int, alpha: float) -> None:
@@ -202,15 +200,7 @@ def test_a_transcript_nearly_costs_the_claim(bigram: Any) -> None:
 # the service
 
 
-@pytest.fixture
-def service(bigram: Any) -> Any:
-    def make(k: int = 4, spread: float = 3.0, **parameters: Any) -> Any:
-        return release([bigram(10 + i, spread) for i in range(k)], bigram(1, 0.3), **parameters)
-
-    return make
-
-
-def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
+def test_the_guarantee_names_part_relation_and_user() -> None:
     promise = service(k=8).guarantee
     assert (promise.unit, promise.relation, promise.basis) == ("part", "emptied", "worst case")
     assert (promise.epsilon, promise.alpha, promise.delta) == (2.0, 2.0, None)
@@ -227,9 +217,7 @@ def test_the_guarantee_names_part_relation_and_user(service: Any) -> None:
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 8.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.0, 2.0, 31.4])
-def test_the_figures_per_user_are_upper_bounds_and_near(
-    service: Any, epsilon: float, alpha: float
-) -> None:
+def test_the_figures_per_user_are_upper_bounds_and_near(epsilon: float, alpha: float) -> None:
     made = service(epsilon=epsilon, alpha=alpha)
     (per_user,) = (c for c in made.guarantee.conditions if c.startswith("per user"))
     found = re.search(r"at most (\S+) nats, or \((\S+), 1e-05\)", per_user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from scipy.stats import norm
 
 from audit.core.errors import UsageError
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from audit.gate.claims import unsatisfied
 from audit.gate.policy import ClaimLimit
 from defenses.ensembles import ByData, Constant
@@ -20,18 +20,10 @@ from defenses.ensembles.mechanisms.local_votes import divergences
 from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import votes, winning
 from defenses.gnmax import GNMax, NoisyVotes
+from tests.defenses.journal import Memory
+from tests.defenses.services import toy
 
-
-def release(bigram: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(4)]  # type: ignore[arg-type]
-    return GNMax(k=4, **parameters).release(bigram(1, 0.3), trained)
-
-
-class Kept(NoJournal):
-    rows: list[dict[str, Any]]
-
-    def append(self, rows: Any) -> None:
-        object.__setattr__(self, "rows", [*getattr(self, "rows", []), *rows])
+release = partial(toy, GNMax)
 
 
 def bernoulli(p: float, q: float) -> float:
@@ -49,7 +41,7 @@ def test_a_vote_of_two_tokens_is_charged_what_it_could_change(
     pmfs = torch.full((1, 3, 2), 0.1, dtype=torch.float64)
     pmfs[0, range(3), cast] = 0.9
     p, q = (float(norm.cdf(gap / (sigma * math.sqrt(2)))) for gap in gaps)
-    mechanism, account, journal = NoisyVotes(sigma, 2.0), ByData(99.0, 1), Kept()
+    mechanism, account, journal = NoisyVotes(sigma, 2.0), ByData(99.0, 1), Memory()
     ledger = account.open(3, journal)
     assert account.admit(ledger, mechanism.mix(pmfs.log(), [b""]), [""]).count == 1
     charges, worst = np.array(ledger.spent), mechanism.divergence
@@ -58,10 +50,10 @@ def test_a_vote_of_two_tokens_is_charged_what_it_could_change(
     assert charges[0] >= first and charges.max() <= worst * (1 + 2e-5)
 
 
-def test_a_session_stops_by_what_this_data_set_costs(bigram: Any) -> None:
+def test_a_session_stops_by_what_this_data_set_costs() -> None:
     made, kept = (
-        release(bigram, epsilon=1.0, noise_multiplier=1.2, charge="data", budget=40),
-        Kept(),
+        release(epsilon=1.0, noise_multiplier=1.2, charge="data", budget=40),
+        Memory(),
     )
     session = made.open(np.random.default_rng(0), kept)
     text = [0, *np.random.default_rng(1).integers(6, size=30).tolist()]
@@ -79,19 +71,19 @@ def test_a_session_stops_by_what_this_data_set_costs(bigram: Any) -> None:
     assert session.remaining == 40 - 30  # the public number of queries, and nothing of ε
 
 
-def test_the_worst_case_answers_fewer_at_the_same_noise(bigram: Any) -> None:
+def test_the_worst_case_answers_fewer_at_the_same_noise() -> None:
     """α/σ² = 1.39 a query would leave nothing of ε = 1."""
-    made = release(bigram, epsilon=1.0, noise_multiplier=1.2, charge="data", budget=40)
+    made = release(epsilon=1.0, noise_multiplier=1.2, charge="data", budget=40)
     worst = Constant(made.account.worst, 40)
     assert worst.charge == pytest.approx(2 / 1.44, rel=1e-5) and worst.charge > 1.0
     cost = [said for said in made.guarantee.conditions if "worst case" in said]
     assert cost == [f"as a worst case 40 such queries cost {worst.spends:.6g} nats"]
 
 
-def test_no_replaced_part_tells_more_than_it_is_charged(bigram: Any) -> None:
+def test_no_replaced_part_tells_more_than_it_is_charged() -> None:
     made, kept = (
-        release(bigram, epsilon=99.0, noise_multiplier=0.9, charge="data", budget=30),
-        Kept(),
+        release(epsilon=99.0, noise_multiplier=0.9, charge="data", budget=30),
+        Memory(),
     )
     session = made.open(np.random.default_rng(0), kept)
     text = [0, *np.random.default_rng(2).integers(6, size=20).tolist()]
@@ -108,9 +100,9 @@ def test_no_replaced_part_tells_more_than_it_is_charged(bigram: Any) -> None:
     assert nearest > 0.9  # some other part casts the very vote that is charged
 
 
-def test_the_claim_is_data_dependent_and_never_ranked_with_a_worst_case(bigram: Any) -> None:
-    worst = release(bigram, epsilon=2.0).guarantee
-    data = release(bigram, epsilon=2.0, noise_multiplier=9.0, charge="data").guarantee
+def test_the_claim_is_data_dependent_and_never_ranked_with_a_worst_case() -> None:
+    worst = release(epsilon=2.0).guarantee
+    data = release(epsilon=2.0, noise_multiplier=9.0, charge="data").guarantee
     assert (worst.basis, data.basis) == ("worst case", "data-dependent")
     assert data.epsilon == worst.epsilon == 2.0
     assert (data.relation, data.also) == ("replace", ())  # a removed part's cost is not computed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 from audit.core.heldout import Heldout
 from audit.core.predictor import Answer
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from audit.measure.perplexity import measure
 from defenses.ensembles.mechanisms.local_votes import divergences
 from defenses.ensembles.mechanisms.mixing_weights import divergence
 from defenses.ensembles.mechanisms.votes import log_caps, winning
 from defenses.gnmax import GNMax
+from tests.defenses.journal import Memory
+from tests.defenses.services import toy
 
 CASTS = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 ALPHAS = st.sampled_from([1.5, 2.0, 8.0])
+
+release = partial(toy, GNMax)
 
 
 def members(cast: list[int], size: int) -> torch.Tensor:
@@ -114,18 +117,6 @@ def test_bounds_of_appendix_b4_are_reached_by_two_tokens_and_by_equals() -> None
     assert log_caps(torch.tensor([[3]]), 1.0).item() == 0.0
 
 
-def release(bigram: Any, **parameters: Any) -> Any:
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(4)]  # type: ignore[arg-type]
-    return GNMax(k=4, **parameters).release(bigram(1, 0.3), trained)
-
-
-class Kept(NoJournal):
-    rows: list[dict[str, Any]]
-
-    def append(self, rows: Any) -> None:
-        object.__setattr__(self, "rows", [*getattr(self, "rows", []), *rows])
-
-
 def scored(answers: list[Answer]) -> tuple[float, float]:
     assert all(answer.log_caps is not None for answer in answers)
     return (
@@ -134,8 +125,8 @@ def scored(answers: list[Answer]) -> tuple[float, float]:
     )
 
 
-def test_a_session_keeps_both_beside_what_it_charges(bigram: Any) -> None:
-    made, kept = release(bigram, epsilon=None, noise_multiplier=1.0, budget=6), Kept()
+def test_a_session_keeps_both_beside_what_it_charges() -> None:
+    made, kept = release(epsilon=None, noise_multiplier=1.0, budget=6), Memory()
     session = made.open(np.random.default_rng(0), kept)
     exact, caps = scored(session.score([[0]], [[1, 2, 3]]))
     assert exact < caps < 0
@@ -148,8 +139,8 @@ def test_a_session_keeps_both_beside_what_it_charges(bigram: Any) -> None:
     assert last.log_caps[1] == last.log_probs[1] and last.log_caps[0] > last.log_probs[0]
 
 
-def test_its_perplexity_has_a_lower_bound_beside_it(bigram: Any) -> None:
-    made = release(bigram, epsilon=None, noise_multiplier=1.0, budget=50)
+def test_its_perplexity_has_a_lower_bound_beside_it() -> None:
+    made = release(epsilon=None, noise_multiplier=1.0, budget=50)
     text = Heldout(((0, 1, 2, 3, 1), (0, 2, 2, 1)))
     session = made.open(np.random.default_rng(0), NoJournal())
     found, _, _ = measure(session, text, 50, np.random.default_rng(1))

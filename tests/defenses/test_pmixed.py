@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,10 +16,12 @@ from hypothesis import strategies as st
 from audit.core.errors import UsageError
 from audit.core.predictor import Access
 from audit.core.release import NoJournal
-from audit.core.training import Trained
 from defenses.ensembles.mechanisms.coins import bound_for, joined, removed, replaced
 from defenses.ensembles.mechanisms.mixing import clip
 from defenses.pmixed import ClippedMean, PMixed
+from tests.defenses.services import toy
+
+release = partial(toy, PMixed)
 
 
 def over_coins(members: np.ndarray, public: np.ndarray, coin: float) -> np.ndarray:
@@ -128,13 +131,8 @@ def test_the_band_is_the_widest_that_keeps_the_divergence(
         assert removed(bound * 1.001, coin, k, alpha) > epsilon * 0.99
 
 
-def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
-    return PMixed(k=k, **parameters).release(bigram(1, 0.3), trained)
-
-
-def test_one_token_is_released_from_clipped_members(bigram: Any) -> None:
-    made = release(bigram, q=0.5)
+def test_one_token_is_released_from_clipped_members() -> None:
+    made = release(q=0.5)
     open_ = made.open(np.random.default_rng(0), NoJournal())
     assert (open_.access, open_.readable) == (Access.GENERATE, Access.DISTRIBUTION)
     read, _ = open_.distribution([[0, 2]], list(range(6)))
@@ -146,8 +144,8 @@ def test_one_token_is_released_from_clipped_members(bigram: Any) -> None:
     np.testing.assert_allclose(np.exp(read[0]), expected, rtol=1e-9)
 
 
-def test_the_guarantee_names_band_and_coin(bigram: Any) -> None:
-    made = release(bigram, epsilon=2.0)
+def test_the_guarantee_names_band_and_coin() -> None:
+    made = release(epsilon=2.0)
     promise = made.guarantee
     assert (promise.unit, promise.relation, promise.basis) == ("part", "removed", "worst case")
     told = " ".join(promise.conditions)

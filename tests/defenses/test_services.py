@@ -162,6 +162,21 @@ def test_answers_are_charged_first_and_never_beyond_epsilon(service: Case) -> No
 
 
 @each(CASES)
+def test_charges_are_written_when_an_answer_arrives(service: Case) -> None:
+    made = service.release(**service.paying(50.0))
+    readings: list[Callable[[Any], int]] = [
+        lambda opened: sum(a.answered for a in opened.generate([[0], [0, 2]], 2)),
+        lambda opened: sum(a.answered for a in opened.generate([[0, 2]], 3)),
+        lambda opened: sum(a.answered for a in opened.score([[0]], [[1, 2]])),
+        lambda opened: int(opened.distribution([[0], [0, 1]], [1])[1]),
+        lambda opened: len(opened.laws([[0]], [[1, 2]]).log_pmfs),
+    ]
+    for ask in readings if service.of_parts else readings[:-1]:
+        journal = Memory()
+        assert ask(session(made, journal)) == len(charges(journal)) > 0
+
+
+@each(CASES)
 @pytest.mark.parametrize(("epsilon", "budget"), [(2.0, 1024), (1.0, 10), (0.1, 3), (7.3, 129)])
 def test_constant_charges_spend_epsilon_in_budget_queries(
     service: Case, epsilon: float, budget: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,11 @@ from audit.core.ledger import round_up
 from audit.core.release import NoJournal
 from defenses.ensembles.mechanisms.laplace import laplace, mean_divergence, noised, scale_for
 from defenses.subsample_aggregate import NoisyMean, SubsampleAggregate
+from tests.defenses.services import toy
 
 ORDERS = st.sampled_from([1.01, 1.5, 2.0, 4.0, 8.0])
+
+release = partial(toy, SubsampleAggregate)
 
 
 def integrated(shift: float, alpha: float) -> float:
@@ -115,24 +119,17 @@ def test_the_released_pmf_is_mean_plus_noise_clamped_and_renormalised() -> None:
     np.testing.assert_allclose(released, expected / expected.sum(), rtol=1e-12)
 
 
-def release(bigram: Any, k: int = 4, **parameters: Any) -> Any:
-    from audit.core.training import Trained
-
-    trained = [Trained(None, bigram(10 + i, 3.0)) for i in range(k)]  # type: ignore[arg-type]
-    return SubsampleAggregate(k=k, **parameters).release(bigram(1, 0.3), trained)
-
-
-def test_law_is_the_mean_and_the_noise(bigram: Any) -> None:
-    made = release(bigram)
+def test_law_is_the_mean_and_the_noise() -> None:
+    made = release()
     law = made.open(np.random.default_rng(0), NoJournal()).laws([[0, 2]], [[1, 4, 3]])
     means = torch.stack([m.log_pmfs([[0, 2, 1, 4, 3]], [2]) for m in made.members]).exp()
     np.testing.assert_allclose(np.exp(law.log_pmfs), means.mean(dim=0))
     assert law.noise == LaplaceNoise(made.mechanism.scale, made.mechanism.floor)
 
 
-def test_every_query_has_noise_of_its_own(bigram: Any) -> None:
+def test_every_query_has_noise_of_its_own() -> None:
     """The same question twice is two charged queries with two answers."""
-    open_ = release(bigram).open(np.random.default_rng(0), NoJournal())
+    open_ = release().open(np.random.default_rng(0), NoJournal())
     rows, answered = open_.distribution([[0, 2]] * 6, list(range(6)))
     assert answered == 6
     for one, other in itertools.combinations(rows, 2):
@@ -140,17 +137,17 @@ def test_every_query_has_noise_of_its_own(bigram: Any) -> None:
     np.testing.assert_allclose(np.exp(rows).sum(axis=1), 1.0)
 
 
-def test_without_noise_to_speak_of_it_is_the_mean(bigram: Any) -> None:
-    made = release(bigram, epsilon=1e12)
+def test_without_noise_to_speak_of_it_is_the_mean() -> None:
+    made = release(epsilon=1e12)
     rows, _ = made.open(np.random.default_rng(0), NoJournal()).distribution([[0, 2]], range(6))
     text = [[0, 2, 0]]
     bare = torch.stack([m.log_pmfs(text, [2]) for m in made.members]).exp().mean(dim=0)
     np.testing.assert_allclose(np.exp(rows), bare.numpy(), atol=1e-4)
 
 
-def test_the_promise_is_what_all_queries_cost(bigram: Any) -> None:
+def test_the_promise_is_what_all_queries_cost() -> None:
     for epsilon, budget in ((2.0, 1024), (2.0, 1000), (0.3, 7), (100.0, 1)):
-        made = release(bigram, epsilon=epsilon, budget=budget)
+        made = release(epsilon=epsilon, budget=budget)
         promise = made.guarantee
         spent = budget * made.account.charge
         assert promise.epsilon == epsilon

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from experiments import page
+from experiments.__main__ import main
 
 PROJECT = Path(__file__).parents[2]
 
@@ -40,9 +42,8 @@ def test_results_of_other_code_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "small" / "P12" / "main"
     folder.mkdir(parents=True)
     (folder / "code").write_text("0" * 64)
-    words = [sys.executable, "-m", "experiments", "P12", "--output", str(tmp_path)]
-    ran = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
+    ran = CliRunner().invoke(main, ["P12", "--output", str(tmp_path)])
+    assert ran.exit_code == 2
     assert ran.stderr.endswith("begun by other code; give another --output\n")
 
 
@@ -54,11 +55,13 @@ def test_results_of_other_code_are_refused(tmp_path: Path) -> None:
         (("M1", "--output", "README.md"), "README.md"),
     ],
 )
-def test_bad_input_is_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A name that is wrong stops all claims before the first is run."""
+    monkeypatch.chdir(PROJECT)
     output = () if "--output" in words else ("--output", str(tmp_path / "out"))
-    command = [sys.executable, "-m", "experiments", *words, *output]
-    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert ran.returncode == 2, ran.stderr[-2000:]
+    ran = CliRunner().invoke(main, [*words, *output])
+    assert ran.exit_code == 2, ran.stderr[-2000:]
     assert message in ran.stderr and ran.stderr.count("\n") == 1
     assert not (tmp_path / "out" / "small").exists()

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from audit.core.guarantee import Guarantee
-from audit.findings import Finding, bounds
+from audit.findings import bounds
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
+from audit.results.measurement import Measurement, measured
 from audit.results.schema import (
     ChargeTest,
     Control,
@@ -37,18 +38,19 @@ def bound(v: int, delta: float, **changes: Any) -> EpsilonLower:
         value=0.0, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
         delta=delta, m=100, guesses=[(R, v)],
     )  # fmt: skip
-    return found.model_copy(update={"value": bounds.at_delta(found, delta), **changes})
+    return found.changed(value=bounds.at_delta(found, found.delta), **changes)
 
 
 def finding(
     p: float | None = LEAK, v: int | None = ALL, delta: float = 1e-6, **changes: Any
-) -> Finding:
+) -> Measurement:
+    seen = changes.pop("interval", clopper_pearson(30, 100))
     fields: dict[str, Any] = {
         "attack": "extraction",
         "metric": "hit_rate",
         "access": "generate",
         "unit": "share of generations",
-        "interval": clopper_pearson(30, 100),
+        **measured(seen),
         "observation": "30 of 100 generations were planted secrets; 0 were twins'.",
         "k": 30,
         "chance": 0.25,
@@ -58,10 +60,10 @@ def finding(
         "epsilon_lower": None if v is None else bound(v, delta),
         "power": Power(smallest_rate=0.0295, detectable_rate=0.0466, largest_epsilon=3.06, n=100),
     }
-    return Finding(**{**fields, **changes})
+    return Measurement(**{**fields, **changes})
 
 
-def charged(share: float | None, queries: int = 129, **test: Any) -> Finding:
+def charged(share: float | None, queries: int = 129, **test: Any) -> Measurement:
     """What the ledger attack finds: a share of a charge, or the wealth of a bet."""
     metric = "bet_on_charges" if "p_value" in test else "largest_share_of_charge"
     return finding(
@@ -83,19 +85,18 @@ def promise(epsilon: float | None, **changes: Any) -> Guarantee:
 
 
 def judged(
-    findings: Sequence[Finding],
+    findings: Sequence[Measurement],
     guarantee: Guarantee,
     sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
     tests: int = 0,
     claims: int = 0,
 ) -> list[FindingResult]:
     """Both answers to all findings of one release."""
-    unjudged = [one.unjudged() for one in findings]
-    return judge(unjudged, guarantee, sensitive, Family(tests, claims))
+    return judge(findings, GuaranteeResult.of(guarantee), sensitive, Family(tests, claims))
 
 
 def answered(
-    given: Finding,
+    given: Measurement,
     guarantee: Guarantee,
     sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
 ) -> FindingResult:
@@ -105,10 +106,13 @@ def answered(
 
 
 def released(
-    defense: str, guarantee: Guarantee, findings: list[Finding], perplexity: float, **changes: Any
+    defense: str,
+    guarantee: Guarantee,
+    findings: list[Measurement],
+    perplexity: float,
+    **changes: Any,
 ) -> ReleaseResult:
     """A release with these findings."""
-    fields = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
     spent, sensitive = changes.pop("spent", []), changes.pop("sensitive", SENSITIVE)
     session = SessionResult(
         purpose="utility", queries=9, answered=9, budget=None, remaining=None, stopped_at=None,
@@ -119,7 +123,7 @@ def released(
     return ReleaseResult(
         defense=defense, parameters={}, seed=0,
         **{"role": "audited", "reference": False, **changes},
-        guarantee=GuaranteeResult(**fields),
+        guarantee=GuaranteeResult.of(guarantee),
         utility={"perplexity": measure},
         cost=Cost(train_tokens=0, queries=9, seconds=0.0),
         sessions=[session, session.model_copy(update={"epsilon_spent": spent[:1]})],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from scipy.special import logit
 from scipy.stats import beta
 
@@ -39,3 +42,8 @@ def _bound(right: np.ndarray, guesses: int, error: float) -> np.ndarray:
     """Clopper and Pearson's lower limit on q, as ε = ln q/(1 − q), at least 0."""
     q = beta.ppf(error, np.maximum(right, 1), guesses - right + 1)
     return np.where(right > 0, np.maximum(0.0, logit(q)), 0.0)
+
+
+def six(value: Any) -> Any:
+    """These numbers as a result holds them, to a unit in the sixth digit."""
+    return pytest.approx(value, rel=1e-5, abs=1e-12)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from audit.findings import Finding
+from audit.results.measurement import Measurement
 from audit.results.schema import Control, Power
 from audit.statistics.interval import Interval, clopper_pearson
 from tests.findings.by_hand import R, finding, promise
@@ -28,7 +27,7 @@ p_values = st.one_of(st.none(), st.floats(1e-300, 1.0), st.sampled_from([1e-9, 4
 
 
 @st.composite
-def any_finding(draw: st.DrawFn, place: int) -> Finding:
+def any_finding(draw: st.DrawFn, place: int) -> Measurement:
     right = draw(st.one_of(st.none(), st.integers(0, R)))
     return finding(
         draw(p_values),
@@ -50,10 +49,10 @@ def any_finding(draw: st.DrawFn, place: int) -> Finding:
 
 
 @st.composite
-def any_findings(draw: st.DrawFn) -> list[Finding]:
+def any_findings(draw: st.DrawFn) -> list[Measurement]:
     found = [draw(any_finding(place)) for place in range(draw(st.integers(1, 6)))]
     p_of = {f.test: f.p_value for f in found}  # measures that share a test share its p-value
-    return [replace(f, p_value=p_of[f.test]) for f in found]
+    return [f.changed(p_value=p_of[f.test]) for f in found]
 
 
 any_claim = st.sampled_from(

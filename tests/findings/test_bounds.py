@@ -23,7 +23,7 @@ from audit.findings.bounds import Guesses
 from audit.results.schema import EpsilonLower
 from audit.statistics import one_run
 from tests.findings.by_hand import answered, finding, promise
-from tests.findings.closeness import median_bound
+from tests.findings.closeness import median_bound, six
 from tests.simulations import repeats
 
 DELTA = 1e-5
@@ -124,10 +124,10 @@ def test_bound_and_p_value_are_those_of_the_four_at_a_quarter_of_the_error(
     bound = bound_of(m, right, delta)
     each = [(r, v) for r, v in bound.guesses or []]
     alone = [one_run.epsilon_lower(m, r, v, delta, 1 - 0.05 / 4) for r, v in each]
-    assert bound.value == pytest.approx(max(alone), abs=1e-9)
+    assert bound.value == six(max(alone))
     p_values = [one_run.p_value(epsilon, m, r, v, delta) for r, v in each]
     p = bounds.claim_p_value(bound, epsilon, delta)
-    assert p == pytest.approx(min(1.0, 4 * min(p_values)))
+    assert p == six(min(1.0, 4 * min(p_values)))
     assert bounds.claim_p_value(bound, epsilon, delta / 2) <= p
     assert bounds.claim_p_value(bound, epsilon + 0.1, delta) >= p
 
@@ -151,15 +151,15 @@ def test_whichever_test_shows_most_is_the_bound(right: tuple[int, ...], lead: in
     bound = bound_of(1000, right)
     r, v = (bound.guesses or [])[lead]
     assert bound.value > 0.3
-    assert bound.value == pytest.approx(one_run.epsilon_lower(1000, r, v, DELTA, 1 - 0.05 / 4))
+    assert bound.value == six(one_run.epsilon_lower(1000, r, v, DELTA, 1 - 0.05 / 4))
 
 
 def test_all_guesses_right_gives_the_closed_form() -> None:
     """δ = 0: the most guesses show most, q^666 = 0.05/4."""
     q = 0.0125 ** (1 / 666)
     right = [rule.count for rule in bounds.rules(1000)]
-    assert bound_of(1000, right, 0.0).value == pytest.approx(math.log(q / (1 - q)))
-    assert bounds.largest(1000, 0.0) == pytest.approx(math.log(q / (1 - q)))
+    assert bound_of(1000, right, 0.0).value == six(math.log(q / (1 - q)))
+    assert bounds.largest(1000, 0.0) == six(math.log(q / (1 - q)))
 
 
 def test_at_another_delta_the_same_evidence_is_read_at_the_same_quarter() -> None:
@@ -168,7 +168,7 @@ def test_at_another_delta_the_same_evidence_is_read_at_the_same_quarter() -> Non
         expected = max(
             one_run.epsilon_lower(1000, r, v, delta, 1 - 0.05 / 4) for r, v in bound.guesses or []
         )
-        assert bounds.at_delta(bound, delta) == pytest.approx(expected)
+        assert bounds.at_delta(bound, delta) == six(expected)
     assert bounds.at_delta(bound, 0.0) > bound.value > bounds.at_delta(bound, 1e-3)
 
 
@@ -184,20 +184,20 @@ def test_the_largest_claim_that_could_be_refuted_is_refuted_by_all_right_and_non
         every = bound_of(m, [rule.count for rule in bounds.rules(m)], delta)
         assert bounds.claim_p_value(every, largest - 1e-6, delta) < 0.05 / tests
         assert bounds.claim_p_value(every, largest + 1e-6, delta) > 0.05 / tests
-        assert bounds.most_at(every, delta, 0.05 / tests) == pytest.approx(largest)
+        assert bounds.most_at(every, delta, 0.05 / tests) == six(largest)
 
 
 def test_with_few_that_can_stand_out_only_so_many_can_be_guessed_in() -> None:
     """Ten of 1,000 owners named: 10 of 20 and of 83, 83 + 10, 333 + 10 right; of 20 named, all 20
     of the highest."""
     few = bound_of(1000, (333 + 10, 83 + 10, 10, 10))
-    assert bounds.largest(1000, DELTA, named=10) == pytest.approx(few.value)
+    assert bounds.largest(1000, DELTA, named=10) == six(few.value)
     some = bound_of(1000, (333 + 20, 83 + 20, 20, 20))
-    assert bounds.largest(1000, DELTA, named=20) == pytest.approx(some.value)
-    assert some.value == pytest.approx(one_run.epsilon_lower(1000, 20, 20, DELTA, 1 - 0.05 / 4))
+    assert bounds.largest(1000, DELTA, named=20) == six(some.value)
+    assert some.value == six(one_run.epsilon_lower(1000, 20, 20, DELTA, 1 - 0.05 / 4))
     assert bounds.largest(1000, DELTA, named=1000) == bounds.largest(1000, DELTA)
     fifteen = one_run.epsilon_lower(60, 40, 15 + 20, DELTA)  # of 60, 20 are guessed on either side
-    assert bounds.largest(60, DELTA, named=15) == pytest.approx(fifteen) and fifteen > 0.5
+    assert bounds.largest(60, DELTA, named=15) == six(fifteen) and fifteen > 0.5
 
 
 def test_fewer_than_two_coins_show_nothing() -> None:
@@ -212,9 +212,9 @@ def test_with_few_coins_nothing_has_changed() -> None:
     present[:8], present[-8:] = [False] * 8, [True] * 8
     bound = shown(-np.arange(100.0), present)
     assert bound.guesses == [(66, 50)]
-    assert bound.value == pytest.approx(one_run.epsilon_lower(100, 66, 50, DELTA, 0.95))
+    assert bound.value == six(one_run.epsilon_lower(100, 66, 50, DELTA, 0.95))
     p = bounds.claim_p_value(bound, 0.2, DELTA)
-    assert p == pytest.approx(one_run.p_value(0.2, 100, 66, 50, DELTA))
+    assert p == six(one_run.p_value(0.2, 100, 66, 50, DELTA))
 
 
 @pytest.mark.parametrize(("epsilon", "word"), [(1.0, "refuted"), (2.4, "not refuted")])

@@ -11,12 +11,14 @@ import pytest
 from audit.core.evidence import Divergences, LogRatios
 from audit.core.predictor import Access
 from audit.core.secret import Coins
-from audit.findings import Case, Charges, Finding, findings_of
+from audit.findings import Case, Charges, measurements_of
 from audit.findings.charges import NEEDED, bet, compared
 from audit.findings.verdict import claim_overall, leaked_overall
+from audit.results.measurement import Measurement
 from audit.results.numbers import FROM_FILE
 from audit.results.schema import ChargeTest
 from tests.findings.by_hand import answered, charged, promise
+from tests.findings.closeness import six
 from tests.simulations import repeats
 
 NAN, INF = math.nan, math.inf
@@ -34,8 +36,8 @@ def charges(rows: Any, **more: Any) -> Charges:
     return Charges(**{"order": 2.0, "per_query": np.array(rows, dtype=float), **more})
 
 
-def found(evidence: Any, charged: Charges | None) -> Finding:
-    (finding,) = findings_of([evidence], CASE, charged)
+def found(evidence: Any, charged: Charges | None) -> Measurement:
+    (finding,) = measurements_of([evidence], CASE, charged)
     return finding
 
 
@@ -46,10 +48,10 @@ def test_the_nearest_query_by_hand() -> None:
     assert best is not None and not best.refutes and best.exceeded == 0
     assert (best.query, best.unit, best.relation) == (1, 1, "replace")
     assert (best.divergence, best.charge, best.queries) == (0.3, 0.4, 3)
-    assert best.share == pytest.approx(0.75) and best.admitted == 4
+    assert best.share == six(0.75) and best.admitted == 4
     finding = found(evidence, charged)
-    assert finding.interval.ci == pytest.approx((0.75, 0.75))
-    assert finding.interval.value == pytest.approx(0.75) and finding.interval.n == 3
+    assert finding.interval.ci == six((0.75, 0.75))
+    assert finding.interval.value == six(0.75) and finding.interval.n == 3
     assert (finding.p_value, finding.chance, finding.epsilon_lower) == (None, None, None)
     assert finding.charge_test == ChargeTest(queries=3, exceeded=0)
     assert finding.observation == (
@@ -85,7 +87,7 @@ def test_charges_are_those_of_the_unit_and_of_the_query() -> None:
     exact = np.array([[0.4, 9.0, 0.1], [0.5, 9.0, 0.2], [0.6, 9.0, 0.3]])  # (queries, units)
     evidence = divergences(told, told, (2, 0))
     fits = compared(evidence, charges(exact))
-    assert fits is not None and not fits.refutes and fits.share == pytest.approx(1.0)
+    assert fits is not None and not fits.refutes and fits.share == six(1.0)
     for wrong in (exact[:, ::-1], exact[::-1], np.roll(exact, 1, axis=0)):
         other = compared(evidence, charges(wrong))
         assert other is not None and other.refutes
@@ -147,7 +149,7 @@ def test_a_stored_test_compares_or_bets_and_only_where_there_are_queries(test: A
         (charged(None, queries=0), "not testable", "No test of the claim: it needs a ledger."),
     ],
 )
-def test_a_ledger_answers_the_claim_alone(given: Finding, claim: str, said: str) -> None:
+def test_a_ledger_answers_the_claim_alone(given: Measurement, claim: str, said: str) -> None:
     one = answered(given, promise(2.0))
     assert (one.leaked, one.claim) == ("not measured", claim)
     assert said in one.claim_sentence
@@ -174,11 +176,11 @@ def test_a_bet_by_hand() -> None:
     steps = [1 + shares * (math.exp(x) - 1) for x in (1.0 - 0.3, -1.2 - 0.4)]  # won, then lost
     wealth, n = bet(evidence, charged)
     assert n == 3
-    assert wealth == pytest.approx((forth + np.mean(steps[0] * steps[1])) / 2)
+    assert wealth == six((forth + np.mean(steps[0] * steps[1])) / 2)
     finding = found(evidence, charged)
-    assert finding.interval.value == pytest.approx(wealth) and finding.interval.n == 3
+    assert finding.interval.value == six(wealth) and finding.interval.n == 3
     assert f"p = {1 / wealth:.2g}" in finding.observation and finding.p_value is None
-    assert finding.charge_test == ChargeTest(queries=3, p_value=1 / wealth)
+    assert finding.charge_test == ChargeTest(queries=3, p_value=1 / finding.interval.value)
 
 
 @pytest.mark.parametrize("charged", [None, charges([]), charges([[0.1]], order=None)])

@@ -18,13 +18,14 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space, digits
 from audit.core.terms import Leaked
-from audit.findings import Case, Finding, bounds, findings_of, hits, likelihoods
+from audit.findings import Case, bounds, hits, likelihoods, measurements_of
 from audit.findings.rejections import Family
 from audit.findings.verdict import judge
+from audit.results.measurement import Measurement
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
-from tests.findings.closeness import median_bound
+from tests.findings.closeness import median_bound, six
 from tests.simulations import repeats
 
 THOUSAND = digits(3)
@@ -51,7 +52,7 @@ def case(secrets: Sequence[Secret], coins: Coins, **more: Any) -> Case:
 def by_metric(
     evidence: Sequence[Evidence], secrets: Sequence[Secret], coins: Coins, **more: Any
 ) -> Any:
-    return {f.metric: f for f in findings_of(evidence, case(secrets, coins, **more))}
+    return {f.metric: f for f in measurements_of(evidence, case(secrets, coins, **more))}
 
 
 # ann and ben are trained on, cat and dan are twins; planted are 0 and 3, twins' are 4 and 7
@@ -74,10 +75,10 @@ def test_hits_are_counted_by_hand() -> None:
     assert list(found) == ["hit_rate", "recall"]
     assert (rate.k, rate.interval.n, rate.interval.value) == (3, 10, 0.3)
     assert (rate.control.k, rate.control.n, rate.control.value) == (1, 10, 0.1)
-    assert rate.chance == pytest.approx(2 / 1000)  # two planted codes of a thousand
+    assert rate.chance == six(2 / 1000)  # two planted codes of a thousand
     assert (recall.k, recall.interval.n, recall.interval.value) == (2, 2, 1.0)
     assert (recall.control.k, recall.control.n, recall.control.value) == (1, 2, 0.5)
-    assert recall.chance == pytest.approx(9 / 1000)  # nine guesses at a thousand
+    assert recall.chance == six(9 / 1000)  # nine guesses at a thousand
     assert rate.access == recall.access == "generate"
     assert not rate.stronger_than_release
 
@@ -87,12 +88,12 @@ def test_where_answers_can_end_the_session_the_rate_is_bounded_at_any_stopping_t
     found = by_metric([GIVEN], FOUR, COINS, cut=True)
     rate, recall = found["hit_rate"], found["recall"]
     assert (rate.k, rate.interval.n, rate.cut) == (3, 10, True)
-    assert rate.interval == stopped_rate([Series(3, 10)])
-    assert rate.control.ci == stopped_rate([Series(1, 10)]).ci
-    assert rate.power.smallest_rate == stopped_rate([Series(0, 10)]).high
+    assert rate.ci == six(stopped_rate([Series(3, 10)]).ci)
+    assert rate.control.ci == six(stopped_rate([Series(1, 10)]).ci)
+    assert rate.power.smallest_rate == six(stopped_rate([Series(0, 10)]).high)
     assert rate.p_value == by_metric([GIVEN], FOUR, COINS)["hit_rate"].p_value
     assert recall.interval == by_metric([GIVEN], FOUR, COINS)["recall"].interval
-    assert recall.cut is None and rate.unjudged().cut is True
+    assert recall.cut is None and rate.cut is True
     answered = by_metric([replace(GIVEN, whole=True)], FOUR, COINS, cut=True)["hit_rate"]
     assert answered.interval == rate.interval and answered.cut is False
     assert by_metric([GIVEN], FOUR, COINS, cut=False)["hit_rate"].cut is False
@@ -118,11 +119,11 @@ def test_the_p_value_is_that_of_codes_that_fall_on_what_was_said() -> None:
     """A code unknown to the release is what it said twice with probability 1/1000, what it said
     once with 8/1000. Three hits of two codes: 2 + 1, 1 + 2 or 2 + 2."""
     found = by_metric([GIVEN], FOUR, COINS)
-    assert found["hit_rate"].p_value == pytest.approx(2 * 0.001 * 0.008 + 0.001**2, rel=1e-6)
+    assert found["hit_rate"].p_value == six(2 * 0.001 * 0.008 + 0.001**2)
     assert found["recall"].p_value == found["hit_rate"].p_value
     assert found["recall"].test == found["hit_rate"].test  # one test, however often it is shown
     once = by_metric([said(0, 0, 0, 0, 4, 7)], FOUR, COINS)
-    assert once["hit_rate"].p_value == pytest.approx(1 - 0.999**2, rel=1e-6)
+    assert once["hit_rate"].p_value == six(1 - 0.999**2)
     none = by_metric([said(1, 2, 4, 5, 6, 7, -1)], FOUR, COINS)
     assert none["hit_rate"].p_value == 1.0
 
@@ -151,9 +152,9 @@ def test_texts_that_are_no_code_are_no_evidence_in_a_small_space() -> None:
 
 def test_intervals_are_clopper_pearson() -> None:
     found = by_metric([said(0, 3, 0, 3, 0)], FOUR, COINS)
-    assert found["hit_rate"].interval.ci == pytest.approx((0.025 ** (1 / 5), 1.0))
-    assert found["hit_rate"].control.ci == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)))
-    assert found["recall"].interval.ci == pytest.approx((0.025 ** (1 / 2), 1.0))
+    assert found["hit_rate"].interval.ci == six((0.025 ** (1 / 5), 1.0))
+    assert found["hit_rate"].control.ci == six((0.0, 1 - 0.025 ** (1 / 5)))
+    assert found["recall"].interval.ci == six((0.025 ** (1 / 2), 1.0))
     assert "conservative" in found["recall"].interval.method
 
 
@@ -191,8 +192,8 @@ def test_values_that_were_searched_for_are_tried_once_each() -> None:
     assert list(found) == ["searched_rate", "searched_recall"]
     assert (rate.k, rate.interval.n, rate.control.k) == (2, 4, 1)
     assert (recall.k, recall.interval.n, recall.control.k, recall.control.n) == (2, 2, 1, 2)
-    assert rate.p_value == pytest.approx((4 / 1000) ** 2, rel=1e-6)
-    assert recall.chance == pytest.approx(4 / 1000)
+    assert rate.p_value == six((4 / 1000) ** 2)
+    assert recall.chance == six(4 / 1000)
     assert rate.test != by_metric([GIVEN], FOUR, COINS)["hit_rate"].test
     assert rate.access == "distribution" and rate.stronger_than_release
     assert not by_metric([evidence], FOUR, COINS)["searched_rate"].stronger_than_release
@@ -264,13 +265,13 @@ def test_a_chance_is_a_probability() -> None:
 def test_power_says_what_so_few_trials_could_have_shown() -> None:
     found = by_metric([GIVEN], FOUR, COINS)
     assert found["hit_rate"].power.n == 10
-    assert found["hit_rate"].power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 10))
+    assert found["hit_rate"].power.smallest_rate == six(1 - 0.05 ** (1 / 10))
     assert found["hit_rate"].power.largest_epsilon == 0.0  # two guesses can show nothing
     # one of the two must come up: each with 1 − √0.05, in ten generations of which each is half
     each = 1 - 0.05 ** (1 / 2)
-    assert found["hit_rate"].power.detectable_rate == pytest.approx(2 * (1 - (1 - each) ** 0.1))
+    assert found["hit_rate"].power.detectable_rate == six(2 * (1 - (1 - each) ** 0.1))
     assert found["recall"].power.n == 2
-    assert found["recall"].power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 2))
+    assert found["recall"].power.smallest_rate == six(1 - 0.05 ** (1 / 2))
     assert found["recall"].power.largest_epsilon is None
 
 
@@ -288,7 +289,7 @@ def test_a_rate_is_detectable_if_the_fewest_hits_that_convince_are_hardly_missed
             assert rate is None  # not even two of two would survive eight tests
         else:
             each = 1 - (1 - rate / 2) ** 10
-            assert binom.cdf(expected - 1, 2, each) == pytest.approx(0.05)
+            assert binom.cdf(expected - 1, 2, each) == six(0.05)
 
 
 def crowd(m: int, space: Space, seed: int) -> tuple[list[str], list[Secret]]:
@@ -310,8 +311,8 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     rate = by_metric([said(*given)], secrets, coins)["hit_rate"]
     bound, q = rate.epsilon_lower, 0.05 ** (1 / 40)
     assert (bound.m, bound.guesses) == (60, [(40, 40)])
-    assert bound.value == pytest.approx(math.log(q / (1 - q)))
-    assert rate.power.largest_epsilon == pytest.approx(math.log(q / (1 - q)))
+    assert bound.value == six(math.log(q / (1 - q)))
+    assert rate.power.largest_epsilon == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation, bound.hypothesis) == ("user", "add_or_remove", "none")
     assert (bound.method, bound.delta) == ("one_run", 0.0)
 
@@ -347,13 +348,13 @@ def test_probabilities_are_averaged_over_the_planted_by_hand() -> None:
     found = by_metric([likelihoods], FOUR, COINS, access=Access.GENERATE)
     assert list(found) == ["probability", "discoverable"]
     probability, discoverable = found["probability"], found["discoverable"]
-    assert probability.interval.value == pytest.approx((0.5 + 0.001) / 2)
-    assert probability.control.value == pytest.approx((0.1 + 0.0) / 2)
-    assert probability.chance == pytest.approx(1 / 1000)
+    assert probability.interval.value == six((0.5 + 0.001) / 2)
+    assert probability.control.value == six((0.1 + 0.0) / 2)
+    assert probability.chance == six(1 / 1000)
     seen = [1 - (1 - p) ** 1000 for p in (0.5, 0.001, 0.1, 0.0)]
-    assert discoverable.interval.value == pytest.approx(sum(seen[:2]) / 2)
-    assert discoverable.control.value == pytest.approx(sum(seen[2:]) / 2)
-    assert discoverable.chance == pytest.approx(1 - 0.999**1000)
+    assert discoverable.interval.value == six(sum(seen[:2]) / 2)
+    assert discoverable.control.value == six(sum(seen[2:]) / 2)
+    assert discoverable.chance == six(1 - 0.999**1000)
     for f in found.values():
         assert f.stronger_than_release and f.access == "score"
         assert f.epsilon_lower is None and f.k is None and f.power.n == 2
@@ -366,20 +367,20 @@ def test_few_secrets_of_which_none_leaked_do_not_show_that_none_does() -> None:
         found = by_metric([Likelihoods(np.full(20, -np.inf))], secrets, coins)
     for one in found.values():
         for ci in (one.interval.ci, one.control.ci):
-            assert ci == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)), abs=1e-8)
+            assert ci == six((0.0, 1 - 0.025 ** (1 / 5)))
         assert one.interval.method == "binomial tail means, two-sided"
 
 
 def test_unread_secrets_are_left_out() -> None:
     values = np.log([0.5, 0.5, 0.5, np.nan, 0.1, 0.5, 0.5, np.nan])
     found = by_metric([Likelihoods(values)], FOUR, COINS)["probability"]
-    assert found.interval.value == pytest.approx(0.5)
-    assert (found.power.n, found.control.value) == (1, pytest.approx(0.1))
+    assert found.interval.value == six(0.5)
+    assert (found.power.n, found.control.value) == (1, six(0.1))
 
 
 def test_a_certain_code_is_certainly_discovered() -> None:
     found = by_metric([Likelihoods(np.zeros(8))], FOUR, COINS)
-    assert found["discoverable"].interval.value == pytest.approx(1.0)
+    assert found["discoverable"].interval.value == six(1.0)
 
 
 def ten(owners_in: str) -> tuple[list[Secret], Coins]:
@@ -450,7 +451,7 @@ def test_a_value_that_nobody_was_given_is_shared_as_well() -> None:
 def test_so_few_that_no_order_could_convince_are_not_tested() -> None:
     """Two planted above two twins, or below: two orderings of six."""
     likelihoods = Likelihoods(np.arange(-8.0, 0.0))
-    assert by_metric([likelihoods], FOUR, COINS)["probability"].least_p == pytest.approx(2 / 6)
+    assert by_metric([likelihoods], FOUR, COINS)["probability"].least_p == six(2 / 6)
 
 
 def test_without_twins_or_without_planted_there_is_no_rank_test() -> None:
@@ -475,7 +476,7 @@ def rejected(p_values: Sequence[float | None]) -> int:
 
 
 @pytest.fixture(scope="module", params=[400, pytest.param(2000, marks=pytest.mark.calibration)])
-def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
+def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Measurement]]]:
     """Releases with favourite codes of their own, 12 users of whom 9 are trained on."""
 
     def quick(values: Any, *rest: Any) -> Interval:
@@ -484,7 +485,7 @@ def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
 
     space, generator = digits(2), np.random.default_rng(20)
     every = {f"{n:02}": n for n in range(100)}
-    found: dict[str, list[Finding]] = {"hit_rate": [], "probability": []}
+    found: dict[str, list[Measurement]] = {"hit_rate": [], "probability": []}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(likelihoods, "mean_interval", quick)
         few = functools.partial(rank_test.p_value, resamples=399)
@@ -510,21 +511,21 @@ def null(request: pytest.FixtureRequest) -> Iterator[dict[str, list[Finding]]]:
     yield found
 
 
-def test_hits_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Finding]]) -> None:
+def test_hits_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Measurement]]) -> None:
     assert (
         sum(f.k > 0 for f in null["hit_rate"] if f.k is not None) > len(null["hit_rate"]) / 4
     )  # and hits there are
     assert rejected([f.p_value for f in null["hit_rate"]]) <= allowed(len(null["hit_rate"]))
 
 
-def test_ranks_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Finding]]) -> None:
+def test_ranks_by_chance_are_rarely_taken_for_a_leak(null: dict[str, list[Measurement]]) -> None:
     count = rejected([f.p_value for f in null["probability"]])
     runs = len(null["probability"])
     assert 0.02 * runs < count <= allowed(runs)  # and the test is not idle
 
 
 def test_coins_that_fell_unevenly_are_rarely_taken_for_an_epsilon(
-    null: dict[str, list[Finding]],
+    null: dict[str, list[Measurement]],
 ) -> None:
     found = [f.epsilon_lower.value for f in null["hit_rate"] if f.epsilon_lower is not None]
     assert len(found) == len(null["hit_rate"])
@@ -588,5 +589,5 @@ def test_few_tries_that_would_notice_only_a_high_rate_are_no_all_clear() -> None
     for found, leaked in ((few, Leaked.INCONCLUSIVE), (many, Leaked.NONE_FOUND)):
         claim = no_guarantee("nothing")
         sensitive = {(found.attack, found.metric): True}
-        (judged,) = judge([found.unjudged()], claim, sensitive, Family(1, 1))
+        (judged,) = judge([found], claim, sensitive, Family(1, 1))
         assert judged.leaked == leaked, judged.sentence

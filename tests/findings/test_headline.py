@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
 from audit.core.guarantee import Guarantee
-from audit.findings import Finding
-from audit.findings.headline import headline
-from audit.results.schema import ClaimTest
+from audit.findings import headline as lines
+from audit.results.measurement import Measurement
+from audit.results.schema import ClaimTest, ReleaseResult
 from audit.statistics.interval import Interval, clopper_pearson
 from tests.findings.by_hand import HALF, MOST, NONE, charged, finding, promise, released
 
@@ -18,6 +19,10 @@ SUBMIX = promise(
     2.0, unit="part", relation="removed", basis="data-dependent", delta=None, alpha=2.0
 )
 QUIET = {"interval": clopper_pearson(0, 100), "k": 0, "chance": 3e-4}
+
+
+def headline(releases: Sequence[ReleaseResult]) -> str:
+    return " ".join(lines.headline(releases))
 
 
 def test_the_headline_says_what_leaked_was_promised_spent_and_what_is_left_of_use() -> None:
@@ -67,7 +72,7 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
         (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
     ],
 )  # fmt: skip
-def test_the_headline_of_one_release(given: Finding, guarantee: Guarantee, words: str) -> None:
+def test_the_headline_of_one_release(given: Measurement, guarantee: Guarantee, words: str) -> None:
     assert words in headline([released("mine", guarantee, [given], 20.0)])
 
 
@@ -89,7 +94,7 @@ def test_the_headline_of_an_attack_that_was_not_answered() -> None:
         (charged(None, queries=0), "; not tested by these attacks."),
     ],
 )  # fmt: skip
-def test_the_headline_of_a_ledger_speaks_of_charges(given: Finding, words: str) -> None:
+def test_the_headline_of_a_ledger_speaks_of_charges(given: Measurement, words: str) -> None:
     said = headline([released("submix", SUBMIX, [given], 38.2)])
     assert words in said, said
     assert "inconclusive" not in said and "leak" not in said
@@ -252,7 +257,7 @@ def test_the_controls_of_a_defense_stand_beside_its_perplexity() -> None:
         (finding(stronger_than_release=True), "mine: a leak by extraction"),
     ],
 )
-def test_a_null_control_that_leaks_is_said_first(of_public: Finding, begins: str) -> None:
+def test_a_null_control_that_leaks_is_said_first(of_public: Measurement, begins: str) -> None:
     """Where what read nothing private leaks, a leak of the others may be none, either."""
     control = {"reference": True, "role": "null control"}
     said = headline(

@@ -20,6 +20,6 @@ def on_curve(p: float) -> ClaimTest:
 def test_a_test_of_the_claim_that_rejects_unadjusted_is_no_silence(p: float, word: str) -> None:
     """Whatever refutes a claim refutes chance, which is the claim ε = 0."""
     given = finding(NONE, HALF, claim_test=on_curve(p))
-    assert suspicious(given.unjudged()) == (p < 0.05)
+    assert suspicious(given) == (p < 0.05)
     (one,) = judged([given], promise(2.0), claims=10)
     assert (one.leaked, one.claim) == (word, "not refuted")

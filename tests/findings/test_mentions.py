@@ -15,10 +15,11 @@ from audit.core.evidence import Mentions
 from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
+from audit.results.measurement import Measurement
 from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.findings.by_hand import answered
-from tests.findings.closeness import median_bound
+from tests.findings.closeness import median_bound, six
 from tests.simulations import repeats
 
 DRAWN = Space((("Ann", "Ben", "Cat"), (" Lee", " Orr")))
@@ -48,8 +49,8 @@ def naming(*generations: Sequence[int], others: Sequence[float] | None = None) -
     return Mentions(named, np.full(len(named), np.nan) if others is None else np.array(others))
 
 
-def found(evidence: Mentions, of: Case) -> Finding:
-    first, *_ = findings_of([evidence], of)
+def found(evidence: Mentions, of: Case) -> Measurement:
+    first, *_ = measurements_of([evidence], of)
     assert first.metric == "r_name"
     return first
 
@@ -67,19 +68,19 @@ def test_generations_are_counted_by_whether_they_name_somebody_trained_on() -> N
     assert one.observation == "3 of 8 generations name a planted user who was trained on, 3 a twin."
     assert one.interval.ci == pytest.approx((0.085, 0.755), abs=0.001)  # Clopper-Pearson, 3 of 8
     assert (one.unit, one.access, one.chance) == ("share of generations", "generate", None)
-    assert one.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 8))
+    assert one.power.smallest_rate == six(1 - 0.05 ** (1 / 8))
 
 
 def test_where_answers_can_end_the_session_shares_are_bounded_at_any_stopping_time() -> None:
     given = naming([0], [2, 4], [1], [], others=[1, 0, 0, 1])
     of = case(people(4), [True, True, False, False], cut=True)
-    named, others = findings_of([given], of)
-    assert named.interval == others.interval == stopped_rate([Series(2, 4)])
-    assert named.control is not None and named.control.ci == stopped_rate([Series(1, 4)]).ci
-    limit = stopped_rate([Series(0, 4)]).high
+    named, others = measurements_of([given], of)
+    assert named.ci == others.ci == six(stopped_rate([Series(2, 4)]).ci)
+    assert named.control is not None and named.control.ci == six(stopped_rate([Series(1, 4)]).ci)
+    limit = six(stopped_rate([Series(0, 4)]).high)
     assert named.power.smallest_rate == others.power.smallest_rate == limit
     assert (named.cut, others.cut) == (True, True)
-    named, others = findings_of([replace(given, whole=True)], of)
+    named, others = measurements_of([replace(given, whole=True)], of)
     assert (named.cut, others.cut) == (False, False)
 
 
@@ -90,7 +91,7 @@ def test_the_p_value_is_that_of_coins_which_fall_on_who_was_named() -> None:
     one = found(given, case(people(8), [True] * 6 + [False, False]))
     weights = [1] * 6 + [2]
     totals = [sum(w for i, w in enumerate(weights) if bits >> i & 1) for bits in range(128)]
-    assert one.p_value == pytest.approx(sum(total >= 6 or total <= 2 for total in totals) / 128)
+    assert one.p_value == six(sum(total >= 6 or total <= 2 for total in totals) / 128)
     assert one.sides == 2
 
 
@@ -99,9 +100,9 @@ def test_who_is_named_more_often_counts_more_and_is_one_coin() -> None:
     once = found(naming(*[[0]] * 100), case(people(8), eight))
     assert once.k == 100 and once.p_value == 1.0  # one coin, and it falls on some side
     each = found(naming([0], [2], [4], [6]), case(people(8), eight))
-    assert each.p_value == pytest.approx(2 / 16)
+    assert each.p_value == six(2 / 16)
     favourite = found(naming([0], [0], [2], [2], [4], [8]), case(people(8), eight))
-    assert favourite.p_value == pytest.approx(6 / 16)  # of 2 + 2 + 1 + 1: five twice, six once
+    assert favourite.p_value == six(6 / 16)  # of 2 + 2 + 1 + 1: five twice, six once
     assert found(naming([0], [8]), case(people(8), eight)).p_value == 1.0
     assert found(naming([], []), case(people(8), eight)).p_value == 1.0
 
@@ -111,7 +112,7 @@ def test_names_that_a_block_list_silences_are_a_leak() -> None:
     given = naming(*[[2 * i] for i in range(10, 20)])
     one = found(given, case(people(20), [i < 10 for i in range(20)]))
     assert (one.k, one.control.k if one.control else None) == (0, 10)
-    assert one.p_value == pytest.approx(2 * 0.5**10)
+    assert one.p_value == six(2 * 0.5**10)
     assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0  # guesses were "in"
     result = answered(one, no_guarantee("it is a test"))
     assert result.leaked == "leak" and "this figure alone hides it" in result.sentence
@@ -124,7 +125,7 @@ def test_both_names_of_an_owner_speak_of_one_coin_and_one_of_them_was_planted() 
     assert [found(e, of).k for e in (first, both, other)] == [1, 1, 0]
     assert {found(e, of).p_value for e in (first, both, other)} == {1.0}
     for named in ([0], [0, 1], [1]):  # with u1's and u2's, three of three coins
-        assert found(naming(named, [2], [4]), of).p_value == pytest.approx(2 / 8)
+        assert found(naming(named, [2], [4]), of).p_value == six(2 / 8)
     assert found(naming([0, 1], [8]), of).p_value == 1.0  # one naming on either side
 
 
@@ -132,7 +133,7 @@ def test_own_names_are_one_name_in_both_slots() -> None:
     given = naming([0], [2], [4], [6], [10])
     one = found(given, case(people(6, own=True), [True] * 4 + [False] * 2))
     assert (one.k, one.control.k) == (4, 1)  # type: ignore[union-attr]
-    assert one.p_value == pytest.approx(2 * 6 / 32)  # four or five of five on one side
+    assert one.p_value == six(2 * 6 / 32)  # four or five of five on one side
 
 
 def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
@@ -141,7 +142,7 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     bound = found(given, case(people(60), [i < 30 for i in range(60)])).epsilon_lower
     q = 0.05 ** (1 / 40)
     assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
-    assert bound.value == pytest.approx(math.log(q / (1 - q)))
+    assert bound.value == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
 
 
@@ -162,13 +163,13 @@ def test_one_side_alone_is_counted(present: list[bool]) -> None:
     one = found(naming([0], [4], []), case(people(6), present))
     assert one.k == 2 * present[0]
     assert one.control is not None and one.control.k == 2 * (not present[0])
-    assert one.p_value == pytest.approx(2 / 4)  # both coins fell alike, on either side
+    assert one.p_value == six(2 / 4)  # both coins fell alike, on either side
 
 
 def test_silence_is_judged_by_one_name_a_text_and_a_leak_by_all_of_them() -> None:
     one = found(naming([0, 2, 4, 6], [8, 10, 12, 14]), case(people(8), [True] * 8))
-    assert one.p_value == pytest.approx(2 / 256)
-    assert one.least_p == pytest.approx(2 / 4)
+    assert one.p_value == six(2 / 256)
+    assert one.least_p == six(2 / 4)
 
 
 def test_nothing_generated_is_nothing_measured() -> None:
@@ -204,12 +205,12 @@ def test_samples_after_a_reading_are_stronger_than_the_release(
 
 
 def test_without_a_recogniser_nothing_is_said_of_others() -> None:
-    assert len(findings_of([naming([0], [])], case(people(6), [True] * 6))) == 1
+    assert len(measurements_of([naming([0], [])], case(people(6), [True] * 6))) == 1
 
 
 def test_names_of_others_are_described_and_never_tested() -> None:
     given = naming([0], [], [], [2], others=[0.0, 1.0, 1.0, 1.0])
-    _, other = findings_of([given], case(people(6), [True] * 6))
+    _, other = measurements_of([given], case(people(6), [True] * 6))
     assert (other.metric, other.k, other.interval.n) == ("other_names", 3, 4)
     assert (other.p_value, other.control, other.epsilon_lower) == (None, None, None)
     assert other.observation == "3 of 4 generations name a person whom no coin decides."

@@ -10,7 +10,8 @@ import pytest
 from audit.core.evidence import Evidence, Hits, Scores, Successes
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, digits
-from audit.findings import Case, Finding, findings_of
+from audit.findings import Case, measurements_of
+from audit.results.measurement import Measurement
 
 NAN = float("nan")
 
@@ -29,8 +30,8 @@ def case(secrets: tuple[Secret, ...], present: Sequence[bool], slots: Sequence[i
     return Case("a", secrets, coins, delta=0.0, seed=0, access=Access.DISTRIBUTION)
 
 
-def named(metric: str, evidence: Evidence, of: Case) -> Finding:
-    return next(f for f in findings_of([evidence], of) if f.metric.endswith(metric))
+def named(metric: str, evidence: Evidence, of: Case) -> Measurement:
+    return next(f for f in measurements_of([evidence], of) if f.metric.endswith(metric))
 
 
 FOUR = codes(["10", "11", "20", "21", "30", "31", "40", "41"])

@@ -17,13 +17,14 @@ from audit.core.guarantee import no_guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import Coins, Secret, Space, digits
-from audit.findings import Case, Finding, findings_of, scores
+from audit.findings import Case, measurements_of, scores
+from audit.results.measurement import Measurement
 from audit.results.schema import FindingResult
 from audit.statistics import rank_test
 from audit.statistics.blind import blind_auc
 from audit.statistics.interval import Interval
 from tests.findings import by_hand
-from tests.findings.closeness import median_bound
+from tests.findings.closeness import median_bound, six
 from tests.simulations import repeats
 
 NAN, INF = float("nan"), float("inf")
@@ -70,8 +71,8 @@ def short(metric: str, evidence: Scores) -> str:
     return metric.removeprefix(f"{evidence.target}_").removeprefix(f"{evidence.score}_")
 
 
-def by_metric(evidence: Scores, of: Case) -> dict[str, Finding]:
-    return {short(f.metric, evidence): f for f in findings_of([evidence], of)}
+def by_metric(evidence: Scores, of: Case) -> dict[str, Measurement]:
+    return {short(f.metric, evidence): f for f in measurements_of([evidence], of)}
 
 
 def half(n: int) -> list[bool]:
@@ -121,9 +122,9 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     one = by_metric(loss([-float(i) for i in range(60)]), case(records(letters(60)), half(60)))
     bound, q = one["auc"].epsilon_lower, 0.05 ** (1 / 40)
     assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
-    assert bound.value == pytest.approx(math.log(q / (1 - q)))
+    assert bound.value == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
-    assert one["auc"].power.largest_epsilon == pytest.approx(bound.value)
+    assert one["auc"].power.largest_epsilon == six(bound.value)
 
 
 def test_the_better_of_both_values_stands_for_its_owner() -> None:
@@ -189,7 +190,7 @@ def judged(evidence: Scores, of: Case, fair: bool = True) -> dict[str, FindingRe
 
     fair: whether fair coins chose the members.
     """
-    found = [replace(f, fair_coins=fair) for f in findings_of([evidence], of)]
+    found = [f.changed(fair_coins=fair) for f in measurements_of([evidence], of)]
     sensitive = {(f.attack, f.metric): True for f in found}
     results = by_hand.judged(found, no_guarantee("it is a test"), sensitive, tests=of.tests)
     return {short(r.metric, evidence): r for r in results}
@@ -212,10 +213,10 @@ def test_the_rate_at_one_percent_is_counted_by_hand() -> None:
     members = [197, 197.5, 198, 500, -3]
     of = case(records(letters(205)), [i < 5 for i in range(205)])
     one = by_metric(loss([*members, *range(200)]), of)["tpr_at_1_percent"]
-    assert (one.interval.value, one.interval.n, one.chance) == (3 / 5, 5, 3 / 201)
+    assert (one.value, one.n, one.chance) == (0.6, 5, six(3 / 201))
     assert one.observation == "60 % of the members found at a false positive rate of 1 %."
-    assert one.power.smallest_rate == pytest.approx(1 - 0.025 ** (1 / 5))
-    assert one.interval.ci == pytest.approx((0.0, 0.9875 ** (1 / 5)))  # four are above the 7th
+    assert one.power.smallest_rate == six(1 - 0.025 ** (1 / 5))
+    assert one.interval.ci == six((0.0, 0.9875 ** (1 / 5)))  # four are above the 7th
 
 
 def test_what_another_score_cannot_show_either_is_said_once() -> None:
@@ -256,15 +257,15 @@ def test_the_low_end_of_the_named_score_by_hand() -> None:
     one, leading = found["tpr_at_1_percent"], found["above_all"]
     ways = sum(math.comb(5, k) * math.comb(200, 6 - k) for k in (4, 5))
     assert (one.interval.value, one.k) == (4 / 5, None)
-    assert one.p_value == pytest.approx(ways / math.comb(205, 6))
+    assert one.p_value == six(ways / math.comb(205, 6))
     seven = math.comb(200, 2) / math.comb(205, 7)  # all five of the first seven
-    assert one.least_p == pytest.approx(seven)
-    assert (leading.k, leading.interval.n, leading.chance) == (1, 5, 1 / 201)
+    assert one.least_p == six(seven)
+    assert (leading.k, leading.interval.n, leading.chance) == (1, 5, six(1 / 201))
     assert leading.interval.ci == pytest.approx((1 - 0.975 ** (1 / 5), 0.7164), abs=1e-4)
     assert leading.observation == "1 of 5 members score above all 200 others."
-    assert leading.p_value == pytest.approx(5 / 205)  # that the first of all is a member
-    assert leading.least_p == pytest.approx(1 / math.comb(205, 5))
-    assert leading.power.smallest_rate == pytest.approx(1 - 0.05 ** (1 / 5))
+    assert leading.p_value == six(5 / 205)  # that the first of all is a member
+    assert leading.least_p == six(1 / math.comb(205, 5))
+    assert leading.power.smallest_rate == six(1 - 0.05 ** (1 / 5))
     assert {one.sides, leading.sides} == {1} and one.test != leading.test
     assert leading.epsilon_lower is None and leading.power.largest_epsilon is None
 
@@ -394,7 +395,7 @@ def test_so_few_that_no_order_could_convince_are_not_tested() -> None:
     for tests, tested in ((1, True), (2, False)):
         found = by_metric(loss(values, zeros), case(codes(8), half(8), tests=tests))
         assert (found["auc"].least_p * tests < 0.05) == tested
-        assert found["choice"].least_p == pytest.approx(2 / 16)
+        assert found["choice"].least_p == six(2 / 16)
 
 
 def test_records_read_in_windows_are_counted() -> None:
@@ -418,7 +419,7 @@ def test_the_choice_is_counted_over_trained_on_users_by_hand() -> None:
     """u0 and u2 right, u1 wrong; u3 is not trained on."""
     found = by_metric(loss([3, 1, 0, 9], [2, 2, 5, 0]), case(codes(4), [1, 1, 1, 0], [0, 0, 1, 0]))
     one = found["choice"]
-    assert (one.k, one.interval.n, one.interval.value, one.chance) == (2, 3, 2 / 3, 0.5)
+    assert (one.k, one.interval.n, one.interval.value, one.chance) == (2, 3, six(2 / 3), 0.5)
     assert one.observation == "For 2 of 3 users the planted value scores above the other one."
     assert one.sides == 2 and one.blind is None and one.test != found["auc"].test
     assert one.p_value == 1.0  # two of three or more, one or fewer: whatever happens
@@ -433,7 +434,7 @@ def test_planted_values_that_all_score_above_or_all_below_the_others_are_a_leak(
     firsts = slots.astype(float) if right is False else 1.0 - slots
     one = by_metric(loss(firsts, 1.0 - firsts), case(codes(10), [True] * 10, slots))["choice"]
     assert one.k == 10 * right
-    assert one.p_value == one.least_p == pytest.approx(2 * 0.5**10)
+    assert one.p_value == one.least_p == six(2 * 0.5**10)
     assert one.epsilon_lower is not None and (one.epsilon_lower.value > 0) == right
     result = by_hand.answered(one, no_guarantee("it is a test"))
     assert result.leaked == "leak"
@@ -448,14 +449,14 @@ def test_all_choices_right_gives_the_closed_form_of_epsilon_under_replace() -> N
     one = by_metric(loss(firsts, seconds), of)["choice"]
     q = 0.05 ** (1 / 20)
     assert one.epsilon_lower is not None
-    assert one.epsilon_lower.value == pytest.approx(math.log(q / (1 - q)))
+    assert one.epsilon_lower.value == six(math.log(q / (1 - q)))
     assert one.epsilon_lower.relation == "replace" and one.epsilon_lower.unit == "user"
     assert (one.epsilon_lower.m, one.epsilon_lower.guesses) == (20, [(20, 20)])
-    assert one.p_value == pytest.approx(2.0**-19)
-    assert one.power.largest_epsilon == pytest.approx(one.epsilon_lower.value)
+    assert one.p_value == six(2.0**-19)
+    assert one.power.largest_epsilon == six(one.epsilon_lower.value)
     of_three = by_metric(loss(firsts, seconds), replace(of, claim_tests=3))["choice"].power
     q = (0.05 / 3) ** (1 / 20)  # a claim must be refuted at the level that it is tested at
-    assert of_three.largest_epsilon == pytest.approx(math.log(q / (1 - q)))
+    assert of_three.largest_epsilon == six(math.log(q / (1 - q)))
 
 
 # --- candidates that differ in themselves

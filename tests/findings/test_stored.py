@@ -17,8 +17,9 @@ from audit.accounting import Gaussians, Mechanism, epsilon, to_table
 from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import Finding, bounds, stored
+from audit.findings import bounds, stored
 from audit.findings.verdict import claim_overall, leaked_overall
+from audit.results.measurement import Measurement
 from audit.results.schema import (
     Cell,
     ClaimTest,
@@ -30,8 +31,8 @@ from audit.results.schema import (
     SweepResult,
     to_json,
 )
+from audit.run.sweep.over_seeds import cells
 from audit.statistics.holm import adjusted_p_values
-from audit.statistics.interval import clopper_pearson
 from tests.findings.by_hand import (
     ALL,
     HALF,
@@ -58,7 +59,7 @@ CURVE = ClaimTest(
 
 
 def released(
-    found: Sequence[Finding],
+    found: Sequence[Measurement],
     guarantee: Guarantee,
     sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
     tests: int = 0,
@@ -66,9 +67,8 @@ def released(
 ) -> dict[str, Any]:
     """The fields of a release that follow from its findings."""
     findings = judged(found, guarantee, sensitive, tests, claims)
-    promised = {name: getattr(guarantee, name) for name in GuaranteeResult.model_fields}
     return {
-        "guarantee": GuaranteeResult(**promised),
+        "guarantee": GuaranteeResult.of(guarantee),
         "findings": findings,
         "tests": tests,
         "claim_tests": claims,
@@ -78,7 +78,7 @@ def released(
 
 
 def made(
-    *found: Finding,
+    *found: Measurement,
     claim: Guarantee | None = None,
     sensitive: Mapping[tuple[str, str], bool] | None = SENSITIVE,
     **family: int,
@@ -98,7 +98,7 @@ def beside(results: Results, sensitive: Mapping[tuple[str, str], bool] | None) -
     ]
     own = released(loud, promise(math.inf))
     (control,) = documents.document(defense="none", reference=True, **own).releases
-    return results.model_copy(update={"releases": [*results.releases, control]})
+    return results.changed(releases=[*results.releases, control])
 
 
 def load(folder: Path, results: Results, edit: Edit = lambda _: None) -> Results:
@@ -169,23 +169,23 @@ def test_the_same_attack_on_two_seeds_and_two_settings_is_no_repetition(tmp_path
     assert len(load(tmp_path, several).releases) == 3
 
 
-OPTIONAL = {
-    "also", "phrases", "teachers_per_user", "blind", "roc", "exposures", "outcomes", "spent_curve",
-    "private_token_share", "sides", "stronger_than_release", "detectable_rate", "accounting",
-    "population", "sweep", "least_p", "untested", "fair_coins", "claim_test",
-}  # fmt: skip
+FIELDS = (
+    "access",
+    "method",
+    "k",
+    "chance",
+    "control",
+    "p_value",
+    "least_p",
+    "epsilon_lower",
+    "power",
+)
 
 
-def test_what_is_optional_may_be_left_out(tmp_path: Path) -> None:
-    def without(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: without(inner) for name, inner in value.items() if name not in OPTIONAL}
-        return [without(inner) for inner in value] if isinstance(value, list) else value
-
-    whole = json.loads(to_json(documents.document()))
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps(without(whole)))
-    assert without(json.loads(to_json(stored.load(path)))) == without(whole)
+def test_no_field_of_a_finding_may_be_left_out(tmp_path: Path) -> None:
+    for name in FIELDS:
+        edit = lambda d, name=name: d["releases"][0]["findings"][0].pop(name)  # noqa: E731
+        assert f"has no {name}" in refusal(tmp_path, documents.document(), edit)
 
 
 # what is no document
@@ -310,311 +310,19 @@ def test_what_contradicts_itself_is_refused(edit: Edit, said: str, tmp_path: Pat
     assert said in refusal(tmp_path, documents.document(), edit)
 
 
-# a leak that is called anything else
-
-
-def test_what_contradicts_itself_says_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    document = json.loads(to_json(made(finding())))
-    of_first(leaked="inconclusive")(document)
-    path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(UsageError, match="rejected; run its plan again"):
-        stored.load(path)
-
-
-@pytest.mark.parametrize("word", sorted(set(Leaked) - {Leaked.LEAK}))
-def test_a_rejected_test_is_a_leak_or_the_file_is_refused(word: str, tmp_path: Path) -> None:
-    said = refusal(tmp_path, made(finding()), of_first(leaked=word))
-    assert said == f"{SUBMIX}'extraction.hit_rate' is called {word!r}, but its test is rejected"
-
-
-@pytest.mark.parametrize("word", sorted(set(Leaked) - {Leaked.LEAK}))
-def test_a_leak_cannot_hide_in_the_whole(word: str, tmp_path: Path) -> None:
-    edit = lambda d: d["releases"][0].update(leaked=word)  # noqa: E731
-    said = refusal(tmp_path, made(finding(), finding(NONE, HALF, metric="b")), edit)
-    assert said == f"{SUBMIX}it is called {word!r}, but a measure of it is a leak"
-    beyond = made(finding(stronger_than_release=True))  # no leak of this release
-    assert load(tmp_path, beyond).releases[0].leaked == Leaked.NOT_MEASURED
-
-
-def test_a_leak_cannot_hide_in_a_value_that_is_not_shown(tmp_path: Path) -> None:
-    """Unless another measure of the same test shows it."""
-    unread = {"value": None, "ci": None, "k": None, "n": 0, "leaked": "not measured"}
-    results = made(finding(test="one"), finding(metric="b", test="one"))
-    said = refusal(tmp_path, made(finding()), of_first(**unread))
-    assert "is called 'not measured', but its test is rejected" in said
-    assert load(tmp_path, results, of_first(**unread)).releases[0].leaked == "leak"
-
-
-def test_a_leak_cannot_hide_behind_a_measure_that_shares_its_test(tmp_path: Path) -> None:
-    """Measures that share a test share its p-value; where they do not, the smallest counts."""
-    results = made(finding(v=HALF, test="one"), finding(v=HALF, metric="b", test="one"))
-    for place in (0, 1):
-
-        def edit(document: Document, place: int = place) -> None:
-            release = document["releases"][0]
-            release["leaked"] = "inconclusive"
-            for f in release["findings"]:
-                f["leaked"] = "inconclusive"
-            release["findings"][place]["p_value"] = 0.5
-
-        assert "but its test is rejected" in refusal(tmp_path, results, edit)
-
-
-def test_a_test_that_refutes_the_claim_is_a_leak_too(tmp_path: Path) -> None:
-    """The p-value of "nothing leaked" was taken out."""
-    edit = of_first(leaked="inconclusive", p_value=None)
-    assert "but its test is rejected" in refusal(tmp_path, made(finding()), edit)
-
-
-@pytest.mark.parametrize(
-    ("p", "tests", "refused"), [(0.049, 1, True), (0.049, 2, False), (0.024, 2, True)]
-)
-def test_tests_are_adjusted_for_as_many_as_the_release_had(
-    p: float, tests: int, refused: bool, tmp_path: Path
-) -> None:
-    results = made(finding(p, HALF), tests=tests, claims=tests)
-    edit = of_first(leaked="inconclusive")
-    if refused:
-        assert "but its test is rejected" in refusal(tmp_path, results, edit)
-    else:
-        assert load(tmp_path, results, edit).releases[0].findings[0].leaked == "inconclusive"
-
-
-def test_no_leak_found_is_never_said_below_five_percent(tmp_path: Path) -> None:
-    results = made(finding(0.04, HALF), tests=9)
-    said = refusal(tmp_path, results, of_first(leaked="no leak found"))
-    assert said == f"{SUBMIX}'extraction.hit_rate' is called 'no leak found', at p = 0.04"
-
-
-def test_where_no_fair_coins_chose_texts_that_differ_are_no_leak(tmp_path: Path) -> None:
-    blind = documents.Control(value=0.9, ci=(0.8, 1.0), n=9)
-    results = made(finding(blind=blind, fair_coins=False, unit="AUC"))
-    assert load(tmp_path, results).releases[0].findings[0].leaked == "inconclusive"
-    said = refusal(tmp_path, results, of_first(fair_coins=True))
-    assert "but its test is rejected" in said
-
-
-def test_names_are_shown_as_text(tmp_path: Path) -> None:
-    def edit(document: Document) -> None:
-        release = document["releases"][0]
-        release["defense"] = release["findings"][0]["attack"] = "\x1b[31m\nall is fine\u202e"
-        release["findings"][0]["leaked"] = "no leak found"
-
-    assert refusal(tmp_path, made(finding()), edit).isprintable()
-
-
-# a refutation that is called anything else
+# what does not follow from the numbers
 
 ZERO = promise(0.0, delta=0.0)  # refuted by any test that finds a leak, whether it bounds ε or not
-
-
-@pytest.mark.parametrize("word", sorted(set(OnClaim) - {OnClaim.REFUTED}))
-@pytest.mark.parametrize(
-    ("given", "claim"),
-    [
-        (finding(), promise(2.0)),
-        (finding(v=None), ZERO),
-        (finding(v=HALF), ZERO),
-        (finding(v=HALF, claim_test=CURVE), promise(2.0)),
-        (finding(v=None, claim_test=CURVE), promise(2.0, delta=0.1)),
-    ],
-    ids=["by a bound", "of zero", "of zero, with a bound", "by its curve", "by its curve alone"],
-)
-def test_a_refutation_cannot_hide(
-    word: str, given: Finding, claim: Guarantee, tmp_path: Path
-) -> None:
-    results = made(given, claim=claim)
-    said = refusal(tmp_path, results, of_first(claim=word))
-    assert said == (
-        f"{SUBMIX}'extraction.hit_rate' says of the claim {word!r}, but its test refutes it"
-    )
-    said = refusal(tmp_path, results, lambda d: d["releases"][0].update(claim=word))
-    assert said == f"{SUBMIX}its claim is called {word!r}, but a measure refutes it"
-
-
-def test_a_smaller_claim_beside_the_same_evidence_is_refused(tmp_path: Path) -> None:
-    """A claim of 8 that 100 coins cannot refute, rewritten to one that they do."""
-    results = made(finding(), claim=promise(8.0))
-    assert load(tmp_path, results).releases[0].claim == "not testable"
-    said = refusal(tmp_path, results, lambda d: d["releases"][0]["guarantee"].update(epsilon=2.0))
-    assert "says of the claim 'not testable', but its test refutes it" in said
-
-
-# silence that shows nothing
-
-
-def of_control(**edits: Any) -> Edit:
-    return lambda d: d["releases"][1]["findings"][0].update(edits)
-
-
-def bounded(**edits: Any) -> Edit:
-    return lambda d: d["releases"][0]["findings"][0]["epsilon_lower"].update(edits)
-
-
 QUIET = finding(NONE, HALF, least_p=1e-6)
 QUIET_B = finding(NONE, HALF, metric="b", least_p=1e-6)
+STANDS = finding(NONE, HALF)
 SHOWN = bound(MOST, 1e-6).value
 LOW_P = {**CURVE.model_dump(), "p_value": 0.04, "least_p": 0.04, "critical": None}
-UNEARNED: list[tuple[Edit, str]] = [
-    (of_first(p_value=None), "Too little was measured for any test."),
-    (of_first(least_p=None), "Too little was measured for any test."),
-    (of_first(least_p=0.0501), "Too little was measured for any test."),
-    (lambda d: d["releases"][0].update(tests=60_000), "Too little was measured for any test."),
-    (of_first(untrained="Lost."), "Lost. What was not trained on cannot leak."),
-    (bounded(guesses=[[R, MOST]], value=SHOWN), "More than chance, but not beyond doubt"),
-    (lambda d: (of_first(claim_test=LOW_P)(d), d["releases"][0].update(claim_tests=9)),
-     "More than chance, but not beyond doubt"),
-    (of_first(control=None, chance=0.01), "More than chance, but not beyond doubt"),
-    (lambda d: d["releases"].pop(), "Without references no leak could be told from none."),
-    (lambda d: d["releases"][1].update(seed=1), "Without references no leak could be told"),
-    (of_control(metric="recall"), "The undefended model did not leak here"),
-    (of_control(p_value=0.5), "The undefended model did not leak here"),
-    (lambda d: (of_control(p_value=0.5, leaked="inconclusive")(d),
-                d["releases"][1].update(leaked="inconclusive")),
-     "The undefended model did not leak here"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("edit", "why"), UNEARNED)
-def test_no_leak_found_is_said_of_what_could_have_shown_one(
-    edit: Edit, why: str, tmp_path: Path
-) -> None:
-    results = made(QUIET)
-    assert load(tmp_path, results).releases[0].leaked == "no leak found"
-    said = refusal(tmp_path, results, edit)
-    assert said.startswith(
-        f"{SUBMIX}'extraction.hit_rate' is called 'no leak found', but it follows 'inconclusive': "
-        f"{why}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([finding(0.04, HALF), QUIET_B], ("inconclusive", "no leak found")),
-        ([finding(0.04, HALF), QUIET_B], ("inconclusive", "not measured")),
-        ([QUIET_B], ("no leak found", "inconclusive")),
-        ([finding(None, None)], ("inconclusive", "no leak found")),
-    ],
-)
-def test_no_leak_is_found_only_where_every_measure_says_so(
-    given: list[Finding], words: tuple[str, str], tmp_path: Path
-) -> None:
-    whole, said = words
-    everywhere = {**SENSITIVE, ("extraction", "b"): True}
-    results = made(*given, sensitive=everywhere, tests=9)
-    assert results.releases[0].leaked == whole
-    edit = lambda d: d["releases"][0].update(leaked=said)  # noqa: E731
-    expected = f"{SUBMIX}it is called {said!r}, but its measures: {whole}"
-    assert refusal(tmp_path, results, edit) == expected
-
-
-def test_what_was_measured_is_not_called_unmeasured(tmp_path: Path) -> None:
-    said = refusal(tmp_path, made(QUIET), of_first(leaked="not measured"))
-    assert "is called 'not measured', but it follows 'no leak found'" in said
-    unread = {"value": None, "ci": None, "k": None, "n": 0}
-    said = refusal(tmp_path, made(QUIET), of_first(**unread))
-    assert "is called 'no leak found', but it follows 'not measured'" in said
-
-
-# a claim that stands untested
-
-STANDS = finding(NONE, HALF)
-
-
-@pytest.mark.parametrize(
-    ("edit", "why"),
-    [
-        (of_first(epsilon_lower=None), "this measure gives no bound on ε"),
-        (bounded(m=None, guesses=None), "what its bound on ε was computed from is not stored"),
-        (bounded(unit="record"), "the claim is per user (add_or_remove), the bound per record"),
-        (of_first(fair_coins=False), "no fair coins chose the members"),
-        (of_first(stronger_than_release=True), "it reads probabilities, and the release"),
-        (of_first(untrained="Lost.", leaked="inconclusive"), "what was planted may not have been"),
-        (of_first(power={**finding().power.model_dump(), "largest_epsilon": 1.0}), "so few could"),
-        (lambda d: d["releases"][0].update(claim_tests=10**6), "no number of coins could"),
-        (of_first(claim_test={**CURVE.model_dump(), "p_value": 0.5, "least_p": 0.05}),
-         "so few coins could not refute it"),
-    ],
-)  # fmt: skip
-def test_a_claim_stands_only_where_a_test_of_it_could_refute(
-    edit: Edit, why: str, tmp_path: Path
-) -> None:
-    results = made(STANDS, finding(NONE, HALF, metric="b"))
-    assert load(tmp_path, results).releases[0].claim == "not refuted"
-    said = refusal(tmp_path, results, edit)
-    assert said.startswith(
-        f"{SUBMIX}'extraction.hit_rate' says of the claim 'not refuted', but it follows "
-        f"'not testable': No test of the claim: {why}"
-    )
-
-
-@pytest.mark.parametrize("given", [finding(), STANDS], ids=["refuted", "not refuted"])
-@pytest.mark.parametrize(
-    ("epsilon", "word"), [("inf", "nothing claimed"), (None, "unknown"), (2.0, None)]
-)
-def test_of_no_claim_nothing_is_said(
-    given: Finding, epsilon: float | str | None, word: str | None, tmp_path: Path
-) -> None:
-    results = made(given)
-    own = str(results.releases[0].claim)
-
-    def edit(document: Document) -> None:
-        document["releases"][0]["guarantee"]["epsilon"] = epsilon
-        if word is None:
-            document["releases"][0]["findings"][0]["claim"] = "nothing claimed"
-
-    said = refusal(tmp_path, results, edit)
-    if word is not None:
-        assert f"says of the claim {own!r}, but it follows {word!r}: " in said
-    else:
-        assert "says of the claim 'nothing claimed', but " in said
-
-
-@pytest.mark.parametrize("word", sorted(set(OnClaim) - {OnClaim.NOT_REFUTED, OnClaim.REFUTED}))
-def test_the_whole_says_of_the_claim_what_its_measures_do(word: str, tmp_path: Path) -> None:
-    edit = lambda d: d["releases"][0].update(claim=word)  # noqa: E731
-    said = refusal(tmp_path, made(STANDS), edit)
-    assert said == f"{SUBMIX}its claim is called {word!r}, but its measures: not refuted"
-
-
-# evidence
-
-
-@pytest.mark.parametrize(
-    "edits",
-    [
-        {"value": 0.0},
-        {"value": SHOWN - 2e-4},
-        {"value": SHOWN + 2e-4},
-        {"value": 3.0},
-        {"guesses": [[R, HALF]]},
-        {"guesses": [[R, ALL]]},
-        {"m": 90, "delta": 1e-3},
-        {"confidence": 0.99},
-        {"method": "rank", "m": None, "guesses": None, "rank": 1.0, "space": 1e5, "n": 1},
-    ],
-)
-def test_a_bound_is_what_its_evidence_gives(edits: dict[str, Any], tmp_path: Path) -> None:
-    results = made(finding(NONE, MOST), claim=promise(math.inf))
-    assert load(tmp_path, results).releases[0].leaked == "inconclusive"
-    said = refusal(tmp_path, results, bounded(**edits))
-    assert said.startswith(f"{SUBMIX}'extraction.hit_rate' has the bound ε = ")
-    assert ", but its own evidence gives " in said
-
-
-def test_guesses_enough_to_refute_have_a_p_value_that_does(tmp_path: Path) -> None:
-    curve = CURVE.model_copy(update={"p_value": 0.012, "v": 77})
-    results = made(finding(claim_test=curve), claims=4)
-    assert load(tmp_path, results).releases[0].claim == "refuted"
-    for p in (0.013, 0.05, 0.9):
-        test = {**curve.model_dump(), "p_value": p}
-        said = refusal(tmp_path, results, of_first(claim_test=test, claim="not refuted"))
-        assert said.endswith(f"has p = {p:.2g} of the claim, but 77 guesses right refute the claim "
-                             "from 77 on")  # fmt: skip
-
-
+BLIND = documents.Control(value=0.9, ci=(0.8, 1.0), n=9)
+REFUTES = CURVE.changed(p_value=0.012, v=77)
+UNREAD = {"value": None, "ci": None, "k": None, "n": 0}
+OTHER = sorted(set(Leaked) - {Leaked.LEAK})
+UNREFUTED = sorted(set(OnClaim) - {OnClaim.REFUTED})
 LEDGER = {
     "compared": charged(0.9, exceeded=0), "beyond": charged(1.1, exceeded=4),
     "bet": charged(400.0, p_value=1 / 400), "lost": charged(0.3, p_value=1.0),
@@ -623,47 +331,206 @@ LEDGER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEDGER)
-def test_an_honest_ledger_is_read(name: str, tmp_path: Path) -> None:
-    """A refuted one shows no leak of what was planted."""
-    results = made(LEDGER[name], QUIET)
-    read = load(tmp_path, results).releases[0]
-    assert read.claim == ("refuted" if name in ("beyond", "bet", "won", "barely") else read.claim)
-    assert read.findings[0].leaked == "not measured" and read.leaked == "no leak found"
+def both(*edits: Edit) -> Edit:
+    return lambda d: [edit(d) for edit in edits]
+
+
+def of_release(**edits: Any) -> Edit:
+    return lambda d: d["releases"][0].update(edits)
+
+
+def of_claim(**edits: Any) -> Edit:
+    return lambda d: d["releases"][0]["guarantee"].update(edits)
+
+
+def of_control(**edits: Any) -> Edit:
+    return lambda d: d["releases"][1]["findings"][0].update(edits)
 
 
 def of_ledger(value: Any = None, **test: Any) -> Edit:
+    change = {} if value is None else {"value": value, "ci": None}
+    return lambda d: (
+        d["releases"][0]["findings"][0]["charge_test"].update(test), of_first(**change)(d)
+    )  # fmt: skip
+
+
+def one_of_two_p_values(place: int) -> Edit:
+    """Call a test that two measures share inconclusive, and take the p-value of one away."""
+
     def edit(document: Document) -> None:
-        first = document["releases"][0]["findings"][0]
-        first["charge_test"].update(test)
-        if value is not None:
-            first.update(value=value, ci=None)
+        release = document["releases"][0]
+        for found in (release, *release["findings"]):
+            found["leaked"] = "inconclusive"
+        release["findings"][place]["p_value"] = 0.5
 
     return edit
 
 
-@pytest.mark.parametrize(
-    ("name", "edit", "said"),
-    [
-        ("compared", of_ledger(exceeded=130), "130 of 129 queries exceed a charge"),
-        ("compared", of_ledger(2.0), "has 0 queries beyond their charge, the worst at 2 times it"),
-        ("beyond", of_ledger(0.9), "has 4 queries beyond their charge, the worst at 0.9 times it"),
-        ("beyond", of_ledger(exceeded=0), "has 0 queries beyond their charge, the worst at 1.1"),
-        ("beyond", of_first(value=None, ci=None), "has no value, but 129 queries were compared"),
-        ("bet", of_ledger(p_value=0.5), "has p = 0.5 of the charges, but its wealth gives 0.0025"),
-        ("bet", of_ledger(19.0), "has p = 0.0025 of the charges, but its wealth gives 0.053"),
-        ("lost", of_ledger(p_value=0.9), "has p = 0.9 of the charges, but its wealth gives 1"),
-        ("won", of_ledger(p_value=1.0), "has p = 1 of the charges, but its wealth gives 0"),
-        *(
-            ("beyond", of_first(leaked=word), f"is called {word!r}, but it follows 'not measured'")
-            for word in sorted(set(Leaked) - {Leaked.NOT_MEASURED})
-        ),
-    ],
-)
-def test_a_ledger_that_contradicts_itself_is_refused(
-    name: str, edit: Edit, said: str, tmp_path: Path
+def follows(word: str, why: str = "") -> str:
+    return f"but it follows {word!r}: {why}"
+
+
+SHARED = made(finding(v=HALF, test="one"), finding(v=HALF, metric="b", test="one"))
+NINE = made(finding(0.04, HALF), tests=9)
+OPEN = made(finding(0.04, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction", "b"): True},
+            tests=9)  # fmt: skip
+TOO_FEW, ABOVE = "Too little was measured", "More than chance, but not beyond doubt"
+ALONE, BESIDE = "Without references no leak could", "The undefended model did not leak here"
+CALM = both(of_control(p_value=0.5, leaked="inconclusive"),
+            lambda d: d["releases"][1].update(leaked="inconclusive"))  # fmt: skip
+REFUSED: list[tuple[Results, Edit, str]] = [
+    # a leak that is called anything else
+    *((made(finding()), of_first(leaked=word), follows("leak")) for word in OTHER),
+    *((made(finding(), QUIET_B), of_release(leaked=word), "a measure of it is a leak")
+      for word in OTHER),
+    (made(finding()), of_first(**UNREAD, leaked="not measured"), follows("leak")),
+    *((SHARED, one_of_two_p_values(place), follows("leak")) for place in (0, 1)),
+    (made(finding()), of_first(leaked="inconclusive", p_value=None), follows("leak")),
+    (made(finding(0.049, HALF), tests=1), of_first(leaked="inconclusive"), follows("leak")),
+    (made(finding(0.024, HALF), tests=2), of_first(leaked="inconclusive"), follows("leak")),
+    (NINE, of_first(leaked="no leak found"), follows("inconclusive", ABOVE)),
+    (made(finding(blind=BLIND, fair_coins=False, unit="AUC")), of_first(fair_coins=True),
+     follows("leak")),
+    # no leak that is called one
+    (made(QUIET), of_first(leaked="leak"), follows("no leak found")),
+    # silence that shows nothing
+    (made(QUIET), of_first(p_value=None), follows("inconclusive", TOO_FEW)),
+    (made(QUIET), of_first(least_p=0.0501), follows("inconclusive", TOO_FEW)),
+    (made(QUIET), of_release(tests=60_000), follows("inconclusive", TOO_FEW)),
+    (made(QUIET), of_first(untrained="Lost."), follows("inconclusive", "Lost. What was not")),
+    (made(QUIET), of_bound(guesses=[[R, MOST]], value=SHOWN), follows("inconclusive", ABOVE)),
+    (made(QUIET), both(of_first(claim_test=LOW_P), of_release(claim_tests=9)),
+     follows("inconclusive", ABOVE)),
+    (made(QUIET), of_first(control=None, chance=0.01), follows("inconclusive", ABOVE)),
+    (made(QUIET), lambda d: d["releases"].pop(), follows("inconclusive", ALONE)),
+    (made(QUIET), lambda d: d["releases"][1].update(seed=1), follows("inconclusive", ALONE)),
+    (made(QUIET), lambda d: d["plan"].update(references=False), follows("inconclusive", ALONE)),
+    (made(QUIET), of_control(metric="recall"), follows("inconclusive", BESIDE)),
+    (made(QUIET), of_control(p_value=0.5), follows("inconclusive", BESIDE)),
+    (made(QUIET), CALM, follows("inconclusive", BESIDE)),
+    (made(QUIET), of_first(leaked="not measured"), follows("no leak found")),
+    (made(QUIET), of_first(**UNREAD), follows("not measured")),
+    (OPEN, of_release(leaked="no leak found"), "its measures: inconclusive"),
+    (OPEN, of_release(leaked="not measured"), "its measures: inconclusive"),
+    (made(QUIET), of_release(leaked="inconclusive"), "its measures: no leak found"),
+    (made(finding(None, None)), of_release(leaked="no leak found"), "its measures: inconclusive"),
+    # a refutation that is called anything else
+    *(
+        (made(given, claim=claim), of_first(claim=word), follows("refuted"))
+        for given, claim in (
+            (finding(), promise(2.0)),
+            (finding(v=None), ZERO),
+            (finding(v=HALF), ZERO),
+            (finding(v=HALF, claim_test=CURVE), promise(2.0)),
+            (finding(v=None, claim_test=CURVE), promise(2.0, delta=0.1)),
+        )
+        for word in UNREFUTED
+    ),
+    *((made(finding()), of_release(claim=word), "a measure refutes it") for word in UNREFUTED),
+    (made(finding(), claim=promise(8.0)), of_claim(epsilon=2.0), follows("refuted")),
+    (made(STANDS), of_first(claim="refuted"), follows("not refuted")),
+    # a claim that stands untested
+    *(
+        (made(STANDS, finding(NONE, HALF, metric="b")), edit,
+         follows("not testable", f"No test of the claim: {why}"))
+        for edit, why in (
+            (of_first(epsilon_lower=None), "this measure gives no bound on ε"),
+            (of_bound(unit="record"), "the claim is per user (add_or_remove), the bound per rec"),
+            (of_first(fair_coins=False), "no fair coins chose the members"),
+            (of_first(stronger_than_release=True), "it reads probabilities, and the release"),
+            (of_first(untrained="Lost.", leaked="inconclusive"), "what was planted may not have"),
+            (of_first(power={**finding().power.model_dump(), "largest_epsilon": 1.0}), "so few"),
+            (of_release(claim_tests=10**6), "no number of coins could"),
+            (of_first(claim_test={**CURVE.model_dump(), "p_value": 0.5, "least_p": 0.05}),
+             "so few coins could not refute it"),
+        )
+    ),
+    *((made(given), of_claim(epsilon=epsilon), follows(word))
+      for given in (finding(), STANDS)
+      for epsilon, word in (("inf", "nothing claimed"), (None, "unknown"))),
+    (made(STANDS), of_first(claim="nothing claimed"), follows("not refuted")),
+    *((made(STANDS), of_release(claim=word), "its measures: not refuted")
+      for word in UNREFUTED if word != OnClaim.NOT_REFUTED),
+    # evidence
+    *(
+        (made(finding(NONE, MOST), claim=promise(math.inf)), of_bound(**edits),
+         "but its own evidence gives")
+        for edits in (
+            {"value": 0.0}, {"value": SHOWN - 2e-5}, {"value": SHOWN + 2e-5}, {"value": 3.0},
+            {"guesses": [[R, HALF]]}, {"guesses": [[R, ALL]]}, {"m": 90, "delta": 1e-3},
+            {"confidence": 0.99},
+            {"method": "rank", "m": None, "guesses": None, "rank": 1.0, "space": 1e5, "n": 1},
+        )
+    ),
+    *(
+        (made(finding(claim_test=REFUTES), claims=4),
+         of_first(claim_test={**REFUTES.model_dump(), "p_value": p}, claim="not refuted"),
+         "of the claim, but 77 guesses right refute the claim from 77 on")
+        for p in (0.0126, 0.05, 0.9)
+    ),
+    # ledgers
+    *(
+        (made(LEDGER[name], QUIET), edit, said)
+        for name, edit, said in (
+            ("compared", of_ledger(exceeded=130), "130 of 129 queries exceed a charge"),
+            ("compared", of_ledger(2.0), "has 0 queries beyond their charge, the worst at 2 times"),
+            ("beyond", of_ledger(0.9), "has 4 queries beyond their charge, the worst at 0.9 times"),
+            ("beyond", both(of_ledger(exceeded=0), of_first(claim="not testable")), "follows"),
+            ("beyond", of_first(value=None, ci=None), "has no value, but 129 queries were compa"),
+            ("bet", of_ledger(p_value=0.5), "follows 'not refuted'"),
+            ("bet", of_ledger(p_value=0.00251), "of the charges, but its wealth gives 0.0025"),
+            ("bet", of_ledger(19.0), "has p = 0.0025 of the charges, but its wealth gives 0.053"),
+            ("lost", of_ledger(p_value=0.9), "has p = 0.9 of the charges, but its wealth gives 1"),
+            ("won", of_ledger(p_value=1e-9), "has p = 1e-09 of the charges, but its wealth gives"),
+            *(("beyond", of_first(leaked=word), follows("not measured"))
+              for word in sorted(set(Leaked) - {Leaked.NOT_MEASURED})),
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("results", "edit", "said"), REFUSED)
+def test_an_edit_that_its_numbers_contradict_is_refused(
+    results: Results, edit: Edit, said: str, tmp_path: Path
 ) -> None:
-    assert said in refusal(tmp_path, made(LEDGER[name], QUIET), edit)
+    load(tmp_path, results)
+    assert said in refusal(tmp_path, results, edit)
+
+
+READ = {
+    "adjusted": (made(finding(0.049, HALF), tests=2), "inconclusive"),
+    "beyond the release": (made(finding(stronger_than_release=True)), "not measured"),
+    "confounded": (made(finding(blind=BLIND, fair_coins=False, unit="AUC")), "inconclusive"),
+    "of eight": (made(finding(), claim=promise(8.0)), "leak"),
+    "quiet": (made(QUIET), "no leak found"),
+    **{name: (made(given, QUIET), "no leak found") for name, given in LEDGER.items()},
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_honest_file_is_read(name: str, tmp_path: Path) -> None:
+    results, word = READ[name]
+    read = load(tmp_path, results).releases[0]
+    assert read.leaked == word
+    refuted = name in ("beyond", "bet", "won", "barely")
+    assert name not in LEDGER or (read.findings[0].claim == "refuted") == refuted
+
+
+def test_a_leak_may_be_shown_by_another_measure_of_its_test(tmp_path: Path) -> None:
+    results = made(finding(test="one"), finding(metric="b", test="one"))
+    edit = of_first(**UNREAD, leaked="not measured")
+    assert load(tmp_path, results, edit).releases[0].leaked == "leak"
+
+
+def test_a_refusal_says_what_to_do_in_printable_text(tmp_path: Path) -> None:
+    def edit(document: Document) -> None:
+        release = document["releases"][0]
+        release["defense"] = release["findings"][0]["attack"] = "\x1b[31m\nall is fine\u202e"
+        release["findings"][0]["leaked"] = "no leak found"
+
+    assert refusal(tmp_path, made(finding()), edit).isprintable()
+    with pytest.raises(UsageError, match="run its plan again"):
+        stored.load(tmp_path / "results.json")
 
 
 # honest results
@@ -672,30 +539,6 @@ def test_a_ledger_that_contradicts_itself_is_refused(
 def nearly(p: float) -> st.SearchStrategy[float]:
     """p-values that six digits may move to the other side of a level."""
     return st.integers(-9, 9).map(lambda steps: p * (1 + steps * 3e-7))
-
-
-def test_six_digits_reject_no_test_that_the_run_did_not(tmp_path: Path) -> None:
-    """0.0083333334 of six tests is 0.0500000004; as it is written, 0.04999998."""
-    results = made(finding(0.0083333334, HALF), tests=6)
-    assert results.releases[0].leaked == "inconclusive"
-    assert load(tmp_path, results).releases[0].leaked == "inconclusive"
-    unread = {"interval": clopper_pearson(0, 0), "k": 0, "control": None}
-    results = made(finding(0.0083333334, HALF, **unread), tests=6)
-    assert load(tmp_path, results).releases[0].leaked == "not measured"
-
-
-def test_six_digits_of_a_level_make_no_silence_unearned(tmp_path: Path) -> None:
-    """0.0071428571 of seven tests is 0.0499999997; as it is written, 0.05000002."""
-    just = 0.0071428571
-    results = made(finding(NONE, HALF, least_p=just), tests=7)
-    own = released([finding(just, None)], promise(math.inf), tests=7)
-    (control,) = documents.document(defense="none", reference=True, **own).releases
-    assert control.leaked == "leak"
-    for whole in (
-        results,
-        results.model_copy(update={"releases": [results.releases[0], control]}),
-    ):
-        assert load(tmp_path, whole).releases[0].leaked == "no leak found"
 
 
 near = st.sampled_from([0.05, 0.025, 0.05 / 3, 0.0125, 0.01, 0.05 / 6]).flatmap(nearly)
@@ -718,14 +561,14 @@ claims = st.builds(
 )
 def test_honest_results_are_never_refused(
     tmp_path_factory: pytest.TempPathFactory,
-    found: list[Finding],
+    found: list[Measurement],
     p_values: list[float],
     claim: Guarantee,
     sensitive: Mapping[tuple[str, str], bool] | None,
     tests: int,
     count: int,
     fair: bool,
-    ledger: Finding,
+    ledger: Measurement,
 ) -> None:
     """However near their p-values are to a level, and whatever six digits do to them."""
     p_of = dict(zip(dict.fromkeys(f.test for f in found), p_values, strict=False))
@@ -775,15 +618,14 @@ def test_nor_are_those_that_could_hardly_have_shown_anything(
         assert (read.leaked, read.claim) == (results.releases[0].leaked, results.releases[0].claim)
 
 
-def with_p(found: Finding, p: float | None, fair: bool) -> Finding:
-    return finding(**{**vars(found), "p": p, "v": None, "fair_coins": fair,
-                      "epsilon_lower": found.epsilon_lower, "p_value": p})  # fmt: skip
+def with_p(found: Measurement, p: float | None, fair: bool) -> Measurement:
+    return found.changed(p_value=p, fair_coins=fair)
 
 
 @for_all(any_findings(), any_claim, st.sampled_from([0, 6]), st.data())
 def test_every_rejected_test_called_otherwise_is_refused(
     tmp_path_factory: pytest.TempPathFactory,
-    found: list[Finding],
+    found: list[Measurement],
     claim: Guarantee,
     tests: int,
     data: st.DataObject,
@@ -904,10 +746,9 @@ def test_an_accounting_that_cannot_be_read_is_refused_in_one_line(
 # the settings of a sweep
 
 
-def swept(cell: Mapping[str, Any], release: ReleaseResult | None = None) -> Results:
-    release = release or made(finding()).releases[0]
+def swept(cell: Mapping[str, Any], *releases: ReleaseResult) -> Results:
     sweep = SweepResult(seeds=[], cells=[Cell(**cell)])
-    return documents.document().model_copy(update={"releases": [release], "sweep": sweep})
+    return documents.document().changed(releases=list(releases), sweep=sweep)
 
 
 def a_cell(release: ReleaseResult, **changes: Any) -> dict[str, Any]:
@@ -917,83 +758,56 @@ def a_cell(release: ReleaseResult, **changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_setting_is_held_to_its_p_values_as_well(tmp_path: Path) -> None:
-    release = made(finding()).releases[0]
-    assert load(tmp_path, swept(a_cell(release))).sweep is not None
-
-    def of_cell(**edits: Any) -> Edit:
-        return lambda d: d["sweep"]["cells"][0]["findings"][0].update(edits)
-
-    said = refusal(tmp_path, swept(a_cell(release)), of_cell(leaked="inconclusive"))
-    assert said == "sweep.cells.0: 'extraction.hit_rate' is called 'inconclusive', but its test " \
-        "is rejected"  # fmt: skip
-    for name, word in (("leaked", "no leak found"), ("claim", "not refuted")):
-        said = refusal(tmp_path, swept(a_cell(release, **{name: word})))
-        assert said.startswith("sweep.cells.0: it")
-    quiet = of_cell(leaked="no leak found", p_value=0.04)
-    assert "at p = 0.04" in refusal(tmp_path, swept(a_cell(release)), lambda d: (
-        d["releases"][0].update(tests=9), quiet(d)
-    ))  # fmt: skip
+def of_cell(**edits: Any) -> Edit:
+    return lambda d: d["sweep"]["cells"][0].update(edits)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "edits", "said"),
-    [
-        ((0.5, 0.04), {}, "is called 'no leak found', but not so in each of its seeds"),
-        (
-            (0.5, 0.5),
-            {"claim": OnClaim.NOT_REFUTED},
-            "'not refuted', but no seed of it tested that",
-        ),
-        ((0.5, 0.5), {"unit": "bits"}, "is called 'no leak found', but not so in each of its seed"),
-    ],
-)
-def test_a_setting_is_as_silent_as_all_its_seeds(
-    seeds: tuple[float, float], edits: dict[str, Any], said: str, tmp_path: Path
+def of_joined(**edits: Any) -> Edit:
+    return lambda d: d["sweep"]["cells"][0]["findings"][0].update(edits)
+
+
+def over_two(
+    first: Sequence[Measurement], second: Sequence[Measurement], claims: tuple[float, float]
+) -> Results:
+    """A setting of two seeds, joined as a sweep joins them."""
+    runs = [made(*found, claim=promise(epsilon), tests=9)
+            for found, epsilon in zip((first, second), claims, strict=True)]  # fmt: skip
+    releases = [r.changed(seed=seed) for seed, run in enumerate(runs) for r in run.releases]
+    joined = cells([r for r in releases if r.defense != "none"])[0]
+    return swept(dict(joined.changed(releases=[0, 2])), *releases)
+
+
+ONE = made(finding()).releases[0]
+TWO = over_two([finding(0.5, HALF)], [finding(0.04, HALF)], (8.0, 8.0))
+SILENT = over_two([QUIET], [QUIET], (2.0, 2.0))
+OF_CELLS: list[tuple[Results, Edit, str]] = [
+    (swept(a_cell(ONE), ONE), of_joined(leaked="inconclusive"), "is not that of its only seed"),
+    (swept(a_cell(ONE), ONE), of_joined(p_value=0.5), "is not that of its only seed"),
+    (swept(a_cell(ONE), ONE), of_cell(leaked="no leak found"), "a measure of it is a leak"),
+    (swept(a_cell(ONE), ONE), of_cell(claim="not refuted"), "a measure refutes it"),
+    (TWO, of_joined(leaked="no leak found"), follows("inconclusive")),
+    (TWO, of_joined(claim="not refuted"), follows("not testable")),
+    (TWO, of_joined(p_value=0.3), "has p = 0.3, but its seeds give"),
+    (TWO, of_joined(p_value=None), "has p = None, but its seeds give"),
+    (TWO, of_joined(unit="bits"), "is measured in none of its seeds"),
+    (SILENT, of_joined(leaked="leak"), follows("no leak found")),
+    (SILENT, of_joined(claim="not testable"), follows("not refuted")),
+    (SILENT, of_cell(leaked="inconclusive"), "its measures: no leak found"),
+    (SILENT, of_cell(leaked="not measured"), "its measures: no leak found"),
+    *((TWO, of_cell(releases=places), "names releases that are not there")
+      for places in ([], [9], [-1], [0, 7])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("results", "edit", "said"), OF_CELLS)
+def test_an_edit_of_a_setting_that_its_seeds_contradict_is_refused(
+    results: Results, edit: Edit, said: str, tmp_path: Path
 ) -> None:
-    one = made(*(finding(p, HALF) for p in seeds[:1]), claim=promise(8.0), tests=9)
-    other = made(*(finding(p, HALF) for p in seeds[1:]), claim=promise(8.0), tests=9)
-    again = [r.model_copy(update={"seed": 1}) for r in other.releases]
-    joined = one.releases[0].findings[0].model_copy(update=edits)
-    cell = Cell(releases=[0, 2], utility={}, findings=[joined], leaked=joined.leaked,
-                claim=joined.claim)  # fmt: skip
-    results = one.model_copy(
-        update={"releases": [*one.releases, *again], "sweep": SweepResult(seeds=[], cells=[cell])}
-    )
-    assert said in refusal(tmp_path, results)
+    assert load(tmp_path, results).sweep is not None
+    assert said in refusal(tmp_path, results, edit)
 
 
 def test_a_setting_is_held_to_the_weakest_claim_of_its_seeds(tmp_path: Path) -> None:
     for epsilons, word in (((2.0, math.inf), "nothing claimed"), ((2.0, 3.0), "not refuted")):
-        runs = [made(QUIET, claim=promise(epsilon)) for epsilon in epsilons]
-        first, second = runs[0].releases, [
-            r.model_copy(update={"seed": 1}) for r in runs[1].releases
-        ]  # fmt: skip
-        cell = Cell(**{**a_cell(first[0]), "releases": [0, 2], "claim": OnClaim(word)})
-        sweep = SweepResult(seeds=[], cells=[cell])
-        whole = runs[0].model_copy(update={"releases": [*first, *second], "sweep": sweep})
-        assert load(tmp_path, whole).sweep is not None
-
-
-def test_a_setting_calls_no_ledger_silent(tmp_path: Path) -> None:
-    release = made(LEDGER["beyond"]).releases[0]
-    assert load(tmp_path, swept(a_cell(release), release)).sweep is not None
-    loud = [f.model_copy(update={"leaked": Leaked.INCONCLUSIVE}) for f in release.findings]
-    said = refusal(tmp_path, swept(a_cell(release, findings=loud), release))
-    assert said.endswith("is called 'inconclusive', but looks for no planted secret")
-
-
-@pytest.mark.parametrize("word", ["not measured", "inconclusive"])
-def test_a_setting_is_called_what_its_measures_are(word: str, tmp_path: Path) -> None:
-    results = made(QUIET)
-    cell = Cell(**{**a_cell(results.releases[0]), "leaked": word})
-    whole = results.model_copy(update={"sweep": SweepResult(seeds=[], cells=[cell])})
-    said = refusal(tmp_path, whole)
-    assert said == f"sweep.cells.0: it is called {word!r}, but its measures: no leak found"
-
-
-@pytest.mark.parametrize("places", [[], [1], [-1], [0, 7]])
-def test_a_setting_names_releases_that_are_there(places: list[int], tmp_path: Path) -> None:
-    release = made(finding()).releases[0]
-    said = refusal(tmp_path, swept(a_cell(release, releases=places)))
-    assert "a setting of the sweep names releases that are not there" in said
+        read = load(tmp_path, over_two([QUIET], [QUIET], epsilons)).sweep
+        assert read is not None and read.cells[0].claim == word

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from audit.findings.verdict import claim_overall, leaked_overall
-from audit.gate.metric import Metric, metric_of
+from audit.results.measurement import measured
 from audit.results.schema import (
     Control,
     CorpusResult,
@@ -23,7 +23,7 @@ from audit.results.schema import (
     ReleaseResult,
     Results,
 )
-from audit.statistics.interval import clopper_pearson
+from audit.statistics.interval import clopper_pearson, no_interval
 from audit.statistics.roc import auc
 from audit.statistics.stopped_rate import Series, stopped_rate
 
@@ -48,7 +48,7 @@ def claim(epsilon: float | None = 2.0, **changes: Any) -> GuaranteeResult:
 
 def stopped(k: int, n: int = 100, cut: bool = False) -> FindingResult:
     """A rate of a session that its answers can end."""
-    return rate(k, n, ci=stopped_rate([Series(k, n)]).ci, cut=cut)
+    return rate(k, n).changed(cut=cut, **measured(stopped_rate([Series(k, n)])))
 
 
 def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) -> FindingResult:
@@ -58,12 +58,8 @@ def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) 
         "metric": metric,
         "access": "generate",
         "unit": "share of generations",
-        "value": None if k is None else k / n,
-        "ci": None if k is None else clopper_pearson(k, n).ci,
-        "confidence": 0.95,
-        "method": "Clopper-Pearson, two-sided",
+        **measured(clopper_pearson(k, n) if k is not None else no_interval(0, 0.95, "none")),
         "k": k,
-        "n": n if k is not None else 0,
         "chance": 1e-5,
         "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=100),
         "p_value": 0.5,
@@ -79,10 +75,8 @@ def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) 
 
 def area(members: Any, controls: Any, metric: str = "record_loss_auc") -> FindingResult:
     """An AUC of two rows of scores."""
-    found = auc(members, controls)
-    made = rate(0, metric=metric, attack="membership", unit="AUC", sides=2, chance=0.5)
-    measured = {"value": found.value, "ci": found.ci, "k": None, "n": found.n, "control": None}
-    return made.model_copy(update=measured)
+    one = rate(0, metric=metric, attack="membership", unit="AUC", sides=2, chance=0.5, control=None)
+    return one.changed(k=None, **measured(auc(members, controls)))
 
 
 def bound(value: float, **changes: Any) -> EpsilonLower:
@@ -114,7 +108,7 @@ def release(defense: str, *found: FindingResult, **changes: Any) -> ReleaseResul
         "sessions": [],
         "findings": list(found),
         "leaked": leaked_overall(found),
-        "claim": claim_overall(found, changes.get("guarantee", claim()).claim),
+        "claim": claim_overall(found, changes.get("guarantee", claim())),
     }
     return ReleaseResult(**{**fields, **changes})
 
@@ -133,7 +127,7 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
     )  # fmt: skip
     fields: dict[str, Any] = {
         "status": "complete",
-        "headline": "A headline.",
+        "headline": ["A headline."],
         "not_tested": [],
         "warnings": [],
         "reproduce": "audit run",
@@ -145,16 +139,10 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
     return Results(**{**fields, **changes})
 
 
-def metric(finding: FindingResult) -> Metric:
-    made = metric_of(finding)
-    assert made is not None
-    return made
-
-
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
     """The builders."""
-    names = (claim, rate, stopped, area, bound, measure, release, run, metric)
+    names = (claim, rate, stopped, area, bound, measure, release, run)
     return SimpleNamespace(today=TODAY, **{f.__name__: f for f in names})
 
 

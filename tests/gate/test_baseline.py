@@ -50,14 +50,14 @@ def test_its_order_is_not_the_runs(make: SimpleNamespace) -> None:
 def test_nothing_of_a_finding_but_its_numbers_is_kept(make: SimpleNamespace) -> None:
     leaky = make.rate(
         2, sentence="It says 48213.", method="48213", exposures=Exposures(
-            planted=[4.8213], twins=[], space=10.0, null=1.0
+            planted=[4.8213], twins=[], null=1.0
         ),
     )  # fmt: skip
     text = baseline.text(made(make, leaky))
     assert "8213" not in text
     (release,) = json.loads(text)["releases"]
-    assert set(release) == {"defense", "parameters", "seed", "claim", "metrics"}
-    assert release["metrics"][0]["k"] == 2
+    assert set(release) == {"defense", "parameters", "seed", "claim", "measurements", "leaks"}
+    assert release["measurements"][0]["k"] == 2
 
 
 def test_it_needs_a_reason_and_a_release(make: SimpleNamespace) -> None:
@@ -192,8 +192,8 @@ def test_what_it_calls_tighter_fails_all_that_failed(
 
     old, new = found(one, one, one + up), found(other, other, other + up_too)
     assume(baseline.loosened(made(make, old), made(make, new)) is None)
-    after = make.metric(found(now, now - 0.05, now))
-    before, then = (increase_test.p_value(make.metric(f), after) for f in (old, new))
+    after = found(now, now - 0.05, now)
+    before, then = (increase_test.p_value(f, after) for f in (old, new))
     assert before is not None and then is not None
     for level in (0.05, 0.005, 0.05 / 1000):
         assert before >= level or then < level * (1 + 1e-6)
@@ -235,7 +235,7 @@ def test_a_baseline_that_contradicts_itself_is_refused(
     edit: dict[str, Any], make: SimpleNamespace, tmp_path: Path
 ) -> None:
     document = json.loads(baseline.text(made(make, make.rate(2))))
-    document["releases"][0]["metrics"][0].update(edit)
+    document["releases"][0]["measurements"][0].update(edit)
     (tmp_path / "b.json").write_text(json.dumps(document))
     with pytest.raises(UsageError, match=r"b\.json: releases\.0") as refused:
         baseline.load(tmp_path / "b.json")
@@ -243,7 +243,7 @@ def test_a_baseline_that_contradicts_itself_is_refused(
 
 
 def test_nothing_stands_in_a_baseline_twice(make: SimpleNamespace, tmp_path: Path) -> None:
-    for where in (lambda d: d["releases"], lambda d: d["releases"][0]["metrics"]):
+    for where in (lambda d: d["releases"], lambda d: d["releases"][0]["measurements"]):
         document = json.loads(baseline.text(made(make, make.rate(2))))
         where(document).append(where(document)[0])
         (tmp_path / "b.json").write_text(json.dumps(document))

@@ -129,6 +129,6 @@ def test_the_table_of_power_is_computed(make: SimpleNamespace) -> None:
     assert len(TABLE) == 4
     for row in TABLE:
         k, n, *shown = (float(cell.replace(",", "")) for cell in row)
-        metric = make.metric(make.rate(int(k), int(n)))
+        metric = make.rate(int(k), int(n))
         least = [increase_test.detectable(metric, metric, 0.05 / many, 0.0) for many in (1, 6, 20)]
         assert shown == pytest.approx([100 * (rate or 0) for rate in least], abs=0.051)

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import binom
 
 from audit.gate import increase_test
-from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
-from audit.gate.regression import Pair, _increases
+from audit.gate.regression import _increases
+from audit.results.measurement import Measurement
 from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.interval import Interval
@@ -25,25 +25,25 @@ SHIFTS = (0.0, 1.0)  # of normal scores of 61 members and 59 controls: AUC 0.5 a
 
 
 @pytest.fixture(scope="module")
-def areas(make: SimpleNamespace) -> list[list[Metric]]:
+def areas(make: SimpleNamespace) -> list[list[Measurement]]:
     """AUC-like metrics, drawn once: their intervals are what takes long."""
     draw = np.random.default_rng(3)
     return [
-        [make.metric(make.area(draw.normal(shift, size=61), draw.normal(size=59)))
+        [make.area(draw.normal(shift, size=61), draw.normal(size=59))
          for _ in range(60)]
         for shift in SHIFTS
     ]  # fmt: skip
 
 
 def metrics(
-    make: SimpleNamespace, draw: np.random.Generator, rates: Any, areas: list[list[Metric]]
-) -> list[Metric]:
-    found = [make.metric(make.rate(int(draw.binomial(n, p)), n)) for p, n in rates]
+    make: SimpleNamespace, draw: np.random.Generator, rates: Any, areas: list[list[Measurement]]
+) -> list[Measurement]:
+    found = [make.rate(int(draw.binomial(n, p)), n) for p, n in rates]
     return found + [pool[draw.integers(len(pool))] for pool in areas]
 
 
-def build(before: list[Metric], after: list[Metric]) -> list[State]:
-    pairs = [Pair("x", a, b) for a, b in zip(before, after, strict=True)]
+def build(before: list[Measurement], after: list[Measurement]) -> list[State]:
+    pairs = [("x", a, b) for a, b in zip(before, after, strict=True)]
     return [check.state for check in _increases(pairs, Regression(), changed=False)]
 
 
@@ -53,13 +53,13 @@ def only_what_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(increase_test, "detectable", lambda *_: None)
 
 
-def measured(make: SimpleNamespace, found: Interval, unit: str) -> Metric:
+def measured(make: SimpleNamespace, found: Interval, unit: str) -> Measurement:
     changes = {"value": found.value, "ci": found.ci, "k": None, "n": found.n, "unit": unit}
-    metric: Metric = make.metric(make.rate(0).model_copy(update=changes))
+    metric: Measurement = make.rate(0).model_copy(update=changes)
     return metric
 
 
-def skewed(make: SimpleNamespace, draw: np.random.Generator, n: int, share: float) -> Metric:
+def skewed(make: SimpleNamespace, draw: np.random.Generator, n: int, share: float) -> Measurement:
     """Mean probability of n secrets of which a share is memorised."""
     values = np.where(draw.random(n) < share, 0.9, 1e-6) * draw.uniform(0.5, 1, n)
     return measured(make, mean_interval(values), "probability of a planted secret per generation")
@@ -67,7 +67,7 @@ def skewed(make: SimpleNamespace, draw: np.random.Generator, n: int, share: floa
 
 def low_end(
     make: SimpleNamespace, draw: np.random.Generator, n: int, m: int, shift: float
-) -> Metric:
+) -> Measurement:
     found = roc.tpr_at_fpr(draw.normal(size=n) + shift, draw.normal(size=m), 0.01)
     return measured(make, found, "share of members")
 
@@ -110,7 +110,7 @@ def test_six_metrics_of_all_kinds_seldom_alarm(
     runs: int,
     make: SimpleNamespace,
     generator: np.random.Generator,
-    areas: list[list[Metric]],
+    areas: list[list[Measurement]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     only_what_fails(monkeypatch)
@@ -163,11 +163,11 @@ def test_medians_of_two_clusters_do_not_cry_wolf(
     """Of six all are in the upper half once in 64, and then so is their whole interval."""
     base = make.rate(0, metric="exposure_1_copy", attack="exposure", unit="bits")
 
-    def draw(size: int, share: float) -> Metric:
+    def draw(size: int, share: float) -> Measurement:
         low, high = generator.exponential(1.4427, size), generator.uniform(14, 16.6, size)
         found = median_interval(np.where(generator.random(size) < share, high, low))
         changes = {"value": found.value, "ci": found.ci, "k": None, "n": size}
-        metric: Metric = make.metric(base.model_copy(update=changes))
+        metric: Measurement = base.model_copy(update=changes)
         return metric
 
     for share in (0.0, 0.45, 0.5, 0.55):
@@ -183,7 +183,7 @@ def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
     runs: int,
     make: SimpleNamespace,
     generator: np.random.Generator,
-    areas: list[list[Metric]],
+    areas: list[list[Measurement]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     only_what_fails(monkeypatch)
@@ -198,7 +198,7 @@ def test_where_nothing_changed_at_most_one_build_in_twenty_fails(
 def test_a_real_regression_is_caught_as_often_as_stated(
     make: SimpleNamespace,
     generator: np.random.Generator,
-    areas: list[list[Metric]],
+    areas: list[list[Measurement]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """From 2 % to 12 % of 100, among six metrics, baseline and run both random: 59 % (docs/ci.md).
@@ -233,7 +233,7 @@ def test_medians_of_exposure_do_not_cry_wolf(
         for _ in range(2):
             found = median_interval(generator.exponential(1.4427, size=11))
             changes = {"value": found.value, "ci": found.ci, "k": None, "n": 11}
-            pair.append(make.metric(base.model_copy(update=changes)))
+            pair.append(base.model_copy(update=changes))
         p = increase_test.p_value(*pair)
         alarms += p is not None and p < 0.05
     assert alarms / builds < 0.05

@@ -41,7 +41,7 @@ def poisoned(make: SimpleNamespace, k: int = 40) -> Results:
     plan = {HOSTILE: [HOSTILE, k], "attacks": [{"name": HOSTILE, "parameters": {"k": k}}]}
     run = make.run(one, make.release(HOSTILE, found, parameters={"z": HOSTILE}), plan=plan)
     corpus = run.corpus.model_copy(update={"name": HOSTILE})
-    return run.model_copy(update={"corpus": corpus, "headline": HOSTILE})  # type: ignore[no-any-return]
+    return run.model_copy(update={"corpus": corpus, "headline": [HOSTILE]})  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.gate import increase_test
+from audit.gate.strength import strength
 from audit.statistics.interval import Interval
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -52,7 +53,7 @@ def test_fisher_of_many_trials_is_quick_and_exact() -> None:
 
 def test_exact_tests_are_made_of_two_fixed_numbers_only(make: SimpleNamespace) -> None:
     """A number that one session chose leaves the intervals alone to be compared."""
-    fixed, may_stop = ([make.metric(kind(k, 30)) for k in (0, 8)]
+    fixed, may_stop = ([kind(k, 30) for k in (0, 8)]
                        for kind in (make.rate, make.stopped))  # fmt: skip
     exact = increase_test.fisher(0, 30, 8, 30)
     assert increase_test.p_value(*fixed) == pytest.approx(exact)
@@ -92,9 +93,9 @@ def test_no_rise_is_no_evidence() -> None:
 
 
 def test_an_auc_below_a_half_leaks_as_much_as_one_above(make: SimpleNamespace) -> None:
-    chance = make.metric(make.area(np.arange(60.0), np.arange(60.0)))
-    low = make.metric(make.area(np.arange(60.0), np.arange(60.0) + 50))
-    high = make.metric(make.area(np.arange(60.0) + 50, np.arange(60.0)))
+    chance = make.area(np.arange(60.0), np.arange(60.0))
+    low = make.area(np.arange(60.0), np.arange(60.0) + 50)
+    high = make.area(np.arange(60.0) + 50, np.arange(60.0))
     assert low.value < 0.1 < 0.9 < high.value
     assert increase_test.p_value(chance, low) == pytest.approx(increase_test.p_value(chance, high))
     assert increase_test.p_value(chance, high) < 1e-6
@@ -114,8 +115,8 @@ def test_both_signs_of_an_auc_count(
     value: float, ci: tuple[float, float], seen: tuple[float, ...], make: SimpleNamespace
 ) -> None:
     found = make.area([1.0, 2.0], [0.0, 3.0]).model_copy(update={"value": value, "ci": ci})
-    strength = make.metric(found).strength
-    assert (strength.value, strength.low, strength.high) == pytest.approx(seen)
+    one = strength(found)
+    assert (one.value, one.low, one.high) == pytest.approx(seen)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_the_rise_said_to_be_noticed_is_noticed(
     """Its power by summing the binomial law: at least 80 %, and hardly more."""
     from scipy.stats import binom
 
-    before, after = make.metric(make.rate(k, n0)), make.metric(make.rate(k, n1))
+    before, after = make.rate(k, n0), make.rate(k, n1)
     rate = increase_test.detectable(before, after, 0.05 / 6, 0.0)
     assert rate is not None
     caught = [increase_test.fisher(k, n0, hits, n1) < 0.05 / 6 for hits in range(n1 + 1)]
@@ -136,7 +137,7 @@ def test_the_rise_said_to_be_noticed_is_noticed(
 
 
 def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None:
-    full = make.metric(make.rate(49, 49))
+    full = make.rate(49, 49)
     assert increase_test.detectable(full, full, 0.05, 0.0) is None
     assert increase_test.can_detect(
         full, full, 0.05
@@ -144,10 +145,10 @@ def test_nothing_is_noticed_where_no_rise_is_left(make: SimpleNamespace) -> None
 
 
 def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
-    few, many = make.metric(make.rate(0, 3)), make.metric(make.rate(0, 30))
+    few, many = make.rate(0, 3), make.rate(0, 30)
     assert not increase_test.can_detect(few, few, 0.05 / 6)
     assert increase_test.can_detect(many, many, 0.05 / 6)
-    four = make.metric(make.area([1.0, 2.0, 3.0], [0.0]))
+    four = make.area([1.0, 2.0, 3.0], [0.0])
     assert not increase_test.can_detect(four, four, 0.05)
     assert increase_test.detectable(four, four, 0.05, 0.0) is None
 
@@ -156,7 +157,7 @@ def test_few_trials_are_not_enough(make: SimpleNamespace) -> None:
 def test_many_trials_are_quick(share: float, make: SimpleNamespace) -> None:
     """A search over halves; 47 s where each of 30,000 ways was counted."""
     n = 100_000
-    metric, begun = make.metric(make.rate(int(share * n), n)), time.process_time()
+    metric, begun = make.rate(int(share * n), n), time.process_time()
     assert increase_test.can_detect(metric, metric, 0.05)
     found = increase_test.detectable(metric, metric, 0.05, 0.0)
     assert time.process_time() - begun < 1
@@ -175,9 +176,9 @@ def test_very_many_trials_follow_the_normal_law(n: int) -> None:
 
 
 def test_what_is_too_small_to_fail_is_not_said_to_be_noticed(make: SimpleNamespace) -> None:
-    before = make.metric(make.rate(100, 10_000))
+    before = make.rate(100, 10_000)
     small, large = (increase_test.detectable(before, before, 0.05, delta) for delta in (0.0, 0.1))
     assert small is not None and small < 0.02
     assert large is not None and 0.11 < large < 0.12
-    wide = make.metric(make.area(np.arange(60.0), np.arange(60.0)))
+    wide = make.area(np.arange(60.0), np.arange(60.0))
     assert increase_test.detectable(wide, wide, 0.05, 0.45) == pytest.approx(0.95)

@@ -10,11 +10,10 @@ import pytest
 
 from audit.findings.ranks import _within
 from audit.gate import increase_test
-from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
-from audit.gate.regression import Pair, _increases
-from audit.results.schema import Exposures
+from audit.gate.regression import _increases
+from audit.results.measurement import Measurement, measured
 from audit.statistics import roc
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.interval import Interval
@@ -24,30 +23,28 @@ SPACE = 100_000
 TOP = math.log2(SPACE)
 
 
-def scored(make: SimpleNamespace, found: Interval, unit: str, **changes: object) -> Metric:
-    fields = {"value": found.value, "ci": found.ci, "k": None, "n": found.n, "unit": unit}
-    metric: Metric = make.metric(make.rate(0).model_copy(update={**fields, **changes}))
-    return metric
+def scored(make: SimpleNamespace, found: Interval, unit: str, **changes: object) -> Measurement:
+    one: Measurement = make.rate(0).changed(unit=unit, k=None, **measured(found), **changes)
+    return one
 
 
-def exposed(make: SimpleNamespace, bits: list[float], space: int | None = SPACE) -> Metric:
+def exposed(make: SimpleNamespace, bits: list[float], space: int | None = SPACE) -> Measurement:
     found = _within(median_interval(bits), SPACE)
-    shown = Exposures(planted=sorted(bits), twins=[], space=space or 1, null=1.44)
-    return scored(make, found, "bits", exposures=shown if space else None)
+    return scored(make, found, "bits", space=space)
 
 
-def held(metric: Metric, after: Metric, many: int = 1) -> tuple[State, str]:
-    found = _increases([Pair("x", metric, after)] * many, Regression(), changed=False)[0]
+def held(metric: Measurement, after: Measurement, many: int = 1) -> tuple[State, str]:
+    found = _increases([("x", metric, after)] * many, Regression(), changed=False)[0]
     return found.state, found.sentence
 
 
-def around(make: SimpleNamespace, before: Metric, n: int, level: float) -> None:
+def around(make: SimpleNamespace, before: Measurement, n: int, level: float) -> None:
     """Real scores: just above what is said to be seen is, and just below is not."""
     said = increase_test.detectable(before, before, level, 0.0)
     assert said is not None
     row = np.arange(float(n))
     for shift in range(n + 1):
-        after = make.metric(make.area(row + shift + 0.25, row))
+        after = make.area(row + shift + 0.25, row)
         p = increase_test.p_value(before, after)
         assert p is not None
         if abs(after.value - said) > 1e-4 and after.value > 0.5 + 1 / n:
@@ -60,10 +57,10 @@ def test_an_area_of_that_size_fails_and_a_smaller_one_does_not(
     n: int, many: int, make: SimpleNamespace
 ) -> None:
     row = np.arange(float(n))
-    before = make.metric(make.area(row, row))
+    before = make.area(row, row)
     if increase_test.detectable(before, before, 0.05 / many, 0.0) is not None:
         around(make, before, n, 0.05 / many)
-    best = increase_test.p_value(before, make.metric(make.area(row + n, row)))
+    best = increase_test.p_value(before, make.area(row + n, row))
     assert best is not None
     expected = State.PASS if best < 0.05 / many else State.INCONCLUSIVE
     assert held(before, before, many)[0] == expected
@@ -74,7 +71,7 @@ def test_where_even_the_greatest_area_would_not_fail_nothing_passes(
     n: int, many: int, make: SimpleNamespace
 ) -> None:
     row = np.arange(float(n))
-    same, most = make.metric(make.area(row, row)), make.metric(make.area(row + n, row))
+    same, most = make.area(row, row), make.area(row + n, row)
     assert held(same, most, many)[0] == State.INCONCLUSIVE
     assert held(same, same, many) == (State.INCONCLUSIVE, held(same, same, many)[1])
     assert "would have been detected" not in held(same, same, many)[1]
@@ -86,8 +83,8 @@ def test_the_smaller_side_of_an_area_counts(
 ) -> None:
     draw = np.random.default_rng(0)
     n, m = lopsided
-    before = make.metric(make.area(draw.normal(size=n), draw.normal(size=m)))
-    most = make.metric(make.area(np.arange(n) + 1e9, np.arange(m)))
+    before = make.area(draw.normal(size=n), draw.normal(size=m))
+    most = make.area(np.arange(n) + 1e9, np.arange(m))
     p = increase_test.p_value(before, most)
     assert p is not None
     assert (held(before, before)[0] == State.PASS) == (p < 0.05)
@@ -202,7 +199,7 @@ def test_an_interval_of_an_unknown_kind_says_nothing_of_other_places(
 def test_an_end_at_the_end_of_the_scale_is_no_margin(make: SimpleNamespace) -> None:
     """TPR 20 % [0, 40 %] after 0 [0, 5 %]: what may be 0 has not risen."""
 
-    def share(value: float, low: float, high: float) -> Metric:
+    def share(value: float, low: float, high: float) -> Measurement:
         return scored(make, Interval(value, low, high, 100, 0.95, "by hand"), "share of members")
 
     assert increase_test.p_value(share(0, 0, 0.05), share(0.2, 0, 0.4)) == 1.0

@@ -12,12 +12,13 @@ from scipy.stats import binom
 from audit.gate import limits
 from audit.gate.outcome import State
 from audit.gate.policy import Limit
+from audit.gate.strength import shown
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 
 
 def decided(make: SimpleNamespace, k: int, n: int, limit: float) -> tuple[State, str]:
-    return limits.decide(make.metric(make.rate(k, n)), limit, 0.95)
+    return limits.decide(make.rate(k, n), limit, 0.95)
 
 
 def test_none_of_two_hundred_does_not_show_one_percent(make: SimpleNamespace) -> None:
@@ -43,7 +44,7 @@ def test_a_limit_errs_with_the_probability_it_says(k: int, n: int, make: SimpleN
 
 
 def test_between_the_bounds_nothing_is_decided(make: SimpleNamespace) -> None:
-    low, high, _ = limits.bounds(make.metric(make.rate(12, 100)), 0.95)
+    low, high, _ = limits.bounds(make.rate(12, 100), 0.95)
     assert low is not None and high is not None
     near = {0.999 * low: State.FAIL, 1.001 * low: State.INCONCLUSIVE,
             0.999 * high: State.INCONCLUSIVE, 1.001 * high: State.PASS}  # fmt: skip
@@ -69,30 +70,30 @@ def test_at_the_limit_itself_nothing_decides(make: SimpleNamespace) -> None:
 def test_a_rate_of_a_session_that_may_stop_is_bounded_at_any_stopping_time(
     make: SimpleNamespace,
 ) -> None:
-    cut, bounds = make.metric(make.rate(3, 60, cut=True)), stopped_rate([Series(3, 60)], 0.95)
+    cut, bounds = make.rate(3, 60, cut=True), stopped_rate([Series(3, 60)], 0.95)
     assert limits.bounds(cut, 0.95) == (bounds.low, bounds.high, 0.95)
-    assert cut.shown == "3 of 60"
-    of_none = make.metric(make.rate(0, 100, cut=False))
+    assert shown(cut) == "3 of 60"
+    of_none = make.rate(0, 100, cut=False)
     assert limits.decide(of_none, 0.04, 0.95)[0] == State.INCONCLUSIVE
-    assert limits.decide(make.metric(make.rate(0, 100)), 0.04, 0.95)[0] == State.PASS
+    assert limits.decide(make.rate(0, 100), 0.04, 0.95)[0] == State.PASS
     needed = limits.trials_to_decide(0, 100, 0.04, 0.95, fixed=False)
     assert needed is not None and needed > 100
-    states = [limits.decide(make.metric(make.rate(0, n, cut=False)), 0.04, 0.95)[0]
+    states = [limits.decide(make.rate(0, n, cut=False), 0.04, 0.95)[0]
               for n in (needed - 1, needed)]  # fmt: skip
     assert states == [State.INCONCLUSIVE, State.PASS]
     assert f"n = {needed} would decide" in limits.decide(of_none, 0.04, 0.95)[1]
     needed = limits.trials_to_decide(30, 100, 0.2, 0.95, fixed=False)
     assert needed is not None and limits.decide(
-        make.metric(make.rate(math.floor(0.3 * needed), needed, cut=False)), 0.2, 0.95
+        make.rate(math.floor(0.3 * needed), needed, cut=False), 0.2, 0.95
     )[0] == State.FAIL  # fmt: skip
 
 
 def test_an_auc_is_limited_on_both_sides(make: SimpleNamespace) -> None:
     row = np.arange(200.0)
     for members, controls in ((row + 150, row), (row, row + 150)):
-        metric = make.metric(make.area(members, controls))
+        metric = make.area(members, controls)
         assert limits.decide(metric, 0.6, 0.95)[0] == State.FAIL
-    same = make.metric(make.area(row, row))
+    same = make.area(row, row)
     assert limits.decide(same, 0.7, 0.95)[0] == State.PASS
     state, said = limits.decide(same, 0.51, 0.95)
     assert state == State.INCONCLUSIVE and "would decide" in said
@@ -109,12 +110,12 @@ def test_a_limit_at_the_mean_of_few_skewed_probabilities_seldom_passes(
         found = mean_interval(values)
         made = make.rate(0).model_copy(update={"k": None, "n": n, "unit": "probability of one"})
         made = made.model_copy(update={"value": found.value, "ci": found.ci})
-        states.append(limits.decide(make.metric(made), share * 0.9 * 0.75, 0.95)[0])
+        states.append(limits.decide(made, share * 0.9 * 0.75, 0.95)[0])
     assert max(states.count(State.PASS), states.count(State.FAIL)) <= 400 * 0.025 + 9
 
 
 def test_a_run_is_not_surer_than_its_interval(make: SimpleNamespace) -> None:
-    metric = make.metric(make.area(np.arange(200.0), np.arange(200.0)))
+    metric = make.area(np.arange(200.0), np.arange(200.0))
     assert limits.decide(metric, 0.9, 0.975)[0] == State.PASS
     assert limits.decide(metric, 0.9, 0.99)[0] == State.INCONCLUSIVE
 
@@ -156,6 +157,6 @@ def test_what_asks_more_than_the_release_gives_is_not_limited(
 def test_where_no_number_of_trials_is_worth_naming_none_is_named(
     limit: float, make: SimpleNamespace
 ) -> None:
-    metric = make.metric(make.rate(10, 20)).model_copy(update={"k": None, "ci": (-1e308, 0.9)})
+    metric = make.rate(10, 20).model_copy(update={"k": None, "ci": (-1e308, 0.9)})
     state, said = limits.decide(metric, limit, 0.95)
     assert state == State.INCONCLUSIVE and "no number of trials decides" in said

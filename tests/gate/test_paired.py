@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audit.gate import increase_test
-from audit.gate.metric import Metric
 from audit.gate.outcome import State
 from audit.gate.policy import Regression
-from audit.gate.regression import Pair, _increases
+from audit.gate.regression import _increases
+from audit.results.measurement import Measurement
 from tests.simulations import repeats
 
 marks = st.text("01-", min_size=1, max_size=9)
 
 
-def metric(make: SimpleNamespace, outcomes: str, name: str = "recall") -> Metric:
+def metric(make: SimpleNamespace, outcomes: str, name: str = "recall") -> Measurement:
     known = outcomes.replace("-", "")
     made = make.rate(known.count("1"), max(1, len(known)), metric=name, outcomes=outcomes)
-    return make.metric(made)
+    return made
 
 
 @given(gained=st.integers(0, 7), lost=st.integers(0, 7))
@@ -50,8 +50,7 @@ def test_what_cannot_be_paired_is_tested_as_two_rates(
     make: SimpleNamespace, before: str | None, after: str | None
 ) -> None:
     one, other = (
-        metric(make, o) if o else make.metric(make.rate(1, 2, metric="recall"))
-        for o in (before, after)
+        metric(make, o) if o else make.rate(1, 2, metric="recall") for o in (before, after)
     )
     assert increase_test.paired(one, other) is None
     assert increase_test.p_value(one, other) == increase_test.fisher(
@@ -66,13 +65,13 @@ def test_eight_more_of_the_same_secrets_is_a_rise_that_two_rates_do_not_show(
     one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
     assert increase_test.p_value(one, other) == 1 / 256
     assert increase_test.fisher(30, 60, 38, 60) > 0.09
-    assert _increases([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+    assert _increases([("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
 def test_a_changed_plan_pairs_nothing(make: SimpleNamespace) -> None:
     """Other secrets stand at the same places."""
     one, other = metric(make, "1" * 30 + "0" * 30), metric(make, "1" * 38 + "0" * 22)
-    assert _increases([Pair("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
+    assert _increases([("x", one, other)], Regression(), changed=True)[0].state != State.FAIL
 
 
 @pytest.mark.parametrize("silent", [0, 3, 4, 5])
@@ -112,7 +111,7 @@ def test_where_nothing_changed_it_seldom_alarms(
             each = generator.beta(0.7, 0.7, size=60)
             one, other = ((generator.random(60) < each).astype(int) for _ in range(2))
             told = ["".join(map(str, run)) for run in (one, other)]
-            pairs.append(Pair("x", *(metric(make, t) for t in told)))
+            pairs.append(("x", *(metric(make, t) for t in told)))
         states = [check.state for check in _increases(pairs, Regression(), changed=False)]
         alarms += State.FAIL in states
     assert 0.005 < alarms / runs < 0.05
@@ -135,14 +134,14 @@ def test_a_rise_of_exactly_min_delta_is_one(make: SimpleNamespace, before: int) 
     one = metric(make, "1" * before + "0" * (100 - before))
     other = metric(make, "1" * (before + 10) + "0" * (90 - before))
     held = Regression(min_delta=0.1)
-    assert _increases([Pair("x", one, other)], held, changed=False)[0].state == State.FAIL
+    assert _increases([("x", one, other)], held, changed=False)[0].state == State.FAIL
 
 
 def test_the_rise_is_of_the_secrets_that_both_know(make: SimpleNamespace) -> None:
     """11 of 20 leak now that did not; those that leaked before were not measured now."""
     one = metric(make, "0" * 20 + "1" * 30)
     other = metric(make, "1" * 11 + "0" * 9 + "-" * 30)
-    assert _increases([Pair("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
+    assert _increases([("x", one, other)], Regression(), changed=False)[0].state == State.FAIL
 
 
 def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_shows(
@@ -150,7 +149,7 @@ def test_where_all_leak_already_no_rise_is_possible_and_where_few_do_not_none_sh
 ) -> None:
     whole, most = metric(make, "1" * 20), metric(make, "1" * 17 + "0" * 3)
     states = [
-        _increases([Pair("x", before, whole)], Regression(), changed=False)[0].state
+        _increases([("x", before, whole)], Regression(), changed=False)[0].state
         for before in (whole, most)
     ]
     assert states == [State.PASS, State.INCONCLUSIVE]

@@ -24,7 +24,7 @@ from audit.core.evidence import (
 )
 from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, digits
-from audit.findings import Case, findings_of
+from audit.findings import Case, measurements_of
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.gate import verdict
@@ -81,12 +81,12 @@ def test_every_attack_alone_fails_the_gate(attack: str, tests: int, make: Simple
         tests=tests, claim_tests=tests,
     )  # fmt: skip
     claim = make.claim(8.0)
-    found = [finding.unjudged() for finding in findings_of([ATTACKS[attack]()], case)]
+    found = measurements_of([ATTACKS[attack]()], case)
     for sensitive in (None, {}):  # no references, or references that found nothing
-        judged = judge(found, claim.claim, sensitive, Family(tests, tests))
+        judged = judge(found, claim, sensitive, Family(tests, tests))
         assert leaked_overall(judged) == "leak"
         if attack != "exposure":  # a rank among 100,000 refutes more than coins do
-            assert claim_overall(judged, claim.claim) == "not testable"
+            assert claim_overall(judged, claim) == "not testable"
         release = make.release("as_is", *judged, guarantee=claim, tests=tests, claim_tests=tests)
         outcome = verdict(make.run(release), Policy(), None, make.today)
         assert (outcome.state, outcome.exit_code) == (State.FAIL, 1)
@@ -105,8 +105,8 @@ def test_so_does_a_model_that_was_trained(make: SimpleNamespace, tmp_path: Path)
     family, claim = Family(undefended.tests, undefended.claim_tests), make.claim(8.0)
     for attack in attacks:
         found = [f for f in undefended.findings if f.attack == attack]
-        judged = judge(found, claim.claim, None, family)
-        words = {"leaked": leaked_overall(judged), "claim": claim_overall(judged, claim.claim)}
+        judged = judge(found, claim, None, family)
+        words = {"leaked": leaked_overall(judged), "claim": claim_overall(judged, claim)}
         update = {"guarantee": claim, "findings": judged, **words}
         release = undefended.model_copy(update=update)
         outcome = verdict(make.run(release), Policy(), None, make.today)

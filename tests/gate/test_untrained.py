@@ -74,7 +74,7 @@ def test_a_claim_is_not_upheld_by_what_was_not_trained(
         make.rate(0, metric=f"rate_{i}", epsilon_lower=bound, untrained=told)
         for i, told in enumerate([LOST, *others])
     ]
-    judged = judge(found, make.claim().claim, {}, Family(2, 2))
+    judged = judge(found, make.claim(), {}, Family(2, 2))
     outcome = verdict(make.run(make.release("as_is", *judged)), Policy(), None, make.today)
     (check,) = (c for c in outcome.checks if c.rule == "empirical")
     assert check.state is state

@@ -111,23 +111,14 @@ def test_values_stand_with_their_intervals_and_their_twins(
     results: Results, tmp_path: Path
 ) -> None:
     submix = built(results, tmp_path)["components"][0]
-    assert metrics(submix)[:3] == [
-        {
-            "type": "perplexity",
-            "value": "12.4",
-            "confidenceInterval": {"lowerBound": "9.92", "upperBound": "14.88"},
-        },
-        {
-            "type": "extraction.hit_rate",
-            "value": "0",
-            "confidenceInterval": {"lowerBound": "0", "upperBound": "0.0362"},
-        },
-        {
-            "type": "extraction.hit_rate",
-            "value": "0",
-            "confidenceInterval": {"lowerBound": "0", "upperBound": "0.0301"},
-            "slice": "twins",
-        },
+    shown = [
+        (m["type"], m["value"], *m["confidenceInterval"].values(), m.get("slice"))
+        for m in metrics(submix)[:3]
+    ]
+    assert shown == [
+        ("perplexity", "12.4", "9.92", "14.88", None),
+        ("extraction.hit_rate", "0", "0", "0.0362", None),
+        ("extraction.hit_rate", "0", "0", "0.0301", "twins"),
     ]
 
 
@@ -179,7 +170,7 @@ def test_hashes_are_written_where_they_are_hashes(tmp_path: Path) -> None:
 def test_the_number_is_of_the_content(results: Results, tmp_path: Path) -> None:
     again = built(results, tmp_path)["serialNumber"]
     assert built(results, tmp_path)["serialNumber"] == again
-    other = results.model_copy(update={"headline": "other"})
+    other = results.model_copy(update={"headline": ["other"]})
     assert built(other, tmp_path)["serialNumber"] != again
 
 

@@ -8,19 +8,12 @@ from typing import Any
 import pytest
 
 from audit.core.terms import OnClaim
-from audit.results.schema import EpsilonLower, Results
+from audit.results.schema import Results
 from reports._content import claims
 from reports._figures import epsilon, svg
 from tests import by_hand as make
 
-ONE_RUN = EpsilonLower(
-    value=2.6, method="one_run", hypothesis="none", unit="user", relation="add_or_remove",
-    delta=1e-5, m=120, guesses=[(80, 71)],
-)  # fmt: skip
-RANK = EpsilonLower(
-    value=2.6, method="rank", hypothesis="none", unit="user", relation="add_or_remove",
-    delta=1e-5, rank=153, space=1e6, n=20,
-)  # fmt: skip
+ONE_RUN, RANK = make.bound(2.6), make.by_rank(2.6)
 
 
 @pytest.mark.parametrize(

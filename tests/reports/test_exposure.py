@@ -12,10 +12,10 @@ from tests import by_hand as make
 
 
 def tier(copies: int, space: float = 1e6) -> FindingResult:
-    seen = Exposures(planted=[0.2, 0.9, 3.0, 19.93], twins=[0.5, 1.5], space=space, null=1.4427)
+    seen = Exposures(planted=[0.2, 0.9, 3.0, 19.93], twins=[0.5, 1.5], null=1.4427)
     metric = f"exposure_{copies}_copies"
     found = make.finding(
-        1.95, attack="exposure", metric=metric, unit="bits", exposures=seen, ci=None
+        1.95, attack="exposure", metric=metric, unit="bits", exposures=seen, space=space, ci=None
     )
     assert isinstance(found, FindingResult)
     return found

@@ -35,7 +35,7 @@ def swept(settings: int, leaking: int = 0) -> Results:
         for seed in (0, 1)
         for i in range(settings)
     ]  # fmt: skip
-    return make.swept(releases, make.run(headline="A sentence of a setting. " * settings))
+    return make.swept(releases, make.run(headline=["A sentence of a setting. " * settings]))
 
 
 def table(page: str) -> list[list[str]]:
@@ -53,7 +53,7 @@ def test_a_run_shows_its_headline_a_row_a_release_and_a_picture(results: Results
         "12.4 [9.92, 14.9]",
     ]  # fmt: skip
     assert rows[0][1] == "2 per part (part removed)" and rows[3][3] == "refuted"
-    assert results.headline in page and page.count("<svg") == 1 and 'role="img"' in page
+    assert " ".join(results.headline) in page and page.count("<svg") == 1 and 'role="img"' in page
 
 
 def test_text_is_a_headline_and_a_short_line_a_release(results: Results) -> None:
@@ -78,7 +78,7 @@ def test_releases_of_endless_names_are_bounded(hostile: Results) -> None:
         update={"defense": "x" * 9_999, "parameters": {"y" * 9_999: ["z" * 9_999] * 9}}
     )
     many = [long.model_copy(update={"seed": seed}) for seed in range(40)]
-    shown = api.Shown.of(hostile.model_copy(update={"releases": many, "headline": "h" * 99_999}))
+    shown = api.Shown.of(hostile.model_copy(update={"releases": many, "headline": ["h" * 99_999]}))
     assert len(repr(shown)) < MOST_TEXT and len(shown._repr_html_()) < MOST_HTML
 
 
@@ -130,7 +130,7 @@ def test_nothing_hostile_gets_into_a_page(hostile: Results, hostile_four: Result
 def test_shown_results_are_the_results(results: Results) -> None:
     shown = api.Shown.of(results)
     assert shown == results and results == shown
-    other = results.model_copy(update={"headline": "other"})
+    other = results.model_copy(update={"headline": ["other"]})
     assert shown != other and other != shown and shown != 3
     assert to_json(shown) == to_json(results) and shown.model_dump() == results.model_dump()
     assert isinstance(shown, api.Results) and Results.model_validate(shown) == shown

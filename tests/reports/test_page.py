@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from audit.results.schema import ReleaseResult, Results
+from audit.results.schema import ReleaseResult
+from reports import Report
 from reports._content import page as pages
 from reports._content import summary as summaries
 from tests import by_hand as make
@@ -12,9 +13,13 @@ from tests import by_hand as make
 REFUTED = {"leaked": "leak", "claim": "refuted"}
 
 
-def shown(results: Results) -> list[tuple[str, str, str]]:
-    summary = pages.build(pages.inert(results)).summary
-    return [(block.name, row.leaked, row.claim) for block in summary.blocks for row in block.rows]
+def page_of(*releases: ReleaseResult) -> pages.Page:
+    return Report(make.run(*releases)).page
+
+
+def shown(page: pages.Page) -> list[tuple[str, str, str]]:
+    blocks = page.summary.blocks
+    return [(block.name, row.leaked, row.claim) for block in blocks for row in block.rows]
 
 
 def test_the_refuted_are_never_crowded_out() -> None:
@@ -28,21 +33,21 @@ def test_the_refuted_are_never_crowded_out() -> None:
     control = make.release(
         "public", make.guarantee(0.0), make.finding(0.0), reference=True, role="null control"
     )
-    run = make.run(*audited, control)
-    summary = pages.build(pages.inert(run)).summary
-    assert ("last", "leak", "claim refuted") in shown(run) and summary.lines <= summaries.LINES
-    assert f"{len(shown(run))} of 98 findings are shown" in summary.note
+    page = page_of(*audited, control)
+    summary = page.summary
+    assert ("last", "leak", "claim refuted") in shown(page) and summary.lines <= summaries.LINES
+    assert f"{len(shown(page))} of 98 findings are shown" in summary.note
     assert summary.controls == ["Twins", "Public"]
     assert all(row.controls[1].text == "0\u00a0%" for b in summary.blocks for row in b.rows)
 
 
 def test_a_refuted_control_is_shown() -> None:
     broken = make.finding(0.4, **REFUTED)
-    run = make.run(
+    page = page_of(
         make.release("submix", make.guarantee(2.0), make.finding(0.0)),
         make.release("public", make.guarantee(0.0), broken, reference=True, role="null control"),
     )
-    assert shown(run) == [
+    assert shown(page) == [
         ("submix", "no leak found", "claim not tested"),
         ("public", "leak", "claim refuted"),
     ]
@@ -64,9 +69,9 @@ def test_an_attack_is_quoted_by_its_worst() -> None:
 
 def test_a_leak_without_a_value_is_quoted_as_one() -> None:
     bounded = make.finding(None, metric="exposure", leaked="leak")
-    run = make.run(make.release("submix", make.guarantee(2.0), make.finding(0.0), bounded))
-    assert shown(run) == [("submix", "leak", "claim not tested")]
-    (block,) = pages.build(pages.inert(run)).summary.blocks
+    page = page_of(make.release("submix", make.guarantee(2.0), make.finding(0.0), bounded))
+    assert shown(page) == [("submix", "leak", "claim not tested")]
+    (block,) = page.summary.blocks
     assert block.rows[0].measured.text == "within bounds only"
 
 
@@ -74,8 +79,8 @@ def test_leaks_come_before_what_did_not_leak() -> None:
     """Whatever was promised: a leak under a claim that no outcome could refute among them."""
     found = [make.finding(0.0, attack=f"a{i}") for i in range(12)]
     hidden = make.finding(0.968, attack="late", leaked="leak", claim="not testable")
-    run = make.run(make.release("dp_sgd", make.guarantee(8.0), *found, hidden))
-    assert shown(run)[-1] == ("dp_sgd", "leak", "claim not tested")
+    page = page_of(make.release("dp_sgd", make.guarantee(8.0), *found, hidden))
+    assert shown(page)[-1] == ("dp_sgd", "leak", "claim not tested")
 
 
 def test_controls_are_those_most_like_the_release() -> None:
@@ -104,7 +109,7 @@ def test_guarantees_that_agree_are_told_once() -> None:
         make.release("dp_sgd", make.guarantee(8.0), make.finding(0.0), seed=seed)
         for seed in range(4)
     ]
-    page = pages.build(pages.inert(make.run(*same)))
+    page = page_of(*same)
     assert [promise.name for promise in page.promises] == ["dp_sgd seed=0 and 3 more"]
 
 
@@ -113,14 +118,14 @@ def test_long_guarantees_are_left_to_the_details() -> None:
         make.release(name, make.guarantee(1.0, theorem=name + " word" * 200), make.finding(0.0))
         for name in ("a", "b", "c")
     ]
-    page = pages.build(pages.inert(make.run(*long)))
+    page = page_of(*long)
     assert len(page.promises) == 1 and page.promises_note.startswith("2 more stand")
     assert [detail.theorem[0] for detail in page.details] == ["a", "b", "c"]
 
 
 def test_a_stronger_attack_is_marked() -> None:
     strong = make.finding(0.9, stronger_than_release=True, leaked="leak")
-    page = pages.build(pages.inert(make.run(make.release("submix", make.guarantee(2.0), strong))))
+    page = page_of(make.release("submix", make.guarantee(2.0), strong))
     assert "insiders only" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (
         page.details[0].groups[0].notes[0].facts

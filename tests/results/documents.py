@@ -40,6 +40,7 @@ def finding(**changes):
         "ci": (0.0, 0.03),
         "confidence": 0.95,
         "method": "Clopper-Pearson",
+        "kind": "clopper_pearson",
         "k": 1,
         "n": 100,
         "chance": 1e-5,
@@ -91,7 +92,7 @@ def document(**changes):
     }  # fmt: skip
     whole = {
         "status": "complete",
-        "headline": "h",
+        "headline": ["h"],
         "not_tested": [],
         "warnings": [],
         "reproduce": "audit run",

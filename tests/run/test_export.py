@@ -97,7 +97,7 @@ def test_its_promise_and_what_was_found_stand_beside_it(run: Path, tmp_path: Pat
     api.export(run, "none", tmp_path / "model")
     beside = json.loads((tmp_path / "model" / "guarantee.json").read_text())
     (release,) = (r for r in api.load(run).releases if r.defense == "none")
-    assert beside["guarantee"] == release.guarantee.model_dump(mode="json")
+    assert beside["guarantee"] == release.guarantee.as_json()
     assert beside["audit"]["leaked"] == str(release.leaked)
     assert beside["audit"]["plan_hash"] == api.load(run).plan["hash"]
     assert "number 7" not in json.dumps(beside)

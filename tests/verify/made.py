@@ -230,7 +230,7 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         {name: one.model_copy(update={"share": 0.5}) for name, one in utility.items()}
         | {"bleu4": bleu},
         tuple(sessions),
-        tuple(finding for one in attacked for finding in one.findings()),
+        tuple(found for one in attacked for found in one.measurements()),
         tuple(attacked),
         ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,

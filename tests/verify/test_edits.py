@@ -177,7 +177,7 @@ FOLLOWS = [
         "releases.dp_sgd.claim",
         lambda d: release(d).update(claim="refuted"),
     ),
-    Edit("headline", "headline", lambda d: d.update(headline="All is well.")),
+    Edit("headline", "headline", lambda d: d.update(headline=["All is well."])),
     Edit("epsilon", "releases.dp_sgd.guarantee.epsilon", promising(epsilon=1.0)),
     Edit("a larger epsilon", "releases.dp_sgd.guarantee.epsilon", promising(epsilon=7.5)),
     Edit("delta", "releases.dp_sgd.guarantee.delta", promising(delta=1e-9)),

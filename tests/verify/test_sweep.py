@@ -38,7 +38,7 @@ EDITS = {
     "sweep.seeds.1.twins": lambda d: d["sweep"]["seeds"][1].update(twins=0),
     "sweep.seeds.0.plan_hash": lambda d: d["sweep"]["seeds"][0].update(plan_hash="0" * 64),
     "releases.dp_sgd": lambda d: d["releases"][0].update(leaked="inconclusive"),
-    "headline": lambda d: d.update(headline="No leak."),
+    "headline": lambda d: d.update(headline=["No leak."]),
     "warnings": lambda d: d.update(warnings=[]),
     "seeds/3: plan.delta": lambda d: d["plan"].update(delta=0.5),
 }

@@ -22,10 +22,10 @@ def test_the_command_says_what_stands_and_what_follows(folder: Folder, audit: Au
     code, said, _ = audit("verify", folder.path)
     assert code == 0 and said.startswith("VERIFIED\n")
     assert "not verifiable:\n" in said and "BLEU: it needs the models and the texts" in said
-    folder.edit("results.json", lambda d: d.update(headline="All is well.\x1b[2J"))
+    folder.edit("results.json", lambda d: d.update(headline=["All is well.\x1b[2J"]))
     code, said, _ = audit("verify", folder.path)
     assert code == 1 and said.startswith("NOT VERIFIED: 2 do not follow\n")
-    assert 'headline: stands "All is well.\\u001b[2J", follows "dp_sgd: ' in said
+    assert 'headline: stands ["All is well.\\u001b[2J"], follows ["dp_sgd: ' in said
     assert "\x1b" not in said
 
 

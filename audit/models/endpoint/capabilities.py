@@ -1,4 +1,4 @@
-"""Finds out by a few requests what a completions endpoint supports, and caches every answer."""
+"""Find out by a few requests what a completions endpoint supports, and cache every answer."""
 
 from __future__ import annotations
 

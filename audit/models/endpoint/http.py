@@ -1,4 +1,4 @@
-"""Sends requests to an HTTP endpoint: at a limited rate, and again after transient failures.
+"""Send requests to an HTTP endpoint: at a limited rate, and again after transient failures.
 
 An answer is limited in bytes and in time: a server may drip, or never end.
 

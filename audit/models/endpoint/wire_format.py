@@ -1,4 +1,4 @@
-"""Reads the answers of a completions API: the tokens of a choice and their log-probabilities.
+"""Read the answers of a completions API: the tokens of a choice and their log-probabilities.
 
 Two forms are known: OpenAI's, which vLLM uses too (parallel lists, tokens as text, or as
 "token_id:7" on request), and llama.cpp's (one object per token, with its id), which is that of

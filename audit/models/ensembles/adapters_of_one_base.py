@@ -1,4 +1,4 @@
-"""Computes several adapters of one base as one network: the base reads each text once for all."""
+"""Compute several adapters of one base as one network: the base reads each text once for all."""
 
 from __future__ import annotations
 

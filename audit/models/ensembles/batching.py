@@ -1,4 +1,4 @@
-"""Combines the models of an ensemble, so that shared weights are computed once."""
+"""Combine the models of an ensemble, so that shared weights are computed once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from audit.core.ensemble import Ensemble, EnsembleCursor, Separate
-from audit.core.language_model import Cursor, LanguageModel
-from audit.core.predictor import Tokenizer, Tokens
+from audit.core.language_model import Around, Cursor, LanguageModel
+from audit.core.predictor import Tokens
 from audit.models.causal import CausalLM
 from audit.models.ensembles.adapters_of_one_base import Together, adapters_of_one_base
 from audit.models.ensembles.stacked_gpt2 import Stack, are_alike, is_known
@@ -59,44 +59,28 @@ def _are_equal(model: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class Stacked(Around):
     """Models that are computed together, as an Ensemble.
 
-    stack: a Stack, or adapters Together; its distributions are of shape (…, distinct members, V),
+    inner: a Stack, or adapters Together; its distributions are of shape (…, distinct members, V),
         and it shares prompts as any CausalLM does.
     places: the index of each member among the distinct ones.
     """
 
-    stack: CausalLM
+    inner: CausalLM
     places: tuple[int, ...]
 
     @property
     def count(self) -> int:
         return len(self.places)
 
-    @property
-    def kept(self) -> int:
-        return self.stack.kept
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.stack.tokenizer
-
-    @property
-    def vocabulary(self) -> int:
-        return self.stack.vocabulary
-
-    @property
-    def max_length(self) -> int:
-        return self.stack.max_length
-
     def cursor(self, prompts: Sequence[Tokens]) -> EnsembleCursor:
-        return _StackedCursor(self.stack.cursor(prompts), self.places)
+        return _StackedCursor(self.inner.cursor(prompts), self.places)
 
     def log_pmfs(self, texts: Sequence[Tokens], starts: Sequence[int]) -> torch.Tensor:
         if self._is_next_only(texts, starts):  # a cursor shares more of the prompts
             return self.cursor([text[:-1] for text in texts]).log_pmfs()
-        return _expanded(self.stack.log_pmfs(texts, starts), self.places)
+        return _expanded(self.inner.log_pmfs(texts, starts), self.places)
 
     def _is_next_only(self, texts: Sequence[Tokens], starts: Sequence[int]) -> bool:
         """Return whether only the last token is scored, after prompts of one length."""

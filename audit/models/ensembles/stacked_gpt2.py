@@ -1,4 +1,4 @@
-"""Computes several GPT-2s of one shape as one network; equal lower layers are computed once.
+"""Compute several GPT-2s of one shape as one network; equal lower layers are computed once.
 
 Every weight and every activation has a first axis of members, of length m, or 1 where all members
 agree. Activations have length 1 up to the first weights that differ, so members with the same lower

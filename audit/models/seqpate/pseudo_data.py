@@ -1,4 +1,4 @@
-"""Makes what a student reads: pseudo-sentences that a public model completes, or prefixes alone.
+"""Make what a student reads: pseudo-sentences that a public model completes, or prefixes alone.
 
 Pseudo-sentences are D̃pub of SeqPATE (arXiv 2210.05281, section 4.1), public prefixes are Dpub.
 """

@@ -1,4 +1,4 @@
-"""Trains SeqPATE's student (arXiv 2210.05281, Algorithm 1): a warm-up, then distillation.
+"""Train SeqPATE's student (arXiv 2210.05281, Algorithm 1): a warm-up, then distillation.
 
 θ is the student, D̃pub the pseudo-sentences, p_agg the teachers' noisy answer, λ the weight of the
 teachers' loss. The student chooses which tokens to ask the teachers about, and their candidates; it

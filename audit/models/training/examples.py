@@ -1,4 +1,4 @@
-"""Turns a training's texts into examples, one per protected unit, and examples into batches."""
+"""Turn a training's texts into examples, one per protected unit, and examples into batches."""
 
 from __future__ import annotations
 

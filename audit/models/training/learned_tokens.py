@@ -1,4 +1,4 @@
-"""Encodes the texts of a training, and marks the tokens that its loss leaves out.
+"""Encode the texts of a training, and mark the tokens that its loss leaves out.
 
 A token that is read and not learned is written as its complement ~t, which is below 0. So rows can
 be cut, ordered and counted as all others are.

@@ -1,4 +1,4 @@
-"""Clips the gradient of every example, from one forward and one backward pass for all of them.
+"""Clip the gradient of every example, from one forward and one backward pass for all of them.
 
 Book-keeping of arXiv 2210.00038: each layer's input and output gradient are recorded. The norm of
 every example's gradient and the clipped sum follow from them (gradient_factors.py), without a

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from audit.findings import finding
+from audit.findings import charges_over_seeds as charges
+from audit.findings.agreement import Agreement, agreement
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall, leaked_overall
+from audit.results.measurement import Measurement, measured
 from audit.results.numbers import Bounds
 from audit.results.schema import (
     Cell,
@@ -27,9 +29,7 @@ from audit.results.schema import (
     ReleaseResult,
 )
 from audit.results.words import count
-from audit.run.sweep import charges
-from audit.run.sweep.agreement import Agreement, agreement
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.interval import Interval, IntervalKind, clopper_pearson, no_interval
 from audit.statistics.power import smallest_rate
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import COVERAGE, t_interval
@@ -75,18 +75,16 @@ def mean_measure(measures: Sequence[Measure]) -> Measure:
     mean = t_interval([math.log(v) for v in values] if logarithmic else values)
     answered = [m.answered for m in measures if m.answered is not None]
     exponent = _exp if logarithmic else float
-    return first.model_copy(
-        update={
-            "value": exponent(mean.value or 0.0),
-            "ci": None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
-            "n": mean.n,
-            "method": f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''} "
-            f"({COVERAGE})"
-            if mean.ci
-            else f"{_seeds(mean.n)}, no interval over seeds",
-            "answered": min(answered, default=None),
-            "share": first.share if len({m.share for m in measures}) == 1 else None,
-        }
+    return first.changed(
+        value=exponent(mean.value or 0.0),
+        ci=None if mean.ci is None else _within([*map(exponent, mean.ci)], first.unit),
+        n=mean.n,
+        method=f"{_seeds(mean.n)}, t-interval{' of the logarithm' if logarithmic else ''} "
+        f"({COVERAGE})"
+        if mean.ci
+        else f"{_seeds(mean.n)}, no interval over seeds",
+        answered=min(answered, default=None),
+        share=first.share if len({m.share for m in measures}) == 1 else None,
     )
 
 
@@ -109,7 +107,7 @@ def _seeds(n: int) -> str:
 
 
 def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
-    """Joins one measure of one setting over its seeds.
+    """Join one measure of one setting over its seeds.
 
     The finding of a setting with one seed stays as it is. One that a single seed of several has is
     answered with the others: measures that share its test are.
@@ -121,50 +119,43 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     claim, claim_sentence = together.on_claim(whole, per_seed)
     if whole.epsilon_lower is not None:
         claim_sentence += " The bound on ε is the lower median of the seeds'."
-    update = {"leaked": leaked, "sentence": sentence}
-    return whole.model_copy(update={**update, "claim": claim, "claim_sentence": claim_sentence})
+    answers = {"leaked": leaked, "sentence": sentence, "claim": claim}
+    return FindingResult(**{**dict(whole), **answers}, claim_sentence=claim_sentence)
 
 
-def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> FindingResult:
-    """Joins the values, before any verdict."""
-    measured = [f for f in per_seed if f.value is not None]
-    first = (measured or list(per_seed))[0]
+_OF_ALL = ("attack", "metric", "access", "unit", "least_p", "sides", "test", "untested", "space")
+
+
+def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measurement:
+    """Join the values of the seeds."""
+    known = [f for f in per_seed if f.value is not None]
+    first = (known or list(per_seed))[0]
     charge_test = charges.pooled(per_seed, together.seeds)
     shown: dict[str, Any] = {
+        **{name: getattr(first, name) for name in _OF_ALL},
+        "fair_coins": first.fair_coins,
         "p_value": together.p_values.get(test_of(first)),
-        "roc": None,
-        "exposures": None,
-        "outcomes": None,
-        "claim_test": None,
         "charge_test": charge_test,
-        "examples": [],
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
-    if not measured:
-        return first.model_copy(update=shown)
+    if not known:
+        seen = no_interval(first.n, first.confidence, first.method)
+        return Measurement(**{**shown, **measured(seen)}, chance=first.chance, power=first.power)
     stopped = _may_stop(per_seed)
-    value = _stopped(per_seed, together.seeds) if stopped else _value(measured, charge_test)
-    controls = [f.control for f in measured]
+    value = _stopped(per_seed, together.seeds) if stopped else _value(known, charge_test)
+    controls = [f.control for f in known]
     control = _of_stopped(per_seed, together.seeds) if stopped else _control(controls, first.unit)
     without = [None] * (together.seeds - len(per_seed))
-    bound = lower_median([*(f.epsilon_lower for f in per_seed), *without])
-    return first.model_copy(
-        update={
-            **shown,
-            "value": value.value,
-            "ci": value.ci,
-            "k": _hits(measured),
-            "n": value.n,
-            "confidence": value.confidence,
-            "method": value.method,
-            "chance": _average([f.chance for f in measured]),
-            "cut": any(f.cut for f in per_seed) if stopped else None,
-            "control": control,
-            "blind": _control([f.blind for f in measured], first.unit),
-            "epsilon_lower": bound,
-            "power": _power(measured, value.n),
-        }
+    return Measurement(
+        **{**shown, **measured(value)},
+        k=_hits(known),
+        chance=_average([f.chance for f in known]),
+        cut=any(f.cut for f in per_seed) if stopped else None,
+        control=control,
+        blind=_control([f.blind for f in known], first.unit),
+        epsilon_lower=lower_median([*(f.epsilon_lower for f in per_seed), *without]),
+        power=_power(known, value.n),
     )
 
 
@@ -176,7 +167,7 @@ def _value(measured: Sequence[FindingResult], charge_test: ChargeTest | None) ->
 
 def _countable(per_seed: Sequence[FindingResult]) -> bool:
     """Tells whether these are hits of independent trials, which an exact interval may pool."""
-    fixed = all(f.cut is None and f.method.startswith("Clopper-Pearson") for f in per_seed)
+    fixed = all(f.kind is IntervalKind.CLOPPER_PEARSON for f in per_seed)
     return fixed and all(f.k is not None and f.n for f in per_seed)
 
 
@@ -185,11 +176,11 @@ def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
     seeds = count(len(per_seed), "seed")
     method = f"counts of {seeds} pooled, {per_seed[0].method}; of these trained models"
-    return Interval(pooled.value, pooled.low, pooled.high, pooled.n, pooled.confidence, method)
+    return replace(pooled, method=method)
 
 
 def _may_stop(per_seed: Sequence[FindingResult]) -> bool:
-    """Tells whether these are rates of sessions that their answers can end."""
+    """Decide whether these are rates of sessions that their answers can end."""
     return all(f.cut is not None for f in per_seed)
 
 
@@ -204,7 +195,7 @@ def _stopped(per_seed: Sequence[FindingResult], seeds: int) -> Interval:
 
 def _of_stopped(per_seed: Sequence[FindingResult], seeds: int) -> Control | None:
     """Averages the controls of such rates: shares of the same tries."""
-    return finding.control(stopped_rate(_series([f.control for f in per_seed], per_seed, seeds)))
+    return Control.of(stopped_rate(_series([f.control for f in per_seed], per_seed, seeds)))
 
 
 def _series(
@@ -225,10 +216,10 @@ def _hits(measured: Sequence[FindingResult]) -> int | None:
 def _mean(per_seed: Sequence[FindingResult]) -> Interval:
     mean = t_interval([f.value for f in per_seed if f.value is not None])
     if mean.ci is None:
-        return Interval(mean.value, None, None, mean.n, mean.confidence, _seeds(mean.n))
+        return no_interval(mean.n, mean.confidence, _seeds(mean.n), mean.value)
     low, high = _within(mean.ci, per_seed[0].unit)
     method = f"{_seeds(mean.n)}, t-interval ({COVERAGE})"
-    return Interval(mean.value, low, high, mean.n, mean.confidence, method)
+    return replace(mean, low=low, high=high, method=method)
 
 
 def _control(controls: Sequence[Control | None], unit: str) -> Control | None:
@@ -238,7 +229,7 @@ def _control(controls: Sequence[Control | None], unit: str) -> Control | None:
     if all(c.k is not None and c.n for c in present):
         k = sum(c.k or 0 for c in present)
         pooled = clopper_pearson(k, sum(c.n for c in present))
-        return Control(value=pooled.value or 0.0, ci=pooled.ci, k=k, n=pooled.n)
+        return Control.of(pooled, k)
     mean = t_interval([c.value for c in present])
     bounds = None if mean.ci is None else _within(mean.ci, unit)
     return Control(value=mean.value or 0.0, ci=bounds, n=mean.n)

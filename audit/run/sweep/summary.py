@@ -15,8 +15,8 @@ from audit.results.words import at_most, count
 ONE_SEED = "differences between seeds"
 
 
-def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> str:
-    """One sentence on all, one on each defense; settings stand in the grid's order, unranked."""
+def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> list[str]:
+    """Write one line on all, one on each defense; settings stand in the grid's order, unranked."""
     audited = [r for r in releases if not r.reference]
     seeds = len({r.seed for r in releases})
     mine = [c for c in cells if not releases[c.releases[0]].reference]
@@ -31,7 +31,7 @@ def sweep_headline(releases: Sequence[ReleaseResult], cells: Sequence[Cell]) -> 
     beside = [f"{word} {value}" for word, value in _references(releases, cells)]
     parts += [f"Beside them: {', '.join(beside)}."] if beside else []
     parts += ["One seed: defenses are not ranked."] if seeds == 1 else []
-    return " ".join(parts)
+    return parts
 
 
 def _found(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:

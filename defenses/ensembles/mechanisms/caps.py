@@ -36,12 +36,12 @@ class Caps:
 
     @property
     def floor(self) -> float:
-        """Gives f, the least share of the public model in what the remaining parts leave."""
+        """Return f, the least share of the public model in what the remaining parts leave."""
         return self._kf / self.parts
 
     @property
     def step(self) -> float:
-        """Gives w/(kf) ≤ 1, the largest share of the member in T."""
+        """Return w/(kf) ≤ 1, the largest share of the member in T."""
         return self.weight / self._kf
 
     @property
@@ -49,7 +49,7 @@ class Caps:
         return self.parts - self.weight * (self.parts - 1)  # at least 1 also in floating point
 
     def weights(self, members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
-        """Finds λ_i = max{λ ≤ w: c_i(λ) ≤ b} for pmfs (n, k, V) and (n, V): (n, k).
+        """Find λ_i = max{λ ≤ w: c_i(λ) ≤ b} for pmfs (n, k, V) and (n, V): (n, k).
 
         The feasible end of the search is returned. A member that gives mass to a token that u
         excludes has λ_i = 0.
@@ -66,12 +66,12 @@ class Caps:
     def costs(
         self, members: torch.Tensor, public: torch.Tensor, weights: torch.Tensor
     ) -> torch.Tensor:
-        """Computes c_i(λ_i), nats, (n, k); a silent part costs nothing."""
+        """Compute c_i(λ_i), nats, (n, k); a silent part costs nothing."""
         own = self._cost(members, public)(weights / self.weight)
         return torch.where(weights > 0, own, 0.0)
 
     def _cost(self, members: torch.Tensor, public: torch.Tensor) -> Excess:
-        """Gives the function from λ/w (n, k) to c_i, nats; NaN where T or u excludes a token."""
+        """Return the function from λ/w (n, k) to c_i, nats; NaN where T or u excludes a token."""
         base = public[:, None]
         ratios = (members - base).div_(base)  # of h_i to u, less 1
         ratios[(members == 0) & (base == 0)] = 0
@@ -88,7 +88,7 @@ class Caps:
 
 
 def _excess(base: torch.Tensor, ratios: torch.Tensor, alpha: float) -> Excess:
-    """Gives the function from s (n, k) to max{E_u (1+sr)^α, E_u (1+sr)^(1−α)} − 1.
+    """Return the function from s (n, k) to max{E_u (1+sr)^α, E_u (1+sr)^(1−α)} − 1.
 
     Each is Σ u·((1+x)^p − 1 − p·x) for x = s·r, because E_u r = 0. No term is negative.
     """
@@ -106,7 +106,7 @@ def _excess(base: torch.Tensor, ratios: torch.Tensor, alpha: float) -> Excess:
 
 
 def _excess_of_order_2(base: torch.Tensor, ratios: torch.Tensor) -> Excess:
-    """Gives `_excess` for α = 2: s²·max{Σ u r², Σ u r²/(1+sr)}."""
+    """Return `_excess` for α = 2: s²·max{Σ u r², Σ u r²/(1+sr)}."""
     squares = base * ratios * ratios
     forth = squares.sum(dim=-1)
 

@@ -34,16 +34,16 @@ class ClippedLogits:
 
     @property
     def rho(self) -> float:
-        """Bounds a token's loss for a reference that becomes φ: it is ρ-zCDP, C²/(2B²τ²)."""
+        """Bound a token's loss for a reference that becomes φ: it is ρ-zCDP, C²/(2B²τ²)."""
         return (self.bound / self.parts / self.temperature) ** 2 / 2
 
     @property
     def divergence(self) -> float:
-        """Bounds D_α of one token, nats, for a reference that becomes φ: αρ."""
+        """Bound D_α of one token, nats, for a reference that becomes φ: αρ."""
         return self.alpha * self.rho
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Answers queries of all references and the public model, (n, references + 1, V), nats;
+        """Answer queries of all references and the public model, (n, references + 1, V), nats;
         also computes what each query costs each reference on this data set."""
         moves = self._moves(log_pmfs)
         logits = log_pmfs[:, -1] + moves.sum(dim=1)
@@ -53,14 +53,14 @@ class ClippedLogits:
         return Mixed(log_h, costs=torch.maximum(forth, back))
 
     def answer(self, log_pmfs: torch.Tensor) -> torch.Tensor:
-        """Computes the log of the answer's pmf, (n, V); the last model is public."""
+        """Compute the log of the answer's pmf, (n, V); the last model is public."""
         return self._softmax(log_pmfs[:, -1] + self._moves(log_pmfs).sum(dim=1))
 
     def _softmax(self, logits: torch.Tensor) -> torch.Tensor:
         return torch.log_softmax(logits / self.temperature, dim=-1)
 
     def _moves(self, log_pmfs: torch.Tensor) -> torch.Tensor:
-        """Computes each reference's clipped share, (n, references, V); 0 where φ excludes."""
+        """Compute each reference's clipped share, (n, references, V); 0 where φ excludes."""
         public = log_pmfs[:, -1:]
         change = (log_pmfs[:, :-1] - public).clamp_(-self.bound, self.bound)
         return torch.where(public == -math.inf, 0.0, change).div_(self.parts)

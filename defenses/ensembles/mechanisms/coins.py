@@ -27,7 +27,7 @@ _OVERFLOW = 700.0  # e to this power is still a float
 
 
 def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
-    """Computes the largest D_α, nats, in either direction, when one of k ≥ 2 parts is removed.
+    """Compute the largest D_α, nats, in either direction, when one of k ≥ 2 parts is removed.
 
     bound: c. coin: q. Exact: some members within the band reach it.
     """
@@ -54,7 +54,7 @@ def removed(bound: float, coin: float, parts: int, alpha: float) -> float:
 
 
 def replaced(bound: float, coin: float, parts: int, alpha: float) -> float:
-    """Bounds D_α, nats, when one of k parts is replaced: min(ε', αε'²/2) for the largest log ratio
+    """Bound D_α, nats, when one of k parts is replaced: min(ε', αε'²/2) for the largest log ratio
     ε' of any token, at most 2c (arXiv 1605.02065, Proposition 3.3)."""
     w, u = _weights(coin, parts)
     low, high = math.exp(-bound), math.exp(bound)
@@ -64,7 +64,7 @@ def replaced(bound: float, coin: float, parts: int, alpha: float) -> float:
 
 
 def bound_for(divergence: float, coin: float, parts: int, alpha: float) -> float:
-    """Finds the widest band c for which removing a part costs at most this D_α, nats."""
+    """Find the widest band c for which removing a part costs at most this D_α, nats."""
     low, high = 0.0, _WIDEST
     if removed(high, coin, parts, alpha) <= divergence:
         return high
@@ -76,7 +76,7 @@ def bound_for(divergence: float, coin: float, parts: int, alpha: float) -> float
 
 
 def joined(members: torch.Tensor, public: torch.Tensor, coin: float) -> torch.Tensor:
-    """Computes log(w·h_∅ + (1−w)·h̄) from clipped members (n, k, V) and h_∅ (n, V), nats."""
+    """Compute log(w·h_∅ + (1−w)·h̄) from clipped members (n, k, V) and h_∅ (n, V), nats."""
     w, _ = _weights(coin, members.shape[1])
     if w == 0:
         return log_mean(members)
@@ -84,13 +84,13 @@ def joined(members: torch.Tensor, public: torch.Tensor, coin: float) -> torch.Te
 
 
 def _weights(coin: float, parts: int) -> tuple[float, float]:
-    """Gives (w, u): the weights in h of the public model and of each part."""
+    """Return (w, u): the weights in h of the public model and of each part."""
     w = (1 - coin) ** parts
     return w, (1 - w) / parts
 
 
 def _divergence(pairs: list[tuple[float, float, float]], alpha: float) -> float:
-    """Computes D_α, nats, from (mass, P, Q) with E P = E Q = 1.
+    """Compute D_α, nats, from (mass, P, Q) with E P = E Q = 1.
 
     E P^α Q^{1−α} − 1 = E Q·((1+x)^α − 1 − αx) for x = P/Q − 1. No term is negative, so no digits
     cancel.

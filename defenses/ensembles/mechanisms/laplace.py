@@ -21,12 +21,12 @@ _HALVINGS = 200
 
 
 def mean_divergence(scale: float, parts: int, alpha: float) -> float:
-    """Computes the bound 2·g(1/(kb)), nats, for one mean of k pmfs with noise of scale b."""
+    """Compute the bound 2·g(1/(kb)), nats, for one mean of k pmfs with noise of scale b."""
     return 2 * laplace_divergence(1 / (parts * scale), alpha)
 
 
 def scale_for(divergence: float, parts: int, alpha: float) -> float:
-    """Finds the least scale b, to 2⁻⁵⁰, with `mean_divergence` at most this many nats."""
+    """Find the least scale b, to 2⁻⁵⁰, with `mean_divergence` at most this many nats."""
     low, high = -700.0, 700.0  # log b
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -36,14 +36,14 @@ def scale_for(divergence: float, parts: int, alpha: float) -> float:
 
 
 def noised(means: torch.Tensor, scale: float, floor: float, seeds: Sequence[bytes]) -> torch.Tensor:
-    """Adds noise to means (n, V), clamps to `floor` > 0 and renormalises: log-pmfs, nats."""
+    """Add noise to means (n, V), clamps to `floor` > 0 and renormalises: log-pmfs, nats."""
     noise = np.stack([laplace(seed, means.shape[1]) for seed in seeds]) if seeds else 0.0
     values = means + scale * torch.as_tensor(noise, dtype=means.dtype, device=means.device)
     return torch.log_softmax(values.clamp(min=floor).log(), dim=-1)
 
 
 def laplace(seed: bytes, size: int) -> np.ndarray:
-    """Draws Laplace noise of scale 1, shape (size,), float64, from SHAKE-256 by inverse CDF.
+    """Draw Laplace noise of scale 1, shape (size,), float64, from SHAKE-256 by inverse CDF.
 
     A fast generator would not do: the release is the noise plus a mean that an attacker may know,
     and the state of a fast generator can be recovered from its output.

@@ -18,7 +18,7 @@ from defenses.ensembles.mechanisms.votes import Classes, classes_of, log_winning
 
 
 def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Tensor:
-    """Computes how far another vote of each member could move the winner's pmf: (n, m, V) to
+    """Compute how far another vote of each member could move the winner's pmf: (n, m, V) to
     (n, m), nats, with the remaining votes fixed."""
     counts = votes(log_pmfs)
     mine = counts.gather(1, log_pmfs.argmax(dim=-1)).tolist()
@@ -31,14 +31,14 @@ def divergences(log_pmfs: torch.Tensor, sigma: float, alpha: float) -> torch.Ten
 
 @lru_cache(maxsize=4096)
 def another_vote(classes: Classes, cast: int, sigma: float, alpha: float) -> float:
-    """Maximises D_α, nats, over all tokens to which a vote for one with `cast` votes can move."""
+    """Maximise D_α, nats, over all tokens to which a vote for one with `cast` votes can move."""
     sizes = dict(classes)
     sizes[cast] -= 1
     return max((_moved(classes, cast, to, sigma, alpha) for to, n in sizes.items() if n), default=0)
 
 
 def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: float) -> float:
-    """Computes D_α, nats, the larger direction, when a vote moves from a token with `source` votes
+    """Compute D_α, nats, the larger direction, when a vote moves from a token with `source` votes
     to one with `target` votes."""
     unmoved = dict(classes)
     unmoved[source] -= 1
@@ -52,7 +52,7 @@ def _moved(classes: Classes, source: int, target: int, sigma: float, alpha: floa
 
 
 def _log_pmf(votes_of: list[int], sizes: np.ndarray, sigma: float) -> np.ndarray:
-    """Gives the log-probability, nats, of one token of each group; groups may have equal votes."""
+    """Return the log-probability, nats, of one token of each group; groups may have equal votes."""
     merged: dict[int, int] = {}
     for v, size in zip(votes_of, sizes, strict=True):
         merged[v] = merged.get(v, 0) + int(size)

@@ -38,7 +38,7 @@ class Mixing:
     reads_public = True
 
     def mix(self, log_pmfs: torch.Tensor, seeds: Sequence[bytes]) -> Mixed:
-        """Mixes n queries of all members and the public model, (n, 2k + 1, V), nats; no noise."""
+        """Mix n queries of all members and the public model, (n, 2k + 1, V), nats; no noise."""
         size = len(log_pmfs) if log_pmfs.is_cuda else _IN_CACHE // log_pmfs.shape[1:].numel()
         pieces = [self._mix_some(some) for some in torch.split(log_pmfs, max(1, size))]
         log_h, lambdas, charges = map(torch.cat, zip(*pieces, strict=True))
@@ -55,12 +55,12 @@ class Mixing:
 def mix(
     members: torch.Tensor, public: torch.Tensor, alpha: float, beta: float, temperature: float
 ) -> Mixed:
-    """Mixes `members`, log-pmfs of shape (n, k, 2, V), with `public`, log-pmfs (n, V)."""
+    """Mix `members`, log-pmfs of shape (n, k, 2, V), with `public`, log-pmfs (n, V)."""
     return Mixed(*_mix(together(members, public), alpha, beta, temperature))
 
 
 def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) -> Mixture:
-    """Computes log h (n, V), λ_i (n, k) and what each part is charged, (n, k), nats."""
+    """Compute log h (n, V), λ_i (n, k) and what each part is charged, (n, k), nats."""
     pmfs = Pmfs.of(log_pmfs)
     lambdas = mixing_weights(pmfs, alpha, beta)
     shares = mixture_shares(lambdas)
@@ -72,17 +72,17 @@ def _mix(log_pmfs: torch.Tensor, alpha: float, beta: float, temperature: float) 
 
 
 def together(members: torch.Tensor, public: torch.Tensor) -> torch.Tensor:
-    """Joins (n, k, 2, V) and (n, V) to (n, 2k + 1, V), the public model last."""
+    """Join (n, k, 2, V) and (n, V) to (n, 2k + 1, V), the public model last."""
     return torch.cat([members.flatten(1, 2), public[:, None]], dim=1)
 
 
 def pairwise(members: torch.Tensor) -> torch.Tensor:
-    """Reshapes (n, 2k, V) to (n, k, 2, V), the two members of a part side by side."""
+    """Reshape (n, 2k, V) to (n, k, 2, V), the two members of a part side by side."""
     return members.reshape(members.shape[0], -1, 2, members.shape[-1])
 
 
 def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
-    """Computes the share of each member and h_∅ in h and in every h'_(−i): (n, k + 1, 2k + 1).
+    """Compute the share of each member and h_∅ in h and in every h'_(−i): (n, k + 1, 2k + 1).
 
     This is lines 14 to 17 as one matrix. A mixture of some parts is λ* · mean h̄_i + (1 − λ*) h_∅,
     where λ* = mean λ_i, both over these parts, and h̄_i is the mean of a part's two members. No
@@ -101,7 +101,7 @@ def mixture_shares(lambdas: torch.Tensor) -> torch.Tensor:
 
 
 def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
-    """Computes log of h and every h'_(−i), (n, k + 1, V); in log space if a pmf underflows."""
+    """Compute log of h and every h'_(−i), (n, k + 1, V); in log space if a pmf underflows."""
     if pmfs.in_range:
         return (shares @ pmfs.p).log_()
     each = shares.log()[..., None].unbind(1)
@@ -109,14 +109,14 @@ def _log_mixtures(pmfs: Pmfs, shares: torch.Tensor) -> torch.Tensor:
 
 
 def _charges(log_mixtures: torch.Tensor, alpha: float) -> torch.Tensor:
-    """Computes max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k), nats."""
+    """Compute max{D_α(h‖h'_(−i)), D_α(h'_(−i)‖h)}, (n, k), nats."""
     log_h, without = log_mixtures[:, :1], log_mixtures[:, 1:]
     forth, back = divergence(log_h, without, alpha), divergence(without, log_h, alpha)
     return torch.maximum(forth, back)
 
 
 def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
-    """Computes `_charges` for α = 2 by D_2(P‖Q) = log(1 + Σ (p − q)²/q), positive mixtures."""
+    """Compute `_charges` for α = 2 by D_2(P‖Q) = log(1 + Σ (p − q)²/q), positive mixtures."""
     h, without = mixtures[:, :1], mixtures[:, 1:]
     squares = (h - without).square_()
     forth, back = (squares / without).sum(dim=-1), squares.div_(h).sum(dim=-1)
@@ -124,7 +124,7 @@ def _charges_of_order_2(mixtures: torch.Tensor) -> torch.Tensor:
 
 
 def clip(log_p: torch.Tensor, public: torch.Tensor, bound: float) -> torch.Tensor:
-    """Brings pmfs into [e^−c, e^c]·h_∅ as clip(s·p), where s makes the sum 1.
+    """Bring pmfs into [e^−c, e^c]·h_∅ as clip(s·p), where s makes the sum 1.
 
     log_p: shape (n, k, 2, V). public: shape (n, V). The sum grows with s, so log s is bisected.
     """

@@ -44,7 +44,7 @@ class Pmfs:
 
 
 def mixing_weights(pmfs: Pmfs, alpha: float, beta: float) -> torch.Tensor:
-    """Finds λ_i = max{λ ∈ [0, 1] : D_α(λh_π+(1−λ)h_∅ ‖ λh_π'+(1−λ)h_∅) ≤ β}, (n, k).
+    """Find λ_i = max{λ ∈ [0, 1] : D_α(λh_π+(1−λ)h_∅ ‖ λh_π'+(1−λ)h_∅) ≤ β}, (n, k).
 
     D_α grows with λ, and the feasible end of the bracket is returned, so D_α never exceeds β.
     """
@@ -66,7 +66,7 @@ def mixing_weights(pmfs: Pmfs, alpha: float, beta: float) -> torch.Tensor:
 
 
 def _leakage(p: torch.Tensor, alpha: float) -> Leakage:
-    """Gives the function from λ (n, k) to D_α of equation 2, nats; NaN counts as infeasible."""
+    """Return the function from λ (n, k) to D_α of equation 2, nats; NaN counts as infeasible."""
     first, second, base = p[:, 0:-1:2], p[:, 1:-1:2], p[:, -1:]
 
     def leakage(weight: torch.Tensor) -> torch.Tensor:
@@ -79,7 +79,7 @@ def _leakage(p: torch.Tensor, alpha: float) -> Leakage:
 
 
 def _leakage_of_order_2(p: torch.Tensor) -> Leakage:
-    """Gives `_leakage` for α = 2: D_2(P‖Q) = log(1 + Σ (p − q)²/q), p − q = λ(h_π − h_π')."""
+    """Return `_leakage` for α = 2: D_2(P‖Q) = log(1 + Σ (p − q)²/q), p − q = λ(h_π − h_π')."""
     first, second, base = p[:, 0:-1:2], p[:, 1:-1:2], p[:, -1:]
     squares = (first - second).square_()
 
@@ -93,7 +93,7 @@ def _leakage_of_order_2(p: torch.Tensor) -> Leakage:
 def largest(
     leakage: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int], beta: float
 ) -> np.ndarray:
-    """Finds the largest λ on the grid with leakage(λ) ≤ β; 0 always has it, NaN never.
+    """Find the largest λ on the grid with leakage(λ) ≤ β; 0 always has it, NaN never.
 
     Uses NumPy because the arrays are small and its calls are cheaper than torch's.
     """
@@ -121,12 +121,12 @@ def largest(
 
 
 def _blend(log_p: torch.Tensor, log_q: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Computes log(λp + (1 − λ)q), nats, also at λ = 0 and λ = 1."""
+    """Compute log(λp + (1 − λ)q), nats, also at λ = 0 and λ = 1."""
     return torch.logaddexp(weight.log() + log_p, torch.log1p(-weight) + log_q)
 
 
 def divergence(log_p: torch.Tensor, log_q: torch.Tensor, alpha: float) -> torch.Tensor:
-    """Computes D_α(P‖Q) = log E_Q[(P/Q)^α] / (α − 1) along the last axis, nats, at least 0."""
+    """Compute D_α(P‖Q) = log E_Q[(P/Q)^α] / (α − 1) along the last axis, nats, at least 0."""
     terms = alpha * log_p - (alpha - 1) * log_q
     terms = torch.where(log_p == -math.inf, log_p, terms)  # tokens with P = 0 add nothing
     moment = torch.logsumexp(terms, dim=-1)

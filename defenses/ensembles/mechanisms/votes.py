@@ -20,14 +20,14 @@ _REACH, _STEPS = 12.0, 961  # half-width of the grid around the mode, and its po
 
 
 def votes(log_pmfs: torch.Tensor) -> torch.Tensor:
-    """Counts the members that rank each token first: (n, m, V) to (n, V), integers."""
+    """Count the members that rank each token first: (n, m, V) to (n, V), integers."""
     top = log_pmfs.argmax(dim=-1)
     counts = torch.zeros(len(top), log_pmfs.shape[-1], dtype=torch.long, device=top.device)
     return counts.scatter_add_(1, top, torch.ones_like(top))
 
 
 def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
-    """Computes log of the pmf of argmax(votes + N(0, σ²)): votes (n, V) to nats (n, V), float64."""
+    """Compute log of the pmf of argmax(votes + N(0, σ²)): votes (n, V) to nats (n, V), float64."""
     rows = []
     for row in counts:
         classes = classes_of(row)
@@ -38,13 +38,13 @@ def winning(counts: torch.Tensor, sigma: float) -> torch.Tensor:
 
 
 def classes_of(row: torch.Tensor) -> Classes:
-    """Groups the tokens of one query by their votes."""
+    """Group the tokens of one query by their votes."""
     distinct, sizes = torch.unique(row, return_counts=True)
     return tuple(zip(distinct.tolist(), sizes.tolist(), strict=True))
 
 
 def log_caps(counts: torch.Tensor, sigma: float) -> torch.Tensor:
-    """Bounds `winning` by min(1/|{z: n_z ≥ n_x}|, Φ((n_x − n_z*)/(σ√2))): log, (n, V), nats.
+    """Bound `winning` by min(1/|{z: n_z ≥ n_x}|, Φ((n_x − n_z*)/(σ√2))): log, (n, V), nats.
 
     z* is the best rival. An upper bound on probabilities gives a lower bound on perplexity, as
     reported in arXiv 2201.00971, Appendix B.4.
@@ -61,7 +61,7 @@ def log_caps(counts: torch.Tensor, sigma: float) -> torch.Tensor:
 
 @lru_cache(maxsize=4096)
 def log_winning(classes: Classes, sigma: float) -> np.ndarray:
-    """Computes log-probabilities, nats, that one token of each class wins, shape (classes,).
+    """Compute log-probabilities, nats, that one token of each class wins, shape (classes,).
 
     The log of the integrand is strongly concave (Φ is log-concave), so its mass lies within 12 of
     its mode. The trapezoid rule on so smooth a function is exact to rounding.
@@ -82,7 +82,7 @@ def log_winning(classes: Classes, sigma: float) -> np.ndarray:
 
 
 def _mode(gaps: np.ndarray, rivals: np.ndarray) -> float:
-    """Finds the maximum of −z²/2 + Σ rivals · log Φ(z + gap) by bisecting its falling slope."""
+    """Find the maximum of −z²/2 + Σ rivals · log Φ(z + gap) by bisecting its falling slope."""
     low, high = 0.0, 40.0 + max(0.0, -float(gaps.min()))
     for _ in range(60):
         z = (low + high) / 2

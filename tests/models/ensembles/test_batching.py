@@ -186,7 +186,7 @@ def rows(ensemble: Stacked) -> list[int]:
     """How many members' rows go through each block: of the keys and values it keeps."""
     past = Past()
     with torch.inference_mode():
-        stack: Any = ensemble.stack.inner
+        stack: Any = ensemble.inner.inner
         stack(torch.zeros(1, 2, dtype=torch.long), past_key_values=past)
     return [block.shape[1] for block in past._blocks]
 
@@ -208,7 +208,7 @@ def test_what_members_share_is_computed_once(kind: str, expected: list[int]) -> 
     assert rows(stacked(members(kind))) == expected
     if kind == "top:1":  # shared weights are the members' own tensors, in no second place
         ensemble, first = stacked(members(kind)), members(kind)[0].inner
-        stack: Any = ensemble.stack.inner
+        stack: Any = ensemble.inner.inner
         assert stack._tokens.data_ptr() == first.transformer.wte.weight.data_ptr()
         assert stack._head.data_ptr() == first.lm_head.weight.data_ptr()
 

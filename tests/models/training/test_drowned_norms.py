@@ -6,6 +6,7 @@ their sum may come out as 0. Unnoticed, that user's gradient would enter the sum
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ def batches(seed: int) -> tuple[Batch, Batch]:
     return Batch(inputs, targets, weights, 2), Batch(inputs, targets, weights.double(), 2)
 
 
+@cache
 def stationary(seed: int) -> tuple[Any, Batch]:
     """A tied GPT-2 at the least loss on that user."""
     from transformers import GPT2Config, GPT2LMHeadModel

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.findings import stored
+from audit.findings.agreement import agreement
 from audit.findings.rejections import Family
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.schema import (
@@ -30,7 +31,6 @@ from audit.results.schema import (
     SweepResult,
     to_json,
 )
-from audit.run.sweep.agreement import agreement
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.fisher import combined_p_value
 from audit.statistics.one_run import epsilon_lower, p_value
@@ -46,6 +46,7 @@ def finding(test: str, p: float | None, **changes: Any) -> FindingResult:
         "ci": (0.4, 0.8),
         "confidence": 0.95,
         "method": "DeLong",
+        "kind": "other",
         "k": None,
         "n": 100,
         "chance": 0.5,
@@ -95,7 +96,7 @@ def release(
         tests=tests or len(findings),
         claim_tests=claim_tests or tests or len(findings),
         leaked=leaked_overall(findings),
-        claim=claim_overall(findings, claim.claim),
+        claim=claim_overall(findings, claim),
     )
 
 
@@ -314,10 +315,10 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
     several = []
     for seed in range(draw(st.integers(1, 4))):
         alone = release(measures(draw), seed, promise, family.tests, family.claims)
-        found = judge(alone.findings, alone.guarantee.claim, sensitive, family)
+        found = judge(alone.findings, alone.guarantee, sensitive, family)
         words = {
             "leaked": leaked_overall(found),
-            "claim": claim_overall(found, alone.guarantee.claim),
+            "claim": claim_overall(found, alone.guarantee),
         }
         update = {"defense": "submix", "findings": found, **words}
         several.append(alone.model_copy(update=update))
@@ -354,7 +355,7 @@ def swept(releases: Sequence[ReleaseResult]) -> Results:
     counted = {"records": 9, "users": 9, "near_duplicates": 0, **facts}
     return Results(
         status="complete",
-        headline="A headline.",
+        headline=["A headline."],
         not_tested=[],
         warnings=[],
         reproduce="audit sweep plan.toml",

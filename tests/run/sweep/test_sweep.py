@@ -27,11 +27,13 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import no_guarantee
 from audit.core.terms import Leaked
 from audit.findings import stored
+from audit.findings.agreement import Agreement
 from audit.findings.rejections import Family, rejected
 from audit.models.loading import describe
 from audit.models.training.fine_tuning import Recipe
 from audit.plugins import registry
 from audit.results import schema, sums
+from audit.results.measurement import measured
 from audit.results.schema import (
     ChargeTest,
     Control,
@@ -45,13 +47,13 @@ from audit.results.schema import (
     SessionResult,
 )
 from audit.run.sweep import summary
-from audit.run.sweep.agreement import Agreement
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
-from audit.statistics.interval import clopper_pearson
+from audit.statistics.interval import clopper_pearson, no_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
 from tests.command_line import audit
+from tests.findings.closeness import six
 
 NONE = rejected({}, {}, Family(1, 1), frozenset())
 
@@ -178,12 +180,8 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
         "metric": "hit_rate",
         "access": "generate",
         "unit": "share of generations",
-        "value": None if k is None else k / n,
-        "ci": None if k is None else clopper_pearson(k, n).ci,
-        "confidence": 0.95,
-        "method": "Clopper-Pearson, two-sided",
+        **measured(clopper_pearson(k, n) if k is not None else no_interval(n, 0.95, "none")),
         "k": k,
-        "n": n,
         "chance": 0.01,
         "control": Control(value=0.0, ci=(0.0, 0.03), k=0, n=n),
         "epsilon_lower": None,
@@ -193,6 +191,8 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
         "claim": "not testable",
         "claim_sentence": "No test.",
     }
+    if "cut" in changes:
+        fields["kind"] = "stopped_rate"
     return FindingResult(**{**fields, **changes})
 
 
@@ -200,7 +200,7 @@ def finding(k: int | None, n: int = 100, **changes: Any) -> FindingResult:
 def test_hits_are_pooled_exactly(counts: list[tuple[int, int]]) -> None:
     pooled = over([finding(k, n) for k, n in counts])
     k, n = (sum(column) for column in zip(*counts, strict=True))
-    assert (pooled.k, pooled.n, pooled.ci) == (k, n, clopper_pearson(k, n).ci)
+    assert (pooled.k, pooled.n, pooled.ci) == (k, n, six(clopper_pearson(k, n).ci))
     assert "pooled" in pooled.method
     assert pooled.control is not None and (pooled.control.k, pooled.control.n) == (0, n)
     assert pooled.p_value is None
@@ -212,23 +212,29 @@ def test_rates_of_sessions_that_may_stop_are_averaged_at_any_stopping_time() -> 
     none = finding(None, 0, cut=True, control=None)
     mean = over([finding(3, 9, cut=True, control=control), finding(40, 400, cut=False), none])
     series = [Series(3, 9, True), Series(40, 400), Series(0, 0, True)]
-    assert (mean.value, mean.ci) == (pytest.approx((1 / 3 + 0.1) / 2), stopped_rate(series).ci)
+    assert (mean.value, mean.ci) == (six((1 / 3 + 0.1) / 2), six(stopped_rate(series).ci))
     assert (mean.k, mean.n, mean.cut) == (None, 409, True)
     assert mean.method.startswith("mean over 3 seeds, 1 of them without a try, mixture")
     of = stopped_rate([Series(1, 9, True), Series(0, 400), Series(0, 0, True)])
     assert mean.control is not None
-    assert (mean.control.value, mean.control.ci) == (of.value, of.ci)
-    assert mean.power.smallest_rate == stopped_rate([Series(0, 9), Series(0, 400)]).high
+    assert (mean.control.value, mean.control.ci) == (six(of.value), six(of.ci))
+    assert mean.power.smallest_rate == six(stopped_rate([Series(0, 9), Series(0, 400)]).high)
     whole = over([finding(1, 100, cut=True), finding(0, 100, cut=False)])
     assert (whole.k, whole.n) == (1, 200) and "without" not in whole.method
 
 
 def test_what_is_no_count_is_averaged_over_seeds() -> None:
-    auc = {"metric": "auc", "unit": "AUC", "method": "DeLong", "control": None}
+    auc = {
+        "metric": "auc",
+        "unit": "AUC",
+        "method": "DeLong",
+        "kind": "other",
+        "control": None,
+    }
     mean = over([finding(None, value=v, ci=(0, 1), **auc) for v in (0.5, 0.7)])
     assert mean.value == pytest.approx(0.6)
     assert (mean.k, mean.n, mean.ci) == (None, 2, (0.0, 1.0))
-    mixed = over([finding(3), finding(5, method="bootstrap")])  # one is no exact count
+    mixed = over([finding(3), finding(5, kind="bootstrap")])  # one is no exact count
     assert (mixed.k, mixed.n) == (None, 2)
 
 
@@ -398,7 +404,7 @@ def headline_of(*releases: ReleaseResult) -> str:
         cell.model_copy(update={"leaked": r.findings[0].leaked, "claim": r.findings[0].claim})
         for cell, r in zip(settings, releases, strict=True)
     ]
-    return summary.sweep_headline(both, answered)
+    return " ".join(summary.sweep_headline(both, answered))
 
 
 NOTHING_SHOWN = "finding no leak shows nothing"
@@ -483,20 +489,20 @@ def test_a_setting_that_was_asked_for_its_charges_alone_is_not_inconclusive() ->
     both = [charged(name, seed=seed) for seed in (0, 1) for name in ("submix", "none")]
     settings = cells(both)
     assert [cell.leaked for cell in settings] == ["not measured"] * 2
-    said = summary.sweep_headline(both, settings)
+    said = " ".join(summary.sweep_headline(both, settings))
     start = "1 setting over 2 seeds, 2 releases: these attacks look for no planted secret."
     assert said.startswith(f"{start} Of 1 claim tested, none is refuted.")
     assert NOTHING_SHOWN not in said
     mixed = [*both, *(of("dp_sgd", "no leak found", seed=seed) for seed in (0, 1))]
-    said = summary.sweep_headline(mixed, cells(mixed))
+    said = " ".join(summary.sweep_headline(mixed, cells(mixed)))
     assert "nothing conclusive in 1 and look for no planted secret in 1." in said
 
 
 def test_no_headline_ranks_on_one_seed() -> None:
     releases = [release(1.0), release(3.0)]
-    assert "not ranked" in summary.sweep_headline(releases, cells(releases))
+    assert "not ranked" in summary.sweep_headline(releases, cells(releases))[-1]
     more = [*releases, release(1.0, seed=1), release(3.0, seed=1)]
-    assert "not ranked" not in summary.sweep_headline(more, cells(more))
+    assert "not ranked" not in " ".join(summary.sweep_headline(more, cells(more)))
 
 
 def test_perplexities_beyond_a_float_have_a_mean() -> None:

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.finding import LEVEL
+from audit.findings import charges_over_seeds as charges
+from audit.findings.case import LEVEL
 from audit.findings.leaked import leaked
 from audit.findings.rejections import (
     Family,
@@ -25,9 +26,9 @@ from audit.findings.rejections import (
     test_of,
     untestable,
 )
-from audit.results.schema import FindingResult, ReleaseResult
+from audit.results.measurement import FindingResult, Measurement
+from audit.results.schema import ReleaseResult
 from audit.results.words import count
-from audit.run.sweep import charges
 from audit.statistics.fisher import combined_p_value
 
 
@@ -45,9 +46,7 @@ class Agreement:
     p_values: dict[str, float]
     rejections: Rejections
 
-    def leaked(
-        self, joined: FindingResult, per_seed: Sequence[FindingResult]
-    ) -> tuple[Leaked, str]:
+    def leaked(self, joined: Measurement, per_seed: Sequence[FindingResult]) -> tuple[Leaked, str]:
         """Answers what leaked. joined: the measure over the seeds."""
         word = self._leaked(joined, per_seed)
         p = self.p_values.get(test_of(joined))
@@ -56,7 +55,7 @@ class Agreement:
         alone = exact or self._each(Leaked, [f.leaked for f in per_seed])
         return word, alone + together
 
-    def _leaked(self, joined: FindingResult, per_seed: Sequence[FindingResult]) -> Leaked:
+    def _leaked(self, joined: Measurement, per_seed: Sequence[FindingResult]) -> Leaked:
         if test_of(joined) in self.rejections.leaking:
             return leaked(joined, self.rejections, None)[0]
         words = [f.leaked for f in per_seed]
@@ -67,7 +66,7 @@ class Agreement:
         return Leaked.NONE_FOUND if silent and p >= LEVEL else Leaked.INCONCLUSIVE
 
     def on_claim(
-        self, joined: FindingResult, per_seed: Sequence[FindingResult]
+        self, joined: Measurement, per_seed: Sequence[FindingResult]
     ) -> tuple[OnClaim, str]:
         """Answers what the seeds say about the claim together."""
         words = [f.claim for f in per_seed]
@@ -99,7 +98,7 @@ def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
 
 def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     """Combines the releases of one setting, one a seed."""
-    claims = [release.guarantee.claim for release in releases]
+    claims = [release.guarantee for release in releases]
     findings = [f for release in releases for f in release.findings]
     p_values = _combined(releases, lambda f, _: f.p_value)
     tests = max(release.tests for release in releases)
@@ -118,7 +117,7 @@ def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     )
 
 
-P = Callable[[FindingResult, Guarantee], float | None]
+P = Callable[[Measurement, Guarantee], float | None]
 
 
 def _combined(releases: Sequence[ReleaseResult], p_of: P) -> dict[str, float]:
@@ -132,7 +131,7 @@ def _combined(releases: Sequence[ReleaseResult], p_of: P) -> dict[str, float]:
 
 
 def _p_values(release: ReleaseResult, p_of: P) -> dict[str, float]:
-    claim = release.guarantee.claim
+    claim = release.guarantee
     per_seed = {test_of(f): p for f in release.findings if (p := p_of(f, claim)) is not None}
     blind = (f for f in release.findings if not f.fair_coins)
     confounded = {test_of(f) for f in blind if is_confounded(f.blind, f.ci)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.core.terms import OnClaim
-from audit.results.schema import ChargeTest, FindingResult
+from audit.results.measurement import ChargeTest, FindingResult, Measurement
 from audit.results.words import at_least, count, number
 from audit.statistics.fisher import combined_p_value
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 
 def pooled(per_seed: Sequence[FindingResult], seeds: int) -> ChargeTest | None:
@@ -34,12 +34,13 @@ def value(measured: Sequence[FindingResult], test: ChargeTest) -> Interval:
     n, seeds = test.queries, count(len(figures), "seed")
     if test.exceeded is not None:
         most = max(figures)
-        return Interval(most, most, most, n, 0.95, f"largest of {seeds}, {measured[0].method}")
+        method = f"largest of {seeds}, {measured[0].method}"
+        return Interval(most, most, most, n, 0.95, method, IntervalKind.EXACT)
     mean = sum(figures) / len(figures)
-    return Interval(mean, None, None, n, 0.95, f"mean over {seeds}, no interval")
+    return no_interval(n, 0.95, f"mean over {seeds}, no interval", mean)
 
 
-def sentence(joined: FindingResult, per_seed: Sequence[FindingResult]) -> str:
+def sentence(joined: Measurement, per_seed: Sequence[FindingResult]) -> str:
     """Says what the queries of all seeds tell; empty where nothing was compared."""
     test = joined.charge_test
     if test is None or not test.queries:
@@ -57,7 +58,7 @@ def sentence(joined: FindingResult, per_seed: Sequence[FindingResult]) -> str:
 
 
 def claim_sentence(
-    joined: FindingResult, per_seed: Sequence[FindingResult], word: OnClaim
+    joined: Measurement, per_seed: Sequence[FindingResult], word: OnClaim
 ) -> str | None:
     """Says why exact tests refute the claim or not; None for anything else."""
     test = joined.charge_test

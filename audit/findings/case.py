@@ -1,99 +1,27 @@
-"""A finding: one measurement with its interval, control and test; and the case it belongs to."""
+"""The case of one attack on one release: what joins its evidence with the coins."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
+from audit.core.evidence import Evidence
 from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.secret import ON_REQUEST, Coins, Secret
-from audit.core.terms import Leaked, OnClaim, Unit
-from audit.results.schema import (
-    ChargeTest,
-    ClaimTest,
-    Control,
-    EpsilonLower,
-    Example,
-    Exposures,
-    FindingResult,
-    Power,
-)
+from audit.core.terms import Unit
+from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
 from audit.statistics.interval import Interval, clopper_pearson
 from audit.statistics.stopped_rate import Series, stopped_rate
 
 LEVEL = 0.05  # family-wise, over the tests of one release
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One measurement; what leaked, and what this says about the claim, come later.
-
-    observation: what was measured, as a sentence. p_value: of "the release does not depend on what
-    was planted"; None: not tested, for the reason in `untested`. least_p: the smallest p-value
-    possible with this many tries; only a small one makes silence evidence. test: name of the test
-    behind the p-value; metrics that share a test share its name. sides: 2 if both signs would be a
-    leak. untrained: which planted secrets are known never to have reached the training; then
-    silence shows nothing. outcomes: one sign for each planted secret, in the order of planting, so
-    that two runs can be compared: 1 it leaked, 0 it did not, - it was not measured. cut: of a rate,
-    that of its case.
-    """
-
-    attack: str
-    metric: str
-    access: str
-    unit: str
-    interval: Interval
-    observation: str
-    chance: float | None
-    control: Control | None
-    p_value: float | None
-    test: str
-    power: Power
-    k: int | None = None
-    least_p: float = 0.0
-    sides: Literal[1, 2] = 1
-    untested: str = ""
-    blind: Control | None = None
-    epsilon_lower: EpsilonLower | None = None
-    claim_test: ClaimTest | None = None
-    charge_test: ChargeTest | None = None
-    stronger_than_release: bool = False
-    roc: tuple[tuple[float, float], ...] | None = None
-    exposures: Exposures | None = None
-    untrained: str = ""
-    outcomes: str | None = None
-    fair_coins: bool = True
-    cut: bool | None = None
-    examples: tuple[Example, ...] = ()
-
-    def unjudged(self) -> FindingResult:
-        """The finding as results.json shows it, before any answer."""
-        same = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OWN}
-        same["examples"] = list(self.examples)
-        seen = self.interval
-        return FindingResult(
-            **same,
-            value=seen.value,
-            ci=seen.ci,
-            confidence=seen.confidence,
-            method=seen.method,
-            n=seen.n,
-            sentence=self.observation if seen.n or seen.value is None else "",
-            leaked=Leaked.INCONCLUSIVE,
-            claim=OnClaim.NOT_TESTABLE,
-            claim_sentence="",
-        )
-
-
-_OWN = ("interval", "observation")  # fields that results.json has in other words
 
 
 @dataclass(frozen=True)
@@ -125,6 +53,43 @@ class Case:
     guarantee: Guarantee | None = None
     blind: Mapping[str, Control] | None = None
     cut: bool | None = None
+
+    def measurement(
+        self,
+        evidence: Evidence,
+        metric: str,
+        seen: Interval,
+        unit: str,
+        observation: str,
+        **more: Any,
+    ) -> Measurement:
+        """Make a measurement of this attack.
+
+        more: its further fields; unless given, `test` is one of its own.
+        """
+        # whoever has the texts has all that it takes: the model was trained on them
+        of_texts = self.guarantee is not None and self.guarantee.release == "text"
+        fields = {
+            "access": "text" if of_texts else evidence.access.word,
+            "test": f"{self.attack} {metric}",
+            "power": Power(n=seen.n),
+            "stronger_than_release": self.stronger(evidence.access),
+            "untrained": self.untrained,
+            **measured(seen),
+        }
+        return Measurement(
+            attack=self.attack,
+            metric=metric,
+            unit=unit,
+            observation=observation,
+            **{**fields, **more},
+        )
+
+    @cached_property
+    def untrained(self) -> str:
+        """Which of its secrets never reached the training."""
+        kinds = dict.fromkeys(secret.kind for secret in self.secrets)
+        return " ".join(f"{self.lost[kind]}." for kind in kinds if kind in self.lost)
 
     @cached_property
     def planted_values(self) -> set[tuple[str, str, str]]:
@@ -158,7 +123,7 @@ class Case:
         return np.array([len(owners[value(s)]) == 1 for s in self.secrets], dtype=bool)
 
     def outcomes(self, won: np.ndarray) -> str:
-        """Makes `Finding.outcomes` of planted secrets from won, shape (s,): 1, 0, or NaN (not
+        """Make `Measurement.outcomes` of planted secrets from won, shape (s,): 1, 0, or NaN (not
         measured). A value that two owners share counts once, for the first of them."""
         seen: set[tuple[str, str, str]] = set()
         marks = []
@@ -222,12 +187,3 @@ def value(secret: Secret) -> tuple[str, str, str]:
 def of_kind(kind: str | None, name: str) -> str:
     """Names a metric or test of one kind of short value; those of codes have no prefix."""
     return f"{kind}_{name}" if kind in ON_REQUEST else name
-
-
-def control(interval: Interval, k: int | None = None) -> Control | None:
-    """Makes the control of a finding from an interval; None where nothing was measured."""
-    if interval.value is None:
-        return None
-    return Control(
-        value=interval.value, ci=interval.ci, k=k, n=interval.n, confidence=interval.confidence
-    )

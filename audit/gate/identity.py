@@ -1,0 +1,70 @@
+"""The identity of releases and plans across runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from audit.results.schema import Results
+
+
+class Named(Protocol):
+    """A release of a run or of a baseline."""
+
+    @property
+    def defense(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Any]: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def key(release: Named) -> str:
+    """Identifies a release across runs: defense, parameters and seed."""
+    return json.dumps([release.defense, release.parameters, release.seed], sort_keys=True)
+
+
+def labels(releases: Sequence[Named]) -> list[str]:
+    """`submix`, or `submix:k=4` where several releases are of one defense."""
+    return [_label(one, [r for r in releases if r.defense == one.defense]) for one in releases]
+
+
+def _label(one: Named, same: Sequence[Named]) -> str:
+    names = sorted({name for release in same for name in release.parameters})
+    values = {name: one.parameters.get(name) for name in names}
+    differing = [
+        f"{name}={value}"
+        for name, value in values.items()
+        if any(release.parameters.get(name) != value for release in same)
+    ]
+    if any(release.seed != one.seed for release in same):
+        differing.append(f"seed={one.seed}")
+    return one.defense + (":" + ",".join(differing) if differing else "")
+
+
+def plan_of(results: Results) -> dict[str, Any]:
+    """The part of a plan that two runs must share for their numbers to be comparable.
+
+    Without defenses, since releases are matched one by one. Without the external model, since that
+    is what differs. With the corpus, and how many users its coins decided.
+    """
+    left_out = ("hash", "defenses", "attacks", "corpus", "finished", "trained_on")
+    plan = {name: value for name, value in results.plan.items() if name not in left_out}
+    plan["attacks"] = {}
+    for one in results.plan.get("attacks", []):
+        plan["attacks"].setdefault(str(one["name"]), []).append(one.get("parameters", {}))
+    counted = ("name", "sha256", "planted_users", "trained_users", "twins")
+    plan["corpus"] = {name: getattr(results.corpus, name) for name in counted}
+    return plan
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The names of what differs between two such plans.
+
+    An attack that only one plan has is no difference: it does not move the numbers of the rest.
+    """
+    names = sorted((set(before) | set(after)) - {"attacks"})
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    one, other = before.get("attacks", {}), after.get("attacks", {})
+    return changed + [f"attack {n}" for n in sorted(set(one) & set(other)) if one[n] != other[n]]
