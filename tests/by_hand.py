@@ -39,7 +39,7 @@ HOSTILE = (
     '</style></title> #eval("1+1") $x^2$ {{7*7}} \x1b[31m \u202eexe.gnp \u2066 \x00 \ud800 \u200b '
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
-KEPT = {"schema_version", "status"}
+KEPT = {"schema_version", "status", "kind"}
 LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
 
 

@@ -58,7 +58,7 @@ def test_a_run_shows_its_headline_a_row_a_release_and_a_picture(results: Results
 
 def test_text_is_a_headline_and_a_short_line_a_release(results: Results) -> None:
     lines = repr(api.Shown.of(results)).splitlines()
-    assert lines[0] == results.headline and len(lines) == 2 + len(results.releases)
+    assert lines[:1] == results.headline and len(lines) == 2 + len(results.releases)
     assert all(len(line) < 300 for line in lines)
     assert str(api.Shown.of(results)).splitlines() == lines
 
