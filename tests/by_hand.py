@@ -171,7 +171,13 @@ def run(*releases: ReleaseResult, **changes: Any) -> Results:
 
 def ordinary() -> Results:
     part = {"unit": "part", "relation": "removed", "alpha": 2.0, "basis": "data-dependent"}
-    auc = {"attack": "membership", "metric": "auc", "unit": "area under the curve", "chance": 0.5}
+    auc = {
+        "attack": "membership",
+        "metric": "auc",
+        "unit": "area under the curve",
+        "chance": 0.5,
+        "k": None,
+    }
     return run(
         release(
             "submix",
