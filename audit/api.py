@@ -65,6 +65,12 @@ class Settings(TypedDict, total=False):
     defense: str | Sequence[str]
     attack: str | Sequence[str]
     corpus: str | Path
+    text: str
+    user: str
+    messages: str
+    split: str
+    records: str
+    user_form: str
     model: str | Path
     secrets: str | Path
     epsilon: float

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from audit.core.errors import UsageError
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import t_interval
 from experiments.measures import Values

@@ -32,7 +32,6 @@ from audit.results.schema import (
     SweepResult,
 )
 from audit.run.sweep.over_seeds import cells
-from audit.statistics.interval import IntervalKind
 from reports import Format, Report
 
 HOSTILE = (
@@ -40,8 +39,8 @@ HOSTILE = (
     '</style></title> #eval("1+1") $x^2$ {{7*7}} \x1b[31m \u202eexe.gnp \u2066 \x00 \ud800 \u200b '
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
-KEPT = {"schema_version", "status"}
-LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *IntervalKind}
+KEPT = {"schema_version", "status", "kind"}
+LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:

@@ -18,7 +18,8 @@ from audit.core.secret import ON_REQUEST, Coins, Secret
 from audit.core.terms import Unit
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 
 LEVEL = 0.05  # family-wise, over the tests of one release

@@ -13,7 +13,8 @@ from audit.findings.case import LEVEL, Case, of_kind, value
 from audit.results.measurement import Control, Example, Measurement, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
-from audit.statistics.interval import Interval, clopper_pearson, one_sided_upper
+from audit.statistics.clopper_pearson import clopper_pearson, one_sided_upper
+from audit.statistics.interval import Interval
 
 
 def measurements(hits: Hits, case: Case) -> list[Measurement]:

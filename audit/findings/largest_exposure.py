@@ -10,13 +10,8 @@ from audit.core.evidence import Ranks
 from audit.findings import uniform_ranks
 from audit.findings.case import LEVEL, Case
 from audit.results.measurement import Control, Measurement, Power
-from audit.statistics.interval import (
-    Interval,
-    IntervalKind,
-    no_interval,
-    one_sided_lower,
-    one_sided_upper,
-)
+from audit.statistics.clopper_pearson import one_sided_lower, one_sided_upper
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 
 def largest(

@@ -14,7 +14,8 @@ from audit.results.measurement import Measurement, Power
 from audit.results.words import percent
 from audit.statistics import low_end as exact
 from audit.statistics import power, roc
-from audit.statistics.interval import clopper_pearson, no_interval
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import no_interval
 
 LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
 

@@ -14,7 +14,8 @@ from audit.findings.likelihoods import compared
 from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
 from audit.statistics import binomial, blind, power, roc
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 
 
 def measurements(scores: Scores, case: Case) -> list[Measurement]:

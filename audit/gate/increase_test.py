@@ -22,7 +22,8 @@ from audit.gate.strength import exact, scale, strength
 from audit.results.measurement import Measurement
 from audit.results.numbers import rounded
 from audit.statistics import binomial
-from audit.statistics.interval import Interval, one_sided_upper
+from audit.statistics.clopper_pearson import one_sided_upper
+from audit.statistics.interval import Interval
 
 _FAR = 1e5  # a standard deviation from which on the normal law serves
 _NEAR = 1e-5  # precision of a searched value, relative to the scale

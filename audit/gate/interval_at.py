@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from audit.results.measurement import Measurement
 from audit.statistics import bounded_mean
-from audit.statistics.interval import Interval, IntervalKind, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.stopped_rate import Series, stopped_rate
 
 Ends = Callable[[float], tuple[float, float]]

@@ -14,7 +14,7 @@ from audit.gate.strength import UNTRAINED, counted, exact, shown, strength
 from audit.results.measurement import Measurement
 from audit.results.schema import ReleaseResult
 from audit.results.words import at_least, at_most
-from audit.statistics.interval import one_sided_lower, one_sided_upper
+from audit.statistics.clopper_pearson import one_sided_lower, one_sided_upper
 from audit.statistics.power import sample_size_for
 from audit.statistics.stopped_rate import Series, stopped_rate
 

@@ -6,7 +6,7 @@ import math
 
 from audit.statistics import one_run
 from audit.statistics.checks import check_confidence
-from audit.statistics.interval import one_sided_upper
+from audit.statistics.clopper_pearson import one_sided_upper
 
 
 def largest_epsilon(

@@ -14,14 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from audit.statistics import bounded_mean, order_statistics
 from audit.statistics.checks import check_confidence
-from audit.statistics.interval import (
-    Interval,
-    IntervalKind,
-    clopper_pearson,
-    no_interval,
-    one_sided_lower,
-    one_sided_upper,
-)
+from audit.statistics.clopper_pearson import clopper_pearson, one_sided_lower, one_sided_upper
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 
 Row = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from audit.statistics.checks import check_confidence, check_delta
-from audit.statistics.interval import one_sided_upper
+from audit.statistics.clopper_pearson import one_sided_upper
 
 
 def epsilon_lower(

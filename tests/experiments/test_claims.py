@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -19,7 +20,7 @@ from audit.core.errors import UsageError
 from audit.plugins import registry
 from audit.results.schema import Measure, ReleaseResult, Results, SessionResult
 from audit.run.sweep.grid import grid_of
-from audit.statistics.interval import clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.stopped_rate import Series, stopped_rate
 from experiments import claim as claims
 from experiments import page
@@ -373,7 +374,7 @@ def test_a_statement_that_says_nothing_is_refused(statement: Any, words: str) ->
 def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
     rows = [release("a", 0, 9.0)]
     tables = [{"relation": "add_or_remove", "mean": 1.4}, {"relation": "replace", "mean": 3.0}]
-    guarantee = rows[0].guarantee.model_copy(update={"phrases": tables})
+    guarantee = dataclasses.replace(rows[0].guarantee, phrases=tables)
     rows = [rows[0].model_copy(update={"guarantee": guarantee})]
     of = runs_of(rows)
     assert values("a phrases.replace.mean", of).values == (3.0,)
@@ -381,7 +382,7 @@ def test_epsilons_of_phrases_are_of_the_relation_that_is_named() -> None:
     for name in ("removed.mean", "replace.most", "replace", "replace.mean.of"):
         with pytest.raises(UsageError, match="no phrases under"):
             values(f"a phrases.{name}", of)
-    twice = guarantee.model_copy(update={"phrases": [*tables, tables[1]]})
+    twice = dataclasses.replace(guarantee, phrases=[*tables, tables[1]])
     of = {"main": of["main"].model_copy(
         update={"releases": [rows[0].model_copy(update={"guarantee": twice})]})}  # fmt: skip
     with pytest.raises(UsageError, match="no phrases under 'replace'"):
@@ -453,7 +454,7 @@ def test_a_perplexity_is_held_against_a_number_by_its_logarithm() -> None:
 
 def test_teachers_per_user_are_their_mean() -> None:
     rows = [release("a", 0, 9.0)]
-    guarantee = rows[0].guarantee.model_copy(update={"teachers_per_user": {1: 3, 2: 1}})
+    guarantee = dataclasses.replace(rows[0].guarantee, teachers_per_user={1: 3, 2: 1})
     rows = [rows[0].model_copy(update={"guarantee": guarantee})]
     of = runs_of(rows)
     assert values("a teachers_per_user", of).values == (1.25,)

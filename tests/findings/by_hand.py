@@ -22,7 +22,8 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 
 LEAK, NONE = 1e-9, 0.5  # p-values
 SENSITIVE = {("extraction", "hit_rate"): True}

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from audit.results.measurement import Measurement
 from audit.results.schema import Control, Power
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 from tests.findings.by_hand import R, finding, promise
 
 RENYI = {"delta": None, "alpha": 2.0}

@@ -11,7 +11,8 @@ from audit.core.guarantee import Guarantee
 from audit.findings import headline as lines
 from audit.results.measurement import Measurement
 from audit.results.schema import ClaimTest, ReleaseResult
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval
 from tests.findings.by_hand import HALF, MOST, NONE, charged, finding, promise, released
 
 UNMEASURED = {"interval": clopper_pearson(0, 0), "k": 0, "control": None, "observation": ""}

@@ -17,7 +17,8 @@ from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, Space, digits
 from audit.findings import Case, measurements_of
 from audit.results.measurement import Measurement
-from audit.statistics.interval import IntervalKind, clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import IntervalKind
 from tests.findings.by_hand import answered, judged
 from tests.findings.closeness import six
 from tests.simulations import repeats

@@ -367,7 +367,7 @@ def one_of_two_p_values(place: int) -> Edit:
 
 
 def follows(word: str, why: str = "") -> str:
-    return f"but it follows {word!r}: {why}"
+    return f"but it follows {word!r}" + (f": {why}" if why else "")
 
 
 SHARED = made(finding(v=HALF, test="one"), finding(v=HALF, metric="b", test="one"))

@@ -19,8 +19,9 @@ from audit.findings.verdict import claim_overall, leaked_overall, leaks
 from audit.results.measurement import Measurement
 from audit.results.schema import ClaimTest, Control, EpsilonLower, Power
 from audit.results.words import at_least, at_most, percent
+from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.holm import adjusted_p_values
-from audit.statistics.interval import Interval, clopper_pearson
+from audit.statistics.interval import Interval
 from tests.findings.by_hand import (
     HALF,
     LEAK,

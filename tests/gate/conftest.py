@@ -23,7 +23,8 @@ from audit.results.schema import (
     ReleaseResult,
     Results,
 )
-from audit.statistics.interval import clopper_pearson, no_interval
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import no_interval
 from audit.statistics.roc import auc
 from audit.statistics.stopped_rate import Series, stopped_rate
 

@@ -177,7 +177,7 @@ def test_an_accuracy_says_what_it_would_show(
 
 def test_hits_without_their_number_are_as_wide_as_with_it(make: SimpleNamespace) -> None:
     unit = "share of right calls"
-    from audit.statistics.interval import clopper_pearson
+    from audit.statistics.clopper_pearson import clopper_pearson
 
     before = scored(make, clopper_pearson(20, 40), unit)
     said = increase_test.detectable(before, before, 0.05, 0.0)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ from audit.results import digests
 from audit.results.folder import RunFolder, clean
 from audit.results.schema import Results
 from audit.run import pipeline
-from reports import intoto
+from reports import Report
+from reports.exports import intoto
 
 BUDGET = 12
 SUBMIX = f"submix:epsilon=1000.0,k=2,budget={BUDGET}"
@@ -149,7 +149,7 @@ def test_members_of_a_service_are_no_subjects_of_their_own(
 
 
 def _subjects(results: Results, run: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = intoto.statement(results, run, date(2030, 1, 1))["subject"]
+    found: list[dict[str, Any]] = intoto.statement(Report(results, run))["subject"]
     return found
 
 

@@ -8,12 +8,8 @@ from scipy.stats import binom
 
 from audit.statistics import blind, bounded_mean, roc
 from audit.statistics.bootstrap import bootstrap_ratio
-from audit.statistics.interval import (
-    Interval,
-    clopper_pearson,
-    one_sided_lower,
-    one_sided_upper,
-)
+from audit.statistics.clopper_pearson import clopper_pearson, one_sided_lower, one_sided_upper
+from audit.statistics.interval import Interval
 from audit.statistics.order_statistics import median_interval
 from audit.statistics.t_interval import t_interval
 

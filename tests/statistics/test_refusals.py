@@ -20,6 +20,7 @@ from audit.statistics import (
     claim_curve,
     claim_guesses,
     clamped_laplace,
+    clopper_pearson,
     coin_test,
     discoverable,
     exposure,
@@ -124,9 +125,9 @@ REFUSED: tuple[tuple[Callable[..., Any], str, tuple[tuple[Any, ...], ...]], ...]
     *(
         (method, word, calls)
         for method in (
-            interval.clopper_pearson,
-            interval.one_sided_upper,
-            interval.one_sided_lower,
+            clopper_pearson.clopper_pearson,
+            clopper_pearson.one_sided_upper,
+            clopper_pearson.one_sided_lower,
         )
         for word, calls in (("hits", COUNTS), ("conf", ((1, 5, 0.0), (1, 5, 1.0), (1, 5, NAN))))
     ),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaln, xlog1py, xlogy
 
-from audit.statistics.interval import clopper_pearson
+from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.stopped_rate import Series, stopped_rate
 from tests.simulations import repeats
 

@@ -29,7 +29,8 @@ from audit.results.schema import (
     ReleaseResult,
 )
 from audit.results.words import count
-from audit.statistics.interval import Interval, IntervalKind, clopper_pearson, no_interval
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import Interval, IntervalKind, no_interval
 from audit.statistics.power import smallest_rate
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import COVERAGE, t_interval

@@ -49,7 +49,8 @@ from audit.results.schema import (
 from audit.run.sweep import summary
 from audit.run.sweep.grid import grid_of
 from audit.run.sweep.over_seeds import cells, joined, lower_median, mean_measure
-from audit.statistics.interval import clopper_pearson, no_interval
+from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.interval import no_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
 from tests.command_line import audit
