@@ -50,7 +50,7 @@ def test_the_page_runs_as_a_notebook(notebook: Any) -> None:
     folder, cells, names = notebook
     (planned, results), (_, table), (_, drawn), (told, _), (gated, _), _ = cells
     assert "redaction" in planned and "least leak" not in planned
-    headline = results.headline
+    headline = " ".join(results.headline)
     assert headline.startswith("redaction: ") and "extraction:generations=20" in headline
     assert repr(results).startswith(headline) and len(repr(results)) < 2000
     assert headline in results._repr_html_() and "<svg" in results._repr_html_()

@@ -414,11 +414,13 @@ def free_port() -> int:
 CLIENT = """
 import sys
 from pathlib import Path
+from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.training import Training
+from audit.models.loading import describe
 from audit.train.train import train_all
 sys.path.insert(0, {folder!r})
 from test_teachers_on_ray import student
-from test_workers import EMBEDDED_FOLDER, describe, pupils, silent
+from test_workers import pupils, silent
 train_all(pupils(describe("embedded", EMBEDDED_FOLDER), Path({stages!r})), {address!r}, silent)
 asking = [student(Path({stages!r}, name)) for name in ("there", "here")]
 for one, place in zip(asking, ({address!r}, 1)):
