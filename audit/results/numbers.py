@@ -67,21 +67,22 @@ def _finite_or_inf(value: object) -> float:
     return number
 
 
-def _written(value: float) -> float | str:
+def written(value: float) -> float | str:
+    """Return what JSON has for a number: "inf" for infinity."""
     return "inf" if math.isinf(value) else value
 
 
 _ANY = {"anyOf": [{"type": "number"}, {"const": "inf"}]}
-_NONNEGATIVE = {"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}
-_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_Finite = Annotated[float, BeforeValidator(_finite_or_inf), PlainSerializer(_written)]
+NONNEGATIVE = {"anyOf": [{"type": "number", "minimum": 0}, {"const": "inf"}]}
+SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_Finite = Annotated[float, BeforeValidator(_finite_or_inf), PlainSerializer(written)]
 Number = Annotated[_Finite, AfterValidator(rounded), WithJsonSchema(_ANY)]
-Nonnegative = Annotated[_Finite, Field(ge=0), AfterValidator(rounded), WithJsonSchema(_NONNEGATIVE)]
-Probability = Annotated[_Finite, Field(ge=0, le=1), AfterValidator(rounded), WithJsonSchema(_SHARE)]
-Lower = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_down), WithJsonSchema(_NONNEGATIVE)]
-Upper = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_up), WithJsonSchema(_NONNEGATIVE)]
+Nonnegative = Annotated[_Finite, Field(ge=0), AfterValidator(rounded), WithJsonSchema(NONNEGATIVE)]
+Probability = Annotated[_Finite, Field(ge=0, le=1), AfterValidator(rounded), WithJsonSchema(SHARE)]
+Lower = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_down), WithJsonSchema(NONNEGATIVE)]
+Upper = Annotated[_Finite, Field(ge=0), AfterValidator(rounded_up), WithJsonSchema(NONNEGATIVE)]
 UpperProbability = Annotated[
-    _Finite, Field(ge=0, le=1), AfterValidator(rounded_up), WithJsonSchema(_SHARE)
+    _Finite, Field(ge=0, le=1), AfterValidator(rounded_up), WithJsonSchema(SHARE)
 ]
 Point = tuple[Number, Number]
 
@@ -112,7 +113,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return _written(_finite_or_inf(value))
+        return written(_finite_or_inf(value))
     return value
 
 

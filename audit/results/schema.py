@@ -9,7 +9,14 @@ import json
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    field_serializer,
+)
 from pydantic.dataclasses import dataclass
 
 from audit.core.guarantee import Guarantee
@@ -29,6 +36,8 @@ from audit.results.measurement import (
     words_of,
 )
 from audit.results.numbers import (
+    NONNEGATIVE,
+    SHARE,
     Bounds,
     Confidence,
     Count,
@@ -45,6 +54,7 @@ from audit.results.numbers import (
     check_once,
     refuse,
     when_read,
+    written,
 )
 
 __all__ = [  # all that readers of results import from here
@@ -52,6 +62,10 @@ __all__ = [  # all that readers of results import from here
     "Measurement", "Power", "Silence",
 ]  # fmt: skip
 SCHEMA_VERSION = "3"
+
+
+def _or_null(of: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [of, {"type": "null"}]})
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -70,6 +84,23 @@ class GuaranteeResult(Guarantee):
         description="ε over a list of phrases, per relation: n, mean, minimum, maximum, below_mean",
     )
 
+    def __post_init__(self) -> None:
+        """Round the numbers, whatever the version of pydantic takes an inherited field's type for.
+
+        Raises ValueError for what no guarantee has.
+        """
+        for name, kind in _KINDS.items():
+            object.__setattr__(self, name, kind.validate_python(getattr(self, name)))
+        Guarantee.__post_init__(self)
+
+    @field_serializer("epsilon", "alpha", "published_epsilon")
+    def _size(self, value: float | None) -> Annotated[Any, _or_null(NONNEGATIVE)]:
+        return None if value is None else written(value)
+
+    @field_serializer("delta")
+    def _share(self, value: float | None) -> Annotated[Any, _or_null(SHARE)]:
+        return value
+
     @classmethod
     def of(cls, guarantee: Guarantee) -> Self:
         """Round a guarantee as it is stored."""
@@ -79,6 +110,16 @@ class GuaranteeResult(Guarantee):
         """Convert it to JSON values."""
         document: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
         return document
+
+
+_KINDS: dict[str, TypeAdapter[Any]] = {
+    "epsilon": TypeAdapter(Upper | None),
+    "delta": TypeAdapter(UpperProbability | None),
+    "alpha": TypeAdapter(Nonnegative | None),
+    "published_epsilon": TypeAdapter(Number | None),
+    "accounting": TypeAdapter(Table | None),
+    "phrases": TypeAdapter(tuple[Table, ...]),
+}
 
 
 class Measure(Strict):

@@ -64,7 +64,8 @@ def annex() -> str:
 def _tables(name: str, document: dict[str, Any]) -> str:
     """Every table of a JSON Schema with its keys, the outermost first."""
     tables = {name: document, **document["$defs"]}
-    return "\n\n".join(_table(name, table) for name, table in tables.items())
+    keyed = {one: table for one, table in tables.items() if "properties" in table}  # no lists of words
+    return "\n\n".join(_table(one, table) for one, table in keyed.items())
 
 
 def _table(name: str, table: dict[str, Any]) -> str:
