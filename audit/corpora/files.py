@@ -24,13 +24,13 @@ def records(
 
     notes: receives what was recognised or left out, each with a number of records, or 0.
     """
-    told: dict[str, int] = {} if notes is None else notes
+    taken: dict[str, int] = {} if notes is None else notes
     if path.is_dir():
-        parts = list(_parts(path, reading, told))
+        parts = list(_parts(path, reading, taken))
     elif packed.kind(path) in KINDS:
         name = stem(path) if packed.kind(path) in _TEXT else "line"
         lines, file = _content(path)
-        parts = [Part(name, str(path), lines, file=file, reading=reading, notes=told)]
+        parts = [Part(name, str(path), lines, file=file, reading=reading, notes=taken)]
     else:
         raise UsageError(
             f"{path}: unknown kind of file; a corpus is a folder or a file of one of the kinds "

@@ -32,7 +32,7 @@ def records(
 
     notes: receives what was recognised, with a number of records.
     """
-    told: dict[str, int] = {} if notes is None else notes
+    taken: dict[str, int] = {} if notes is None else notes
     splits = _load(name)
     titles: set[str] = set()
     dialogues: list[Record] = []
@@ -45,7 +45,7 @@ def records(
             of_corpus,
             titles=titles,
             reading=reading,
-            notes=told,
+            notes=taken,
         )
         first = rows[0] if rows else {}
         if airdialogue.is_row(first):
