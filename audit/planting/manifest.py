@@ -135,8 +135,8 @@ def _document(manifest: Manifest) -> dict[str, Any]:
             | {"space": None if s.space is None else place[s.space]}
             for s in manifest.secrets
         ],
-        "design": manifest.design,
-        "turn": manifest.turn,
+        **({} if manifest.design is None else {"design": manifest.design}),
+        **({} if manifest.turn is None else {"turn": manifest.turn}),
     }
 
 
@@ -169,6 +169,6 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         ),
         seed=document["seed"],
         key=bytes.fromhex(document["key"]),
-        design=document["design"],
-        turn=document["turn"],
+        design=document.get("design"),
+        turn=document.get("turn"),
     )

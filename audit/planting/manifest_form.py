@@ -83,8 +83,8 @@ class Form(BaseModel):
     coins: dict[Text, Coin]
     spaces: list[Symbols]
     secrets: Annotated[list[OneSecret], Field(min_length=1)]
-    design: dict[str, Any] | None
-    turn: Literal[TURNS] | None  # type: ignore[valid-type]
+    design: dict[str, Any] | None = None
+    turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
 
 
 def fault(document: Mapping[str, Any]) -> str:
