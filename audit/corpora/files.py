@@ -52,7 +52,7 @@ def _parts(folder: Path, reading: Reading, notes: dict[str, int]) -> Iterator[Pa
 
     Without a train file, each plain text file is one user.
     """
-    found = listed(folder, KINDS, packed.kind)
+    found = listed(folder, KINDS)
     if not found.files:
         raise UsageError(f"{folder}: no file of a known kind here ({', '.join(KINDS)})")
     notes |= dict.fromkeys(found.notes, 0)

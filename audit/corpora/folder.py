@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from audit.core.files import read_json
+from audit.corpora.packed import kind
 
 _BESIDE = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders
 _LOCKED = ("~$", "#")  # how names of editors' lock files begin
@@ -38,8 +38,8 @@ class Listed:
         return lines
 
 
-def listed(folder: Path, kinds: tuple[str, ...], kind: Any) -> Listed:
-    """List a folder. kinds: endings of known kinds of file; kind: finds the ending of a path."""
+def listed(folder: Path, kinds: tuple[str, ...]) -> Listed:
+    """List a folder. kinds: endings of known kinds of file."""
     files, foreign, beside = [], [], []
     for path in _walked(folder):
         name = str(path.relative_to(folder))
@@ -57,10 +57,13 @@ def listed(folder: Path, kinds: tuple[str, ...], kind: Any) -> Listed:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """Walk all files below a folder in order, but for those of run folders."""
+    """Walk all files below a folder in order, but for those of run folders.
+
+    Links to folders are not followed: they may lead outside, or round in a circle.
+    """
     for path in sorted(folder.iterdir()):
         if path.is_dir():
-            if not _is_run(path):
+            if not path.is_symlink() and not _is_run(path):
                 yield from _walked(path)
         elif path.is_file():
             yield path

@@ -286,6 +286,16 @@ def test_folder_skips_what_only_lies_there(tmp_path: Path) -> None:
     assert any("photo.png" in note for note in corpus.notes)
 
 
+def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+    corpus, outside = tmp_path / "corpus", tmp_path / "outside"
+    for folder in (corpus, outside):
+        folder.mkdir()
+        (folder / "a.jsonl").write_text(row(folder.name))
+    (corpus / "round").symlink_to(corpus)
+    (corpus / "out").symlink_to(outside)
+    assert [text for _, text in pairs(corpus)] == ["corpus"]
+
+
 @pytest.mark.parametrize(
     "name", ["val", "valid", "validation", "dev", "eval", "test", "test_sft", "val-00000-of-00002"]
 )
