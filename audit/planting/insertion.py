@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from audit.core.chat import conversation
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
-from audit.core.randomness import stream
+from audit.core.randomness import derived_seed, stream
 from audit.core.secret import KINDS, LARGEST, PLANTED, TURNS, Secret, check_pattern
 from audit.core.wording import Wording
 from audit.corpora.conversations import are_chat, plain
@@ -72,18 +72,19 @@ def plant_into(
     """Insert the canaries whose coins are heads, each copy at a random place.
 
     Returns the corpus and the manifest, the only record of all canaries. corpus: as read, its
-    records without assigned splits. seed: of coins, values and places. designed: two records for
-    each user, made before the coins are tossed; None: random words.
+    records without assigned splits. seed: of all draws (`draws_of`). designed: two records for each
+    user, made before the coins are tossed; None: random words.
     """
-    owners = invented_users(corpus, canaries.count, seed)
-    coins = toss(owners, seed)
-    secrets = tuple(_secrets(canaries, owners, seed, designed))
+    draws = draws_of(seed, corpus, canaries)
+    owners = invented_users(corpus, canaries.count, draws)
+    coins = toss(owners, draws)
+    secrets = tuple(_secrets(canaries, owners, draws, designed))
     planted = [secret for secret in secrets if coins.planted(secret)]
     _refuse_known(corpus, secrets)
     split = "private" if any(record.split for record in corpus.records) else ""
     turn = _turn(corpus, canaries)
     added = [_record(s, split, turn) for s in planted for _ in range(s.copies)]
-    whole = Corpus(corpus.name, _scattered(corpus.records, added, seed))
+    whole = Corpus(corpus.name, _scattered(corpus.records, added, draws))
     manifest = Manifest(
         name=corpus.name,
         sha256=whole.sha256,
@@ -97,8 +98,19 @@ def plant_into(
         key=random_bytes.token_bytes(32),
         design=None if designed is None else designed.document,
         turn=turn,
+        source=corpus.sha256,
     )
     return whole, manifest
+
+
+def draws_of(seed: int, corpus: Corpus, canaries: Canaries) -> int:
+    """Derive the seed of all draws of a manifest: of the corpus, too, and of what is counted.
+
+    Otherwise two corpora planted with one given seed would share sentence, coins and values, and
+    a model trained on the one could not be told from a model trained on the other.
+    """
+    counts = (canaries.count, *canaries.repetitions)
+    return derived_seed(seed, "manifest", corpus.sha256, *canaries.kinds, *counts)
 
 
 def _turn(corpus: Corpus, canaries: Canaries) -> str | None:

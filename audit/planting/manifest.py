@@ -22,9 +22,9 @@ from audit.core.files import read_json, write_atomically
 from audit.core.secret import Coins, Planted, Secret, Space
 from audit.core.terms import Unit
 from audit.corpora.conversations import plain
-from audit.planting.manifest_form import fault
+from audit.planting.manifest_form import EARLIER, FORM, fault
 
-FORM = "audit plant 1"
+_GIVEN = 2**53  # of seeds that the operating system draws, one in a thousand is below
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Manifest:
     key: for keyed hashes of values.
     design: how the records were made, where they are not random words.
     turn: whose turn each secret is, where the corpus is of conversations; else None.
+    source: digest of the corpus before planting, on which all draws depend; None in an earlier
+        form, whose draws are of the seed alone.
     """
 
     name: str
@@ -51,6 +53,15 @@ class Manifest:
     key: bytes
     design: Mapping[str, Any] | None = None
     turn: str | None = None
+    source: str | None = None
+
+    @property
+    def draws_are_its_own(self) -> bool:
+        """Return whether no other corpus was planted with these sentences, coins and values.
+
+        Earlier manifests shared them with every corpus planted with the same given seed.
+        """
+        return self.source is not None or self.seed >= _GIVEN
 
     @cached_property
     def digest(self) -> str:
@@ -98,7 +109,7 @@ def read(path: Path) -> Manifest:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict) or document.get("form") != FORM:
+    if not isinstance(document, dict) or document.get("form") not in (FORM, EARLIER):
         raise UsageError(f"{path}: is not a manifest of this version; `audit plant` writes one")
     if document.pop("checksum", None) != digest_of_json(document):
         raise UsageError(
@@ -118,7 +129,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
     names = [field.name for field in fields(Secret)]
     coins = manifest.coins
     return {
-        "form": FORM,
+        "form": EARLIER if manifest.source is None else FORM,
         "corpus": {"name": manifest.name, "sha256": manifest.sha256, "texts": manifest.texts},
         "records": manifest.records,
         "users": manifest.users,
@@ -137,6 +148,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         ],
         **({} if manifest.design is None else {"design": manifest.design}),
         **({} if manifest.turn is None else {"turn": manifest.turn}),
+        **({} if manifest.source is None else {"source": manifest.source}),
     }
 
 
@@ -171,4 +183,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         key=bytes.fromhex(document["key"]),
         design=document.get("design"),
         turn=document.get("turn"),
+        source=document.get("source"),
     )

@@ -19,6 +19,8 @@ def _is_text(value: Any) -> str:
 
 Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of files not in UTF-8
 Natural = Annotated[int, Field(ge=0)]
+FORM = "audit plant 2"
+EARLIER = "audit plant 1"  # its draws are of the seed alone
 _CLOSED = ConfigDict(extra="forbid", strict=True)
 
 
@@ -73,7 +75,7 @@ class Form(BaseModel):
     """The whole document, without its checksum."""
 
     model_config = _CLOSED
-    form: str
+    form: Literal["audit plant 1", "audit plant 2"]
     corpus: Origin
     records: Natural
     users: Natural
@@ -85,6 +87,7 @@ class Form(BaseModel):
     secrets: Annotated[list[OneSecret], Field(min_length=1)]
     design: dict[str, Any] | None = None
     turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
+    source: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 def fault(document: Mapping[str, Any]) -> str:
@@ -95,6 +98,8 @@ def fault(document: Mapping[str, Any]) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    if (form.form == EARLIER) != (form.source is None):
+        return f"source: {'is missing' if form.source is None else 'is of a later form'}"
     return _dangling(form) or _unpaired(form)
 
 

@@ -17,7 +17,7 @@ from audit.corpora.reading import Reading
 from audit.planting import designs
 from audit.planting import manifest as manifests
 from audit.planting.designs import DESIGNS, RANDOM, Base, Designed
-from audit.planting.insertion import Canaries, fresh_seed, plant_into
+from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
 from audit.results.words import percent
 
 
@@ -41,7 +41,7 @@ def plant(
     canaries = _canaries(given)
     corpus = corpora.read(source, EMBEDDED_FOLDER, Reading.of(given))
     seed = given.get("seed", fresh_seed())
-    designed = _designed(given, canaries, corpus, seed, opened)
+    designed = _designed(given, canaries, corpus, draws_of(seed, corpus, canaries), opened)
     planted, record = plant_into(corpus, canaries, seed, designed)
     manifests.write(record, manifest)
     try:

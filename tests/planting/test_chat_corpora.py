@@ -113,9 +113,10 @@ def test_what_cannot_be_planted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a conversation, .* use \.jsonl"):
         api.plant(str(talk), tmp_path / "o.txt", tmp_path / "m.json")
     assert not (tmp_path / "m.json").exists()
-    output, _ = planted(tmp_path, seed=5)
+    every = [chat.turns("My PIN?", f"PIN {value:03}.") for value in range(1000)]
+    known = chat.write(tmp_path / "known.jsonl", every)
     with pytest.raises(UsageError, match="holds a canary already"):
         api.plant(
-            str(output), tmp_path / "o.jsonl", tmp_path / "m.json", count=12, seed=5,
-            repetitions="1,3",
+            str(known), tmp_path / "o.jsonl", tmp_path / "m.json", kind=("pattern",),
+            pattern="[0-9]{3}", template=("pattern=PIN {value}.",),
         )  # fmt: skip

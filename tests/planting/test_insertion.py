@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from scipy.stats import chisquare
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS
-from audit.planting.insertion import Canaries, fresh_seed, plant_into
+from audit.core.wording import Wording
+from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
+from audit.planting.planting import invented_users
 from tests.refusals import refusals
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
@@ -110,19 +113,59 @@ def test_which_copy_stands_where_is_drawn_too() -> None:
 def test_invented_users_are_like_no_others() -> None:
     _, manifest = plant_into(corpus(), CODES, 3)
     taken = Corpus("own", tuple(Record(owner, "text") for owner in manifest.coins.present))
-    _, again = plant_into(taken, CODES, 3)  # the same draws, all taken
-    assert len(again.coins.present) == 20
-    assert not set(again.coins.present) & set(manifest.coins.present)
+    draws = draws_of(3, corpus(), CODES)
+    assert invented_users(corpus(), 20, draws) == tuple(manifest.coins.present)
+    again = invented_users(taken, 20, draws)  # the same draws, all taken
+    assert len(again) == 20 and not set(again) & set(manifest.coins.present)
 
 
 def test_a_corpus_that_holds_a_canary_is_refused() -> None:
     """Also one whose coin did not come up: its silence would be no null."""
-    _, manifest = plant_into(corpus(), CODES, 3)
-    for planted in (True, False):
-        held = next(s for s in manifest.secrets if manifest.coins.planted(s) == planted)
-        twice = Corpus("own", (*corpus().records, Record("u", held.text, where="own.jsonl:11")))
-        with pytest.raises(UsageError, match=r"own.jsonl:11: holds a canary already"):
-            plant_into(twice, CODES, 3)
+    canaries = Canaries(
+        ("pattern",), 50, (1,), wordings={"pattern": Wording("PIN ")}, pattern="[0-9]{3}"
+    )
+    refused = 0
+    for value in (f"{i:03}" for i in range(100)):
+        holding = Record("u", f"PIN {value}.", where="own.jsonl:11")
+        try:
+            _, manifest = plant_into(Corpus("own", (*corpus().records, holding)), canaries, 3)
+        except UsageError as error:
+            assert str(error).startswith("own.jsonl:11: holds a canary already")
+            refused += 1
+        else:
+            assert value not in {secret.value for secret in manifest.secrets}
+    assert refused  # of 100 values of a thousand, each with 100 canaries
+
+
+@pytest.mark.parametrize("change", ["a text", "a user", "kinds", "count", "copies"])
+def test_draws_differ_with_all_they_depend_on(change: str) -> None:
+    """A given seed makes the same draws for no other corpus, so that contact is with this one."""
+    kinds = ("code", "id", "name", "record")
+    before, canaries = corpus(), Canaries(kinds, count=40, repetitions=(1,))
+    records = before.records
+    later = {
+        "a text": Corpus("own", (*records, Record("u9", "text 10"))),
+        "a user": Corpus("own", (*records[:-1], replace(records[-1], user="u10"))),
+    }
+    asked = {
+        "kinds": Canaries(kinds[:3], 40, (1,)),
+        "count": Canaries(kinds, 41, (1,)),
+        "copies": Canaries(kinds, 40, (1, 1)),
+    }
+    one = plant_into(before, canaries, 7)[1]
+    other = plant_into(later.get(change, before), asked.get(change, canaries), 7)[1]
+    alone = plant_into(replace(before, name="renamed"), canaries, 7)[1]
+    assert alone.secrets == one.secrets and alone.coins == one.coins  # a name changes no text
+    for mine, its in ((one, other), (other, one)):
+        owners = mine.coins.present
+        assert not set(owners) & set(its.coins.present)
+        assert mine.draws_are_its_own and mine.source is not None
+    for name in ("prefix", "value"):
+        drawn = [{(s.kind, getattr(s, name)) for s in m.secrets if s.kind != "record"}
+                 for m in (one, other)]  # fmt: skip
+        assert len(drawn[0] & drawn[1]) < 3  # two of 100,000 codes are equal by chance
+    coins = [[(c.present[o], c.slot[o]) for o in c.present] for c in (one.coins, other.coins)]
+    assert coins[0] != coins[1]
 
 
 @pytest.mark.parametrize(("split", "given"), [("", ""), ("private", "private")])

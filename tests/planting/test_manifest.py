@@ -115,9 +115,23 @@ def test_a_cut_one_is_refused(tmp_path_factory: pytest.TempPathFactory, share: f
     refusals(manifests.read, [(path, str(path))])
 
 
+def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
+    """Their draws are of the seed alone; one below 2**53 was given, and may be of other text."""
+    path = tmp_path / "m.json"
+    for seed, alone in ((7, False), (2**62, True)):
+        earlier = replace(planted(), seed=seed, source=None)
+        manifests.write(earlier, path)
+        document = json.loads(path.read_text())
+        assert document["form"] == "audit plant 1" and "source" not in document
+        again = manifests.read(path)
+        assert again == earlier and again.digest == document["checksum"]
+        assert again.draws_are_its_own == alone
+    assert planted(seed=7).draws_are_its_own
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     contents = (
-        *(b"", b"[]", b"null", b'{"form":"audit plant 0"}', b'{"form":["audit plant 1"]}'),
+        *(b"", b"[]", b"null", b'{"form":"audit plant 0"}', b'{"form":["audit plant 2"]}'),
         b'{"schema_version":"1","hash":"x","plan":{}}',  # of a run folder
         *(b"\xff\xfe\x00", b"[" * 100_000),
     )
@@ -146,6 +160,8 @@ def test_the_digest_is_of_everything() -> None:
         replace(one, seed=one.seed + 1),
         replace(one, key=bytes(32)),
         replace(one, design={"name": "model"}),
+        replace(one, source="0" * 64),
+        replace(one, source=None),
         replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
         replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
         replace(one, secrets=tuple(rest)),
@@ -218,6 +234,9 @@ CHANGES: dict[str, tuple[Any, str]] = {
     "records null": (lambda d: d.update(records=None), "records"),
     "seed of text": (lambda d: d.update(seed="1"), "seed"),
     "more": (lambda d: d.update(more=1), "more"),
+    "no source": (lambda d: d.pop("source"), "source: is missing"),
+    "a source of text": (lambda d: d.update(source="own"), "source"),
+    "a later source": (lambda d: d.update(form="audit plant 1"), "source: is of a later form"),
     "a corpus of text": (lambda d: d.update(corpus="own"), "corpus"),
 }
 

@@ -19,7 +19,7 @@ from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.planting import manifest as manifests
-from audit.planting.kinds import wording
+from audit.planting.kinds import FORMS
 from tests.refusals import refusals
 
 SPLITS = ("private", "heldout", "public")
@@ -230,8 +230,8 @@ def test_own_words_stand_around_every_value(tmp_path: Path, plant: Callable[...,
     assert words == {("code", "PIN ", ", as agreed!"), ("name", "Ask for ", "")}
     texts = [record.text for record in read(tmp_path / "t.jsonl")]
     assert any(re.fullmatch(r"PIN \d{5}, as agreed!", text) for text in texts)
-    drawn = {s.prefix for s in secrets if s.kind == "id"}
-    assert drawn == {wording("id", 1).prefix}  # as the seed says
+    (drawn,) = {s.prefix for s in secrets if s.kind == "id"}
+    assert re.fullmatch(FORMS["id"].prefixes.form, drawn)
 
 
 def test_what_cannot_be_planted_leaves_no_file(tmp_path: Path, plant: Callable[..., str]) -> None:
