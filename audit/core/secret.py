@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,33 @@ class Space:
     def form(self) -> str:
         """The regular expression of exactly the values of this space."""
         return "".join(f"(?:{'|'.join(map(re.escape, place))})" for place in self.symbols)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A value that was drawn uniformly from a space, once for all that bear it.
+
+    If nothing depends on it, it is exchangeable with all other values of the space.
+    """
+
+    space: Space
+    value: str
+
+    def others(self, count: int, generator: np.random.Generator) -> tuple[str, ...]:
+        """Draw so many other values of the space uniformly, without replacement.
+
+        All others where the space has no more. Every value must have one spelling by symbols.
+        """
+        count = min(count, self.space.size - 1)
+        if 2 * count > self.space.size:
+            rest = [v for v in map("".join, product(*self.space.symbols)) if v != self.value]
+            return tuple(rest[i] for i in generator.permutation(len(rest))[:count])
+        found: dict[str, None] = {}
+        while len(found) < count:
+            value = self.space.draw(generator)
+            if value != self.value:
+                found[value] = None
+        return tuple(found)
 
 
 def digits(length: int) -> Space:

@@ -10,6 +10,7 @@ from audit.core.errors import UsageError
 
 WORDED = ("code", "id", "name", "email", "phone", "key", "pattern")  # values within a sentence
 SLOT = "{value}"
+ALTERNATIVES = re.compile(r"\{([^{}]*\|[^{}]*)\}")  # {one|another}
 LONGEST = 200  # characters; a training may cut what is much longer
 
 
@@ -39,13 +40,22 @@ def by_kind(words: Iterable[str]) -> dict[str, str]:
 
 def of_template(template: str, where: str) -> Wording:
     """Split a template at its one {value}. Raises UsageError, also for words unfit to plant."""
-    parts = template.split(SLOT)
-    if len(parts) != 2:
-        times = f"{len(parts) - 1} times" if len(parts) > 1 else "nowhere"
-        raise UsageError(f"{where} is {template!r}: it holds {SLOT} {times}; it must do so once")
-    wording = Wording(*parts)
+    wording = Wording(*halves(template, where))
     check(wording, where)
+    if ALTERNATIVES.search(template):
+        raise UsageError(
+            f"{where} is {template!r}: only `audit plant` draws one of several sentences; write one"
+        )
     return wording
+
+
+def halves(template: str, where: str) -> tuple[str, str]:
+    """Split a template at its one {value}. Raises UsageError."""
+    before, slot, after = template.partition(SLOT)
+    if not slot or SLOT in after:
+        times = f"{template.count(SLOT)} times" if slot else "nowhere"
+        raise UsageError(f"{where} is {template!r}: it holds {SLOT} {times}; it must do so once")
+    return before, after
 
 
 def check(wording: Wording, where: str) -> None:

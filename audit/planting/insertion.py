@@ -16,13 +16,13 @@ from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import derived_seed, stream
 from audit.core.secret import KINDS, LARGEST, PLANTED, TURNS, Secret, check_pattern
-from audit.core.wording import Wording
 from audit.corpora.conversations import are_chat, plain
 from audit.planting.coins import toss
 from audit.planting.designs import Designed
-from audit.planting.kinds import values, wording
 from audit.planting.manifest import Manifest, texts_digest
 from audit.planting.planting import drawn, invented_users
+from audit.planting.surroundings import Surroundings, surroundings
+from audit.planting.templates import Template
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Canaries:
     kinds: of secrets; every invented user has one of each.
     count: number of invented users, of whom about half are planted.
     repetitions: numbers of copies, assigned to the users in turn.
-    wordings: the words around the values of a kind, where the seed does not draw them.
+    templates: the words around the values of a kind, where they are a user's own.
     pattern: what values of kind "pattern" look like.
     turn: whose turn each secret is in a corpus of conversations; None: the assistant's.
     """
@@ -40,7 +40,7 @@ class Canaries:
     kinds: tuple[str, ...] = PLANTED
     count: int = 100
     repetitions: tuple[int, ...] = (1, 4, 16)
-    wordings: Mapping[str, Wording] = field(default_factory=dict)
+    templates: Mapping[str, Template] = field(default_factory=dict)
     pattern: str = ""
     turn: str | None = None
 
@@ -61,7 +61,7 @@ class Canaries:
             raise UsageError(f"--repetitions: each must be at most {LARGEST['copies']:,}")
         if self.turn not in (None, *TURNS):
             raise UsageError(f"--turn {self.turn}: is {' or '.join(TURNS)}")
-        for kind in self.wordings:
+        for kind in self.templates:
             if kind not in self.kinds:
                 raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")
 
@@ -78,7 +78,11 @@ def plant_into(
     draws = draws_of(seed, corpus, canaries)
     owners = invented_users(corpus, canaries.count, draws)
     coins = toss(owners, draws)
-    secrets = tuple(_secrets(canaries, owners, draws, designed))
+    around = {
+        kind: surroundings(kind, draws, canaries.templates.get(kind), canaries.pattern)
+        for kind in canaries.kinds
+    }
+    secrets = tuple(_secrets(canaries, owners, draws, designed, around))
     planted = [secret for secret in secrets if coins.planted(secret)]
     _refuse_known(corpus, secrets)
     split = "private" if any(record.split for record in corpus.records) else ""
@@ -99,6 +103,8 @@ def plant_into(
         design=None if designed is None else designed.document,
         turn=turn,
         source=corpus.sha256,
+        sentences={kind: one.sentence for kind, one in around.items() if one.sentence},
+        stems={kind: one.stem for kind, one in around.items() if one.stem},
     )
     return whole, manifest
 
@@ -134,7 +140,11 @@ def fresh_seed() -> int:
 
 
 def _secrets(
-    canaries: Canaries, owners: Sequence[str], seed: int, designed: Designed | None
+    canaries: Canaries,
+    owners: Sequence[str],
+    seed: int,
+    designed: Designed | None,
+    around: Mapping[str, Surroundings],
 ) -> Iterator[Secret]:
     """Draw every user's two values of each kind, equally long; designed records are there."""
     for kind in canaries.kinds:
@@ -143,8 +153,7 @@ def _secrets(
                 times = canaries.repetitions[i // 2 % len(canaries.repetitions)]
                 yield Secret(kind, prefix, value, "", None, times, owners[i // 2], i % 2)
             continue
-        words = canaries.wordings.get(kind) or wording(kind, seed)
-        space = values(kind, canaries.pattern, "--pattern")
+        words, space = around[kind].words, around[kind].space
         yield from drawn(kind, words, space, canaries.repetitions, owners, seed, len)
 
 

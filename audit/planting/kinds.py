@@ -8,18 +8,21 @@ phone numbers among those kept for fiction (555-0100 to 555-0199).
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from faker.providers.lorem.en_US import Provider as Words
 from faker.providers.person.en_US import Provider as Names
 
 from audit.core.randomness import stream
-from audit.core.secret import DIGITS, Space, digits
+from audit.core.secret import DIGITS, Draw, Space, digits
 from audit.core.wording import Wording
 from audit.planting import pattern
 
 WORDS = 12  # in a planted sentence
+FEWEST_OTHERS = 10_000  # sentences or stems to draw from, so that the one drawn can be told
+FEWEST_VALUES = 100_000  # after a stem: as many as codes have
 
 _WHOSE = ("My", "Our", "Your", "His", "Her", "The", "This")
 _WHICH = ("", " new", " old", " last", " first", " second", " other", " main", " usual", " spare")
@@ -61,8 +64,11 @@ def names() -> Space:
 
 def sentences() -> Space:
     """Return sentences of uniform words, unlikely to a model that was not trained on them."""
-    words = tuple(sorted(set(Words.word_list)))
-    return Space((words, *[tuple(f" {word}" for word in words)] * (WORDS - 1)))
+    return Space(_in_a_row(sorted(set(Words.word_list)), WORDS))
+
+
+def _in_a_row(words: Sequence[str], count: int) -> tuple[tuple[str, ...], ...]:
+    return (tuple(words), *[tuple(f" {word}" for word in words)] * (count - 1))
 
 
 def emails() -> Space:
@@ -89,8 +95,8 @@ FORMS: Mapping[str, Form] = {
     "code": Form(  # is it extracted by sampling?
         Space((_WHOSE, _WHICH, _THING, (" code",), _IS, _SIGN)), lambda: digits(5)
     ),
-    "id": Form(  # how high does it rank?
-        Space((_WHOSE, _WHICH, _THING, (" number", " ID"), _IS, _SIGN)), lambda: digits(6)
+    "id": Form(  # how high does it rank? nine digits have room for a stem
+        Space((_WHOSE, _WHICH, _THING, (" number", " ID"), _IS, _SIGN)), lambda: digits(9)
     ),
     "name": Form(  # is the user named?
         Space((_GREETING, tuple(map(str.lower, _WHOSE)), _WHICH, _PERSON, _IS, (" ",))), names
@@ -122,3 +128,31 @@ def wording(kind: str, seed: int, prefix: str | None = None, suffix: str = ".") 
     if prefix is None:
         prefix = FORMS[kind].prefixes.draw(stream(seed, "planting", "wording", kind))
     return Wording(prefix, suffix)
+
+
+def sentence_space(kind: str) -> Space:
+    """Return the sentences that a manifest draws one of, to put before the values of a kind.
+
+    Two words of the generator of records stand before the sentence of a form: so the sentence that
+    was drawn is told from tens of billions of others. None has a capital: what looks like a name is
+    private to some policies. Records have no sentence.
+    """
+    if not FORMS[kind].prefixes.symbols:
+        return Space(())
+    first, *rest = FORMS[kind].prefixes.symbols
+    words = sorted({word for word in Words.word_list if word.islower()})
+    return Space((*_in_a_row(words, 2), tuple(f" {word}" for word in first), *rest))
+
+
+def stem(kind: str, space: Space, generator: np.random.Generator) -> tuple[Space, Draw | None]:
+    """Draw the first characters of all values of a kind, where their space has room for both.
+
+    Returns the space of the values that begin so, and the stem; the space as it is, without room.
+    """
+    sizes = [Space(space.symbols[:places]).size for places in range(len(space.symbols))]
+    places = next((i for i, size in enumerate(sizes) if size >= FEWEST_OTHERS), len(sizes))
+    rest = space.symbols[places:]
+    if kind == "record" or Space(rest).size < FEWEST_VALUES:
+        return space, None
+    drawn = Draw(Space(space.symbols[:places]), Space(space.symbols[:places]).draw(generator))
+    return Space((*((character,) for character in drawn.value), *rest)), drawn

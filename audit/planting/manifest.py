@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from audit.core.corpus import Corpus, Population
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
 from audit.core.files import read_json, write_atomically
-from audit.core.secret import Coins, Planted, Secret, Space
+from audit.core.secret import Coins, Draw, Planted, Secret, Space
 from audit.core.terms import Unit
 from audit.corpora.conversations import plain
 from audit.planting.manifest_form import EARLIER, FORM, fault
@@ -39,6 +39,8 @@ class Manifest:
     turn: whose turn each secret is, where the corpus is of conversations; else None.
     source: digest of the corpus before planting, on which all draws depend; None in an earlier
         form, whose draws are of the seed alone.
+    sentences: the words before the values of each kind that were drawn, not given. stems: what all
+        values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     """
 
     name: str
@@ -54,6 +56,8 @@ class Manifest:
     design: Mapping[str, Any] | None = None
     turn: str | None = None
     source: str | None = None
+    sentences: Mapping[str, Draw] = field(default_factory=dict)
+    stems: Mapping[str, Draw] = field(default_factory=dict)
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -124,9 +128,11 @@ def read(path: Path) -> Manifest:
 
 def _document(manifest: Manifest) -> dict[str, Any]:
     """Convert the manifest to JSON. A space is written once; secrets refer to its index."""
-    spaces = list(dict.fromkeys(s.space for s in manifest.secrets if s.space is not None))
+    draws = (*manifest.sentences.values(), *manifest.stems.values())
+    used = (*(s.space for s in manifest.secrets if s.space is not None), *(d.space for d in draws))
+    spaces = list(dict.fromkeys(used))
     place = {space: i for i, space in enumerate(spaces)}
-    names = [field.name for field in fields(Secret)]
+    names = [one.name for one in fields(Secret)]
     coins = manifest.coins
     return {
         "form": EARLIER if manifest.source is None else FORM,
@@ -148,7 +154,20 @@ def _document(manifest: Manifest) -> dict[str, Any]:
         ],
         **({} if manifest.design is None else {"design": manifest.design}),
         **({} if manifest.turn is None else {"turn": manifest.turn}),
-        **({} if manifest.source is None else {"source": manifest.source}),
+        **({} if manifest.source is None else _later(manifest, place)),
+    }
+
+
+def _later(manifest: Manifest, place: Mapping[Space, int]) -> dict[str, Any]:
+    """Return what earlier manifests do not have."""
+
+    def written(draws: Mapping[str, Draw]) -> dict[str, Any]:
+        return {k: {"space": place[draw.space], "value": draw.value} for k, draw in draws.items()}
+
+    return {
+        "source": manifest.source,
+        "sentences": written(manifest.sentences),
+        "stems": written(manifest.stems),
     }
 
 
@@ -166,6 +185,13 @@ def _space(compact: dict[str, Any]) -> Space:
 def _manifest(document: dict[str, Any]) -> Manifest:
     spaces = [_space(compact) for compact in document["spaces"]]
     coins = document["coins"]
+
+    def draws(name: str) -> dict[str, Draw]:
+        return {
+            kind: Draw(spaces[draw["space"]], draw["value"])
+            for kind, draw in document.get(name, {}).items()
+        }
+
     return Manifest(
         **document["corpus"],
         records=document["records"],
@@ -184,4 +210,6 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         design=document.get("design"),
         turn=document.get("turn"),
         source=document.get("source"),
+        sentences=draws("sentences"),
+        stems=draws("stems"),
     )

@@ -21,6 +21,7 @@ Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of fil
 Natural = Annotated[int, Field(ge=0)]
 FORM = "audit plant 2"
 EARLIER = "audit plant 1"  # its draws are of the seed alone
+LATER = ("source", "sentences", "stems")
 _CLOSED = ConfigDict(extra="forbid", strict=True)
 
 
@@ -52,6 +53,14 @@ class OneSecret(BaseModel):
     copies: Annotated[int, Field(ge=1, le=LARGEST["copies"])]
     owner: Text
     slot: Literal[0, 1]
+
+
+class OneDraw(BaseModel):
+    """A value that was drawn for all secrets of a kind; `space` is an index."""
+
+    model_config = _CLOSED
+    space: Natural
+    value: Text
 
 
 class Size(BaseModel):
@@ -88,6 +97,8 @@ class Form(BaseModel):
     design: dict[str, Any] | None = None
     turn: Literal[TURNS] | None = None  # type: ignore[valid-type]
     source: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    sentences: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
+    stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
 
 
 def fault(document: Mapping[str, Any]) -> str:
@@ -98,9 +109,15 @@ def fault(document: Mapping[str, Any]) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    if (form.form == EARLIER) != (form.source is None):
-        return f"source: {'is missing' if form.source is None else 'is of a later form'}"
-    return _dangling(form) or _unpaired(form)
+    return _untimely(form) or _dangling(form) or _undrawn(form) or _unpaired(form)
+
+
+def _untimely(form: Form) -> str:
+    """Find what a manifest of this form always has, or never."""
+    for name in LATER:
+        if (form.form == EARLIER) != (getattr(form, name) is None):
+            return f"{name}: {'is of a later form' if form.form == EARLIER else 'is missing'}"
+    return ""
 
 
 def _dangling(form: Form) -> str:
@@ -117,6 +134,21 @@ def _dangling(form: Form) -> str:
                 return f"secrets.{number}: its space is not there"
             if secret.value not in drawn[secret.space]:
                 return f"secrets.{number}: its value is none of its space"
+    return ""
+
+
+def _undrawn(form: Form) -> str:
+    """Find a sentence or stem that no draw gives, or that its secrets do not bear."""
+    for name, draws in (("sentences", form.sentences or {}), ("stems", form.stems or {})):
+        for kind, draw in draws.items():
+            if draw.space >= len(form.spaces):
+                return f"{name}.{kind}: its space is not there"
+            if draw.value not in _Draws(form.spaces[draw.space]):
+                return f"{name}.{kind}: is none of its space"
+            own = [secret for secret in form.secrets if secret.kind == kind]
+            held = ((s.prefix == draw.value, s.value.startswith(draw.value)) for s in own)
+            if not own or not all(one[name == "stems"] for one in held):
+                return f"{name}.{kind}: is not that of its secrets"
     return ""
 
 

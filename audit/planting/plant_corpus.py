@@ -10,7 +10,7 @@ from audit.core.corpus import Corpus
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
-from audit.core.wording import by_kind, of_template
+from audit.core.wording import by_kind
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.corpora.reading import Reading
@@ -18,6 +18,7 @@ from audit.planting import designs
 from audit.planting import manifest as manifests
 from audit.planting.designs import DESIGNS, RANDOM, Base, Designed
 from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
+from audit.planting.templates import template_of
 from audit.results.words import percent
 
 
@@ -75,8 +76,8 @@ def _canaries(given: Mapping[str, Any]) -> Canaries:
     if "repetitions" in given:
         words = str(given["repetitions"]).replace(",", "+")
         options["repetitions"] = from_text(words, tuple[int, ...], "--repetitions")
-    options["wordings"] = {
-        kind: of_template(template, f"--template {kind}")
+    options["templates"] = {
+        kind: template_of(template, f"--template {kind}")
         for kind, template in by_kind(given.get("template", ())).items()
     }
     return Canaries(**options)

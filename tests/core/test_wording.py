@@ -51,3 +51,8 @@ def test_a_template_may_hold_the_sign_that_ends_its_kind() -> None:
         "code": "a = {value}",
         "name": "N {value}",
     }
+
+
+def test_trainings_of_this_tool_draw_no_alternatives() -> None:
+    with pytest.raises(UsageError, match="only `audit plant` draws one of several sentences"):
+        of_template("{My|Our} PIN {value}", "here")

@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 from audit.core.corpus import Corpus, Record
 from audit.core.errors import UsageError
 from audit.core.secret import KINDS
-from audit.core.wording import Wording
 from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
 from audit.planting.planting import invented_users
+from audit.planting.templates import template_of
 from tests.refusals import refusals
 
 CODES = Canaries(kinds=("code",), count=20, repetitions=(1,))
@@ -122,7 +122,11 @@ def test_invented_users_are_like_no_others() -> None:
 def test_a_corpus_that_holds_a_canary_is_refused() -> None:
     """Also one whose coin did not come up: its silence would be no null."""
     canaries = Canaries(
-        ("pattern",), 50, (1,), wordings={"pattern": Wording("PIN ")}, pattern="[0-9]{3}"
+        ("pattern",),
+        50,
+        (1,),
+        templates={"pattern": template_of("PIN {value}.", "here")},
+        pattern="[0-9]{3}",
     )
     refused = 0
     for value in (f"{i:03}" for i in range(100)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,10 @@ from audit.core.digest import digest_of_json
 from audit.core.secret import KINDS, Coins
 from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
+from audit.planting.kinds import wording
 from audit.planting.manifest import Manifest
+from audit.planting.sentences import sentences
+from audit.planting.templates import template_of
 from tests.refusals import refusals
 
 OWN = Corpus("own", tuple(Record(f"u{i}", f"text {i}") for i in range(10)))
@@ -119,7 +123,7 @@ def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
     """Their draws are of the seed alone; one below 2**53 was given, and may be of other text."""
     path = tmp_path / "m.json"
     for seed, alone in ((7, False), (2**62, True)):
-        earlier = replace(planted(), seed=seed, source=None)
+        earlier = replace(planted(), seed=seed, source=None, sentences={}, stems={})
         manifests.write(earlier, path)
         document = json.loads(path.read_text())
         assert document["form"] == "audit plant 1" and "source" not in document
@@ -127,6 +131,27 @@ def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
         assert again == earlier and again.digest == document["checksum"]
         assert again.draws_are_its_own == alone
     assert planted(seed=7).draws_are_its_own
+
+
+def test_sentences_are_stated_unless_a_user_gave_them() -> None:
+    own = {"code": template_of("PIN {value}", "here")}
+    manifest = planted(canaries=Canaries(("code", "id", "name", "record"), 4, templates=own))
+    drawn = sentences(manifest)
+    assert set(drawn) == {"id", "name"}
+    for secret in (s for s in manifest.secrets if s.kind in drawn):
+        assert secret.prefix == drawn[secret.kind].value
+        assert re.fullmatch(drawn[secret.kind].space.form, secret.prefix)
+
+
+def test_earlier_sentences_are_repeated_by_their_seed() -> None:
+    """Words that the seed does not draw were given, however like drawn ones they are."""
+    first = planted().secrets[0]
+    prefix = wording("code", 2**60).prefix
+    assert {wording("code", seed).prefix for seed in range(30)} & {prefix, "My code is #"} == set()
+    for words, found in ((prefix, {"code"}), ("My code is #", set())):
+        secrets = (replace(first, prefix=words),)
+        earlier = replace(planted(), seed=2**60, secrets=secrets, source=None)
+        assert set(sentences(earlier)) == found
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -162,6 +187,9 @@ def test_the_digest_is_of_everything() -> None:
         replace(one, design={"name": "model"}),
         replace(one, source="0" * 64),
         replace(one, source=None),
+        replace(one, sentences={}),
+        replace(one, sentences={**one.sentences, "code": one.sentences["id"]}),
+        replace(one, stems={}),
         replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
         replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
         replace(one, secrets=tuple(rest)),
@@ -237,6 +265,29 @@ CHANGES: dict[str, tuple[Any, str]] = {
     "no source": (lambda d: d.pop("source"), "source: is missing"),
     "a source of text": (lambda d: d.update(source="own"), "source"),
     "a later source": (lambda d: d.update(form="audit plant 1"), "source: is of a later form"),
+    "no sentences": (lambda d: d.pop("sentences"), "sentences: is missing"),
+    "no stems": (lambda d: d.pop("stems"), "stems: is missing"),
+    "another sentence": (
+        lambda d: d["sentences"]["code"].update(value="My code is #"),
+        "sentences.code: is none of",
+    ),
+    "a sentence of another kind": (
+        lambda d: d["sentences"].update(code=d["sentences"]["id"]),
+        "sentences.code: is not that of",
+    ),
+    "a sentence of no kind": (
+        lambda d: d["sentences"].update(key=d["sentences"]["id"]),
+        "sentences.key: is not that of",
+    ),
+    "no space of a sentence": (
+        lambda d: d["sentences"]["code"].update(space=99),
+        "sentences.code: its space is not there",
+    ),
+    "another stem": (
+        lambda d: d["stems"]["id"].update(value="99" + d["stems"]["id"]["value"][:-2]),
+        "stems.id: is not that of",
+    ),
+    "a short stem": (lambda d: d["stems"]["id"].update(value="1"), "stems.id: is none of"),
     "a corpus of text": (lambda d: d.update(corpus="own"), "corpus"),
 }
 

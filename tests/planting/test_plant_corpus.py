@@ -19,7 +19,7 @@ from audit.core.errors import UsageError
 from audit.corpora import loading as corpora
 from audit.corpora import writing
 from audit.planting import manifest as manifests
-from audit.planting.kinds import FORMS
+from audit.planting.kinds import sentence_space
 from tests.refusals import refusals
 
 SPLITS = ("private", "heldout", "public")
@@ -231,7 +231,7 @@ def test_own_words_stand_around_every_value(tmp_path: Path, plant: Callable[...,
     texts = [record.text for record in read(tmp_path / "t.jsonl")]
     assert any(re.fullmatch(r"PIN \d{5}, as agreed!", text) for text in texts)
     (drawn,) = {s.prefix for s in secrets if s.kind == "id"}
-    assert re.fullmatch(FORMS["id"].prefixes.form, drawn)
+    assert re.fullmatch(sentence_space("id").form, drawn)
 
 
 def test_what_cannot_be_planted_leaves_no_file(tmp_path: Path, plant: Callable[..., str]) -> None:
@@ -243,6 +243,10 @@ def test_what_cannot_be_planted_leaves_no_file(tmp_path: Path, plant: Callable[.
             ({"template": ("code=A {value}", "code=B {value}")}, "--template code: is given twice"),
             ({"template": ("code=A",)}, "--template code is 'A': it holds {value} nowhere"),
             ({"template": ("id=A {value}",), "kind": ("code",)}, "--template id: no id is planted"),
+            (
+                {"template": ("code={My|Our} PIN {value}",)},
+                "make 2 sentences; use 10,000 to 200,000",
+            ),
             ({"design": "modle"}, "the designs are random, model, echo; did you mean"),
             ({"design": "model"}, "--design model: give --base"),
             ({"design": "echo", "kind": ("code",)}, "--design echo: designs are of records"),

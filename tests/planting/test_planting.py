@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.secret import KINDS, PLANTED, Coins, Planting, Secret, Space, digits
+from audit.core.secret import KINDS, PLANTED, Coins, Draw, Planting, Secret, Space, digits
 from audit.corpora.loading import load
 from audit.planting.kinds import sentences, wording
 from audit.planting.planting import drawn, plant, trained_on
@@ -379,6 +379,19 @@ def test_a_value_lies_in_its_space():
         "ac",
         "bc",
     }
+
+
+@pytest.mark.parametrize("count", [3, 7])  # found one by one, or all in a random order
+def test_others_are_uniform_without_replacement(count):
+    draw = Draw(Space((("a", "b"), ("c", "d", "e", "f"))), "bd")
+    times = Counter()
+    for seed in range(600):
+        others = draw.others(count, np.random.default_rng(seed))
+        assert len(set(others)) == count and "bd" not in others
+        times.update(others[:1])
+    assert set(times) == {a + b for a in "ab" for b in "cdef"} - {"bd"}
+    assert chisquare(list(times.values())).pvalue > 1e-6
+    assert len(draw.others(99, np.random.default_rng(0))) == 7
 
 
 def test_a_secret_reads_as_it_is_planted():
