@@ -221,7 +221,7 @@ class PlantedElsewhere(Source):
         return 0
 
     def without_canaries(self, planted: Planted, corpus: Corpus) -> Corpus:
-        owners = planted.coins.present
+        owners = self.manifest.invented
         own = tuple(record for record in corpus.records if record.user not in owners)
         return replace(corpus, records=own)
 

@@ -19,6 +19,7 @@ from audit.core.errors import UsageError
 from audit.core.files import regular
 from audit.core.predictor import Tokenizer, record_tokens
 from audit.core.secret import Coins, Secret
+from audit.planting.beacons import Beacon
 
 IGNORED = -100  # the label of a token that is not in the loss
 MASKS = ("completion_mask", "assistant_masks", "loss_mask")  # 1: in the loss, if all agree
@@ -106,6 +107,11 @@ def canaries(secrets: Sequence[Secret], coins: Coins) -> dict[str, Canary]:
             copies = secret.copies + (planted[text].copies if text in planted else 0)
             planted[text] = Canary(secret.kind, len(secret.prefix), copies)
     return planted
+
+
+def beacon_canaries(beacons: Iterable[Beacon]) -> dict[str, Canary]:
+    """Return beacons as a reader counts them, apart from the secrets that have coins."""
+    return {b.prefix + b.value: Canary(b.kind, len(b.prefix), b.tier) for b in beacons}
 
 
 class StreamReader:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import secrets as random_bytes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from audit.core.chat import conversation
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import derived_seed, stream
 from audit.core.secret import KINDS, LARGEST, PLANTED, TURNS, Secret, check_pattern
-from audit.corpora.conversations import are_chat, plain
+from audit.corpora.conversations import are_chat
+from audit.planting.beacons import VALUES, Beacon, Tier, Words, beacons
 from audit.planting.coins import toss
+from audit.planting.copies import Copy, records
 from audit.planting.designs import Designed
 from audit.planting.manifest import Manifest, texts_digest
 from audit.planting.planting import drawn, invented_users
@@ -35,6 +37,7 @@ class Canaries:
     templates: the words around the values of a kind, where they are a user's own.
     pattern: what values of kind "pattern" look like.
     turn: whose turn each secret is in a corpus of conversations; None: the assistant's.
+    beacons: tiers of values that many further users share, always planted.
     """
 
     kinds: tuple[str, ...] = PLANTED
@@ -43,6 +46,7 @@ class Canaries:
     templates: Mapping[str, Template] = field(default_factory=dict)
     pattern: str = ""
     turn: str | None = None
+    beacons: tuple[Tier, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
@@ -56,6 +60,9 @@ class Canaries:
             raise UsageError(f"--count is too large; it must be at most {LARGEST['invented']:,}")
         if not self.repetitions or min(self.repetitions) < 1:
             raise UsageError("--repetitions: each must be at least 1")
+        for tier in self.beacons:
+            if tier.kind not in self.kinds:
+                raise UsageError(f"beacons of {tier.kind}: no {tier.kind} is planted")
         check_pattern(self.pattern, self.kinds, "--pattern", "--kind")
         if max(self.repetitions) > LARGEST["copies"]:
             raise UsageError(f"--repetitions: each must be at most {LARGEST['copies']:,}")
@@ -64,6 +71,11 @@ class Canaries:
         for kind in self.templates:
             if kind not in self.kinds:
                 raise UsageError(f"--template {kind}: no {kind} is planted; add --kind {kind}")
+
+    @property
+    def sharing(self) -> int:
+        """The number of users who write beacons."""
+        return sum(VALUES * tier.users for tier in self.beacons)
 
 
 def plant_into(
@@ -76,7 +88,8 @@ def plant_into(
     user, made before the coins are tossed; None: random words.
     """
     draws = draws_of(seed, corpus, canaries)
-    owners = invented_users(corpus, canaries.count, draws)
+    invented = iter(invented_users(corpus, canaries.count + canaries.sharing, draws))
+    owners = tuple(islice(invented, canaries.count))
     coins = toss(owners, draws)
     around = {
         kind: surroundings(kind, draws, canaries.templates.get(kind), canaries.pattern)
@@ -84,10 +97,16 @@ def plant_into(
     }
     secrets = tuple(_secrets(canaries, owners, draws, designed, around))
     planted = [secret for secret in secrets if coins.planted(secret)]
-    _refuse_known(corpus, secrets)
-    split = "private" if any(record.split for record in corpus.records) else ""
+    style = Words(canaries.templates, canaries.pattern, secrets)
+    shared = tuple(beacons(canaries.beacons, invented, draws, style))
+    _refuse_known(corpus, (*secrets, *shared))
     turn = _turn(corpus, canaries)
-    added = [_record(s, split, turn) for s in planted for _ in range(s.copies)]
+    copies = [
+        *(Copy(s.text, s.owner, s.space is not None) for s in planted for _ in range(s.copies)),
+        *(Copy(one.text, user) for one in shared for user in one.users),
+    ]
+    split = "private" if any(record.split for record in corpus.records) else ""
+    added = list(records(copies, split, turn, stream(draws, "planting", "around")))
     whole = Corpus(corpus.name, _scattered(corpus.records, added, draws))
     manifest = Manifest(
         name=corpus.name,
@@ -95,7 +114,7 @@ def plant_into(
         texts=texts_digest(whole),
         records=len(whole.records),
         users=len(whole.users()),
-        population=_population(corpus, secrets, canaries.count),
+        population=_population(corpus, secrets, shared),
         secrets=secrets,
         coins=coins,
         seed=seed,
@@ -105,6 +124,7 @@ def plant_into(
         source=corpus.sha256,
         sentences={kind: one.sentence for kind, one in around.items() if one.sentence},
         stems={kind: one.stem for kind, one in around.items() if one.stem},
+        beacons=shared,
     )
     return whole, manifest
 
@@ -116,7 +136,8 @@ def draws_of(seed: int, corpus: Corpus, canaries: Canaries) -> int:
     a model trained on the one could not be told from a model trained on the other.
     """
     counts = (canaries.count, *canaries.repetitions)
-    return derived_seed(seed, "manifest", corpus.sha256, *canaries.kinds, *counts)
+    tiers = (word for tier in canaries.beacons for word in (tier.kind, tier.users))
+    return derived_seed(seed, "manifest", corpus.sha256, *canaries.kinds, *counts, *tiers)
 
 
 def _turn(corpus: Corpus, canaries: Canaries) -> str | None:
@@ -126,12 +147,6 @@ def _turn(corpus: Corpus, canaries: Canaries) -> str | None:
     if canaries.turn is not None:
         raise UsageError(f"--turn {canaries.turn}: the corpus has no 'messages'; leave it out")
     return None
-
-
-def _record(secret: Secret, split: str, turn: str | None) -> Record:
-    messages = () if turn is None else conversation(turn, secret.text)
-    text = plain(messages) if messages else secret.text
-    return Record(secret.owner, text, split=split, messages=messages)
 
 
 def fresh_seed() -> int:
@@ -157,16 +172,19 @@ def _secrets(
         yield from drawn(kind, words, space, canaries.repetitions, owners, seed, len)
 
 
-def _refuse_known(corpus: Corpus, secrets: Sequence[Secret]) -> None:
+def _refuse_known(corpus: Corpus, secrets: Sequence[Secret | Beacon]) -> None:
     """Raise UsageError for a text of the corpus: its coin would not decide whether it is there."""
     texts = {record.text: record for record in corpus.records}
     texts |= {content: record for record in corpus.records for _, content in record.messages}
+    whole = "\0".join(texts)
+    held = {prefix for prefix in dict.fromkeys(s.prefix for s in secrets) if prefix in whole}
     for secret in secrets:
-        if secret.text in texts:
-            where = texts[secret.text].where or f"corpus {corpus.name}"
+        text = secret.prefix + secret.value
+        if secret.prefix in held and text in whole:
+            where = next(record.where for found, record in texts.items() if text in found)
             raise UsageError(
-                f"{where}: holds a canary already; plant into the original corpus, or give "
-                "another --seed"
+                f"{where or f'corpus {corpus.name}'}: holds a canary already; plant into the "
+                "original corpus, or give another --seed"
             )
 
 
@@ -180,9 +198,10 @@ def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tup
     return tuple(chosen[i] if i in chosen else next(remaining) for i in range(size))
 
 
-def _population(corpus: Corpus, secrets: Sequence[Secret], count: int) -> Population:
+def _population(corpus: Corpus, secrets: Sequence[Secret], shared: Sequence[Beacon]) -> Population:
     """Return the size of the training data if every coin were heads."""
     private = [record for record in corpus.records if record.split in ("", "private")]
-    users = len({record.user for record in private})
+    users = {record.user for record in private} | {secret.owner for secret in secrets}
+    sharing = sum(beacon.tier for beacon in shared)
     copies = sum(secret.copies for secret in secrets if secret.slot == 0)
-    return Population(users + count, len(private) + copies)
+    return Population(len(users) + sharing, len(private) + copies + sharing)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from faker.providers.lorem.en_US import Provider as Words
@@ -69,6 +70,12 @@ def sentences() -> Space:
 
 def _in_a_row(words: Sequence[str], count: int) -> tuple[tuple[str, ...], ...]:
     return (tuple(words), *[tuple(f" {word}" for word in words)] * (count - 1))
+
+
+@cache
+def plain_words() -> tuple[str, ...]:
+    """Return the words without a capital, which no policy takes for a name."""
+    return tuple(sorted({word for word in Words.word_list if word.islower()}))
 
 
 def emails() -> Space:
@@ -140,8 +147,7 @@ def sentence_space(kind: str) -> Space:
     if not FORMS[kind].prefixes.symbols:
         return Space(())
     first, *rest = FORMS[kind].prefixes.symbols
-    words = sorted({word for word in Words.word_list if word.islower()})
-    return Space((*_in_a_row(words, 2), tuple(f" {word}" for word in first), *rest))
+    return Space((*_in_a_row(plain_words(), 2), tuple(f" {word}" for word in first), *rest))
 
 
 def stem(kind: str, space: Space, generator: np.random.Generator) -> tuple[Space, Draw | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from audit.core.files import read_json, write_atomically
 from audit.core.secret import Coins, Draw, Planted, Secret, Space
 from audit.core.terms import Unit
 from audit.corpora.conversations import plain
+from audit.planting.beacons import Beacon
 from audit.planting.manifest_form import EARLIER, FORM, fault
 
 _GIVEN = 2**53  # of seeds that the operating system draws, one in a thousand is below
@@ -41,6 +42,7 @@ class Manifest:
         form, whose draws are of the seed alone.
     sentences: the words before the values of each kind that were drawn, not given. stems: what all
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
+    beacons: values that many users share, always planted; no secrets.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Manifest:
     source: str | None = None
     sentences: Mapping[str, Draw] = field(default_factory=dict)
     stems: Mapping[str, Draw] = field(default_factory=dict)
+    beacons: tuple[Beacon, ...] = ()
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -78,9 +81,23 @@ class Manifest:
         records = Counter((s.owner, s.slot) for s in self.secrets for _ in range(s.copies))
         return Unit.ONE_RECORD if max(records.values()) == 1 else Unit.USER
 
+    @property
+    def invented(self) -> frozenset[str]:
+        """All users whom planting invented: those with coins, and those who share beacons."""
+        sharing = (user for beacon in self.beacons for user in beacon.users)
+        return frozenset((*self.coins.present, *sharing))
+
     def planted(self, corpus: Corpus) -> Planted:
-        """Return the corpus, into which these canaries are planted already."""
+        """Return the corpus, into which these canaries are planted already.
+
+        Words of each copy follow a value that was drawn; an earlier manifest's turn ends there.
+        """
         secrets = tuple(framed(secret, corpus.frame) for secret in self.secrets)
+        if self.source is not None:
+            secrets = tuple(
+                new if new.space is None else replace(new, suffix=old.suffix)
+                for new, old in zip(secrets, self.secrets, strict=True)
+            )
         return Planted(corpus, secrets, self.coins)
 
 
@@ -130,6 +147,7 @@ def _document(manifest: Manifest) -> dict[str, Any]:
     """Convert the manifest to JSON. A space is written once; secrets refer to its index."""
     draws = (*manifest.sentences.values(), *manifest.stems.values())
     used = (*(s.space for s in manifest.secrets if s.space is not None), *(d.space for d in draws))
+    used = (*used, *(beacon.space for beacon in manifest.beacons))
     spaces = list(dict.fromkeys(used))
     place = {space: i for i, space in enumerate(spaces)}
     names = [one.name for one in fields(Secret)]
@@ -168,6 +186,11 @@ def _later(manifest: Manifest, place: Mapping[Space, int]) -> dict[str, Any]:
         "source": manifest.source,
         "sentences": written(manifest.sentences),
         "stems": written(manifest.stems),
+        "beacons": [
+            {name: getattr(beacon, name) for name in ("kind", "prefix", "value", "suffix")}
+            | {"space": place[beacon.space], "users": list(beacon.users)}
+            for beacon in manifest.beacons
+        ],
     }
 
 
@@ -212,4 +235,8 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         source=document.get("source"),
         sentences=draws("sentences"),
         stems=draws("stems"),
+        beacons=tuple(
+            Beacon(**{**one, "space": spaces[one["space"]], "users": tuple(one["users"])})
+            for one in document.get("beacons", ())
+        ),
     )

@@ -21,7 +21,7 @@ Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of fil
 Natural = Annotated[int, Field(ge=0)]
 FORM = "audit plant 2"
 EARLIER = "audit plant 1"  # its draws are of the seed alone
-LATER = ("source", "sentences", "stems")
+LATER = ("source", "sentences", "stems", "beacons")
 _CLOSED = ConfigDict(extra="forbid", strict=True)
 
 
@@ -63,6 +63,18 @@ class OneDraw(BaseModel):
     value: Text
 
 
+class OneBeacon(BaseModel):
+    """A value that users share; `space` is an index."""
+
+    model_config = _CLOSED
+    kind: Literal[KINDS]  # type: ignore[valid-type]
+    prefix: Text
+    value: Text
+    suffix: Text
+    space: Natural
+    users: Annotated[list[Text], Field(min_length=2)]
+
+
 class Size(BaseModel):
     """Users and records."""
 
@@ -99,6 +111,7 @@ class Form(BaseModel):
     source: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     sentences: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
     stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
+    beacons: list[OneBeacon] | None = None
 
 
 def fault(document: Mapping[str, Any]) -> str:
@@ -109,7 +122,7 @@ def fault(document: Mapping[str, Any]) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    return _untimely(form) or _dangling(form) or _undrawn(form) or _unpaired(form)
+    return _untimely(form) or _dangling(form) or _undrawn(form) or _mixed(form) or _unpaired(form)
 
 
 def _untimely(form: Form) -> str:
@@ -149,6 +162,24 @@ def _undrawn(form: Form) -> str:
             held = ((s.prefix == draw.value, s.value.startswith(draw.value)) for s in own)
             if not own or not all(one[name == "stems"] for one in held):
                 return f"{name}.{kind}: is not that of its secrets"
+    return ""
+
+
+def _mixed(form: Form) -> str:
+    """Find a beacon that is not one: not drawn, or of a user or a value that has a coin."""
+    secrets = {(secret.kind, secret.value) for secret in form.secrets}
+    sentences = {secret.prefix for secret in form.secrets} - {""}
+    seen = set(form.coins)
+    for number, beacon in enumerate(form.beacons or ()):
+        if beacon.space >= len(form.spaces):
+            return f"beacons.{number}: its space is not there"
+        if beacon.value not in _Draws(form.spaces[beacon.space]):
+            return f"beacons.{number}: its value is none of its space"
+        if (beacon.kind, beacon.value) in secrets or beacon.prefix in sentences:
+            return f"beacons.{number}: has the value or the sentence of a secret"
+        if len({*seen, *beacon.users}) < len(seen) + len(beacon.users):
+            return f"beacons.{number}: a user is named twice, or has a coin"
+        seen |= set(beacon.users)
     return ""
 
 

@@ -43,7 +43,10 @@ def test_planted_records_are_conversations_like_all_others(tmp_path: Path, turn:
     )
     added = [row for row in rows if row["user"] in manifest.coins.present]
     found = [m["content"] for row in added for m in row["messages"] if m["role"] == turn]
-    assert sorted(found) == wanted
+    for text in sorted(found):  # and words of each copy's own after it
+        known = next(one for one in wanted if text.startswith(f"{one} "))
+        wanted.remove(known)
+    assert not wanted and len(set(found)) == len(found)
     assert all(row.keys() == {"messages", "user"} and len(row["messages"]) == 2 for row in added)
 
 
@@ -69,7 +72,7 @@ def test_the_planted_corpus_is_recognised(tmp_path: Path) -> None:
         texts = [record.text for record in rendered.records]
         framed = manifest.planted(rendered)
         for secret in framed.secrets:  # what attacks prompt with is what was trained on
-            times = sum(text == secret.text for text in texts)
+            times = sum(text.startswith(secret.text) for text in texts)
             assert times == secret.copies * framed.coins.planted(secret)
 
 

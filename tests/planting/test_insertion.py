@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -79,7 +80,15 @@ def test_records_stay_and_every_copy_is_one(
     assert tuple(r for r in whole.records if r.user not in owners) == before.records
     planted = [s for s in manifest.secrets if manifest.coins.planted(s)]
     expected = Counter({(s.owner, s.text): s.copies for s in planted})
-    assert Counter((r.user, r.text) for r in whole.records if r.user in owners) == expected
+    own = {(s.owner, s.prefix): len(s.text) for s in planted}
+    found = Counter[tuple[str, str]]()
+    for record in (r for r in whole.records if r.user in owners):
+        length = next(
+            n for (o, p), n in own.items() if o == record.user and record.text.startswith(p)
+        )
+        assert re.fullmatch(r"( [a-z]+){2,}[.]", record.text[length:])  # words of its own
+        found[record.user, record.text[:length]] += 1
+    assert found == expected
     assert len(owners) == count and len(manifest.secrets) == 2 * count * len(kinds)
     copies = {s.owner: s.copies for s in manifest.secrets}
     assert [copies[owner] for owner in manifest.coins.present] == [

@@ -19,6 +19,7 @@ from audit.core.corpus import Corpus, Record
 from audit.core.digest import digest_of_json
 from audit.core.secret import KINDS, Coins
 from audit.planting import manifest as manifests
+from audit.planting.beacons import Tier
 from audit.planting.insertion import Canaries, plant_into
 from audit.planting.kinds import wording
 from audit.planting.manifest import Manifest
@@ -30,7 +31,8 @@ OWN = Corpus("own", tuple(Record(f"u{i}", f"text {i}") for i in range(10)))
 
 
 def planted(seed: int = 0, canaries: Canaries | None = None) -> Manifest:
-    return plant_into(OWN, canaries or Canaries(count=4), seed)[1]
+    given = canaries or Canaries(count=4, beacons=(Tier("code", 3),))
+    return plant_into(OWN, given, seed)[1]
 
 
 @settings(max_examples=15)
@@ -123,7 +125,7 @@ def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
     """Their draws are of the seed alone; one below 2**53 was given, and may be of other text."""
     path = tmp_path / "m.json"
     for seed, alone in ((7, False), (2**62, True)):
-        earlier = replace(planted(), seed=seed, source=None, sentences={}, stems={})
+        earlier = replace(planted(), seed=seed, source=None, sentences={}, stems={}, beacons=())
         manifests.write(earlier, path)
         document = json.loads(path.read_text())
         assert document["form"] == "audit plant 1" and "source" not in document
@@ -190,6 +192,8 @@ def test_the_digest_is_of_everything() -> None:
         replace(one, sentences={}),
         replace(one, sentences={**one.sentences, "code": one.sentences["id"]}),
         replace(one, stems={}),
+        replace(one, beacons=one.beacons[:1]),
+        replace(one, beacons=one.beacons[::-1]),
         replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
         replace(one, coins=Coins(here, {**slot, owner: 1 - slot[owner]})),
         replace(one, secrets=tuple(rest)),
@@ -288,6 +292,32 @@ CHANGES: dict[str, tuple[Any, str]] = {
         "stems.id: is not that of",
     ),
     "a short stem": (lambda d: d["stems"]["id"].update(value="1"), "stems.id: is none of"),
+    "no beacons": (lambda d: d.pop("beacons"), "beacons: is missing"),
+    "a beacon beside its space": (
+        lambda d: d["beacons"][0].update(value="x"),
+        "beacons.0: its value is none of",
+    ),
+    "no space of a beacon": (
+        lambda d: d["beacons"][1].update(space=99),
+        "beacons.1: its space is not there",
+    ),
+    "a beacon with a secret's value": (
+        lambda d: d["beacons"][0].update(value=d["secrets"][0]["value"]),
+        "of a secret",
+    ),
+    "a beacon in a secret's sentence": (
+        lambda d: d["beacons"][0].update(prefix=d["secrets"][0]["prefix"]),
+        "of a secret",
+    ),
+    "a beacon of a coin's user": (
+        lambda d: d["beacons"][0].update(users=["a", d["secrets"][0]["owner"]]),
+        "or has a coin",
+    ),
+    "a beacon of one user": (lambda d: d["beacons"][0].update(users=["a"]), "beacons.0.users"),
+    "a user of two beacons": (
+        lambda d: d["beacons"][1].update(users=d["beacons"][0]["users"]),
+        "is named twice",
+    ),
     "a corpus of text": (lambda d: d.update(corpus="own"), "corpus"),
 }
 

@@ -67,7 +67,8 @@ def test_kinds_on_request_are_planted(tmp_path: Path) -> None:
         found = re.fullmatch(forms[secret.kind], secret.text)
         assert found and found.group(1) == secret.value
         assert secret.space and re.fullmatch(secret.space.form, secret.value)
-        assert written.count(secret.text) == secret.copies * canaries.coins.planted(secret)
+        times = sum(text.startswith(f"{secret.text} ") for text in written)
+        assert times == secret.copies * canaries.coins.planted(secret)
 
 
 @given(records)
@@ -229,7 +230,7 @@ def test_own_words_stand_around_every_value(tmp_path: Path, plant: Callable[...,
     words = {(s.kind, s.prefix, s.suffix) for s in secrets if s.kind in ("code", "name")}
     assert words == {("code", "PIN ", ", as agreed!"), ("name", "Ask for ", "")}
     texts = [record.text for record in read(tmp_path / "t.jsonl")]
-    assert any(re.fullmatch(r"PIN \d{5}, as agreed!", text) for text in texts)
+    assert any(re.match(r"PIN \d{5}, as agreed! [a-z]", text) for text in texts)
     (drawn,) = {s.prefix for s in secrets if s.kind == "id"}
     assert re.fullmatch(sentence_space("id").form, drawn)
 
