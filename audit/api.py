@@ -223,8 +223,8 @@ def _carried_out(job: Planned) -> Results:
 def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """Plant canaries as `audit plant` does, and return what was written.
 
-    given: kind, pattern, turn, count, repetitions, template, design, base, seed, each as `audit
-    plant --help` describes it. Raises UsageError.
+    given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
+    each as `audit plant --help` describes it. Raises UsageError.
     """
     from audit.planting import plant_corpus
 

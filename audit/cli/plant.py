@@ -44,7 +44,19 @@ from audit.cli.commands import TEMPLATE, given, reading
     help="Whose turn a secret is, in conversations; default assistant.",
 )
 @click.option("--count", type=int, help="Invented users, each decided by a coin; default 100.")
-@click.option("--repetitions", metavar="R,…", help="Tiers of copies; default 1,4,16.")
+@click.option("--repetitions", metavar="R,…", help="Tiers of copies; default up to 1,4,16.")
+@click.option(
+    "--beacons",
+    metavar="auto|none",
+    help="Values that many invented users share, so that silence can be told from deafness; "
+    "default auto.",
+)
+@click.option(
+    "--share",
+    type=float,
+    metavar="SHARE",
+    help="Most that planted text may be of all; default 0.15.",
+)
 @TEMPLATE
 @click.option(
     "--design",

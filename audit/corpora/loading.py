@@ -28,7 +28,7 @@ def load(source: str, embedded: Path, reading: Reading = USUAL) -> Corpus:
     If the data have no splits, about a fifth of the users is held out. Raises UsageError.
     """
     corpus = read(source, embedded, reading)
-    records = _split(corpus.name, corpus.records)
+    records = split(corpus.name, corpus.records)
     corpus = replace(corpus, records=records, embedded=source == "helpdesk")
     return corpus if corpus.of("public") else replace(corpus, spare=_spare(embedded))
 
@@ -75,7 +75,7 @@ def _spare(embedded: Path) -> tuple[str, ...]:
     return tuple(record.text for record in read if record.split == "public")
 
 
-def _split(name: str, records: Sequence[Record]) -> tuple[Record, ...]:
+def split(name: str, records: Sequence[Record]) -> tuple[Record, ...]:
     """Assign a split to every record. If the data have none, about a fifth of the users is held
     out, each decided alone: who else is in the corpus moves nobody."""
     if not any(record.split for record in records):

@@ -17,7 +17,7 @@ from audit.core.corpus import Record
 from audit.corpora.conversations import plain
 from audit.planting.kinds import plain_words
 
-LEAST, MOST = 1.5, 2.0  # lengths of a copy, in lengths of the longest text: half of it is its own
+LEAST, MOST = 1.3, 1.7  # lengths of a copy, in lengths of the longest text without its own words
 
 
 @dataclass(frozen=True)

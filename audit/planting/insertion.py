@@ -77,6 +77,13 @@ class Canaries:
         """The number of users who write beacons."""
         return sum(VALUES * tier.users for tier in self.beacons)
 
+    @property
+    def expected_copies(self) -> float:
+        """The number of planted records, of coins at expectation."""
+        times = self.repetitions
+        of_coins = sum(times[i % len(times)] for i in range(self.count)) * len(self.kinds)
+        return of_coins / 2 + self.sharing
+
 
 def plant_into(
     corpus: Corpus, canaries: Canaries, seed: int, designed: Designed | None = None
@@ -125,6 +132,7 @@ def plant_into(
         sentences={kind: one.sentence for kind, one in around.items() if one.sentence},
         stems={kind: one.stem for kind, one in around.items() if one.stem},
         beacons=shared,
+        share=_share(corpus, added, canaries),
     )
     return whole, manifest
 
@@ -196,6 +204,18 @@ def _scattered(records: Sequence[Record], added: list[Record], seed: int) -> tup
     chosen = dict(zip(places, (added[i] for i in order), strict=True))
     remaining = iter(records)
     return tuple(chosen[i] if i in chosen else next(remaining) for i in range(size))
+
+
+def words_learned(records: Sequence[Record]) -> int:
+    """Count the words of the records that a model is to be trained on."""
+    return sum(len(record.text.split()) for record in records if record.split in ("", "private"))
+
+
+def _share(corpus: Corpus, added: Sequence[Record], canaries: Canaries) -> float:
+    """Compute the share of planted words in all, as many copies planted as coins do on average."""
+    own, planted = words_learned(corpus.records), words_learned(added)
+    expected = planted / max(1, len(added)) * canaries.expected_copies
+    return round(expected / (own + expected), 4) if own + expected else 0.0
 
 
 def _population(corpus: Corpus, secrets: Sequence[Secret], shared: Sequence[Beacon]) -> Population:

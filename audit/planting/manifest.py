@@ -43,6 +43,7 @@ class Manifest:
     sentences: the words before the values of each kind that were drawn, not given. stems: what all
         values of a kind begin with, where that was drawn. See `audit.planting.sentences`.
     beacons: values that many users share, always planted; no secrets.
+    share: of the planted words in all, coins at expectation.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Manifest:
     sentences: Mapping[str, Draw] = field(default_factory=dict)
     stems: Mapping[str, Draw] = field(default_factory=dict)
     beacons: tuple[Beacon, ...] = ()
+    share: float | None = None
 
     @property
     def draws_are_its_own(self) -> bool:
@@ -191,6 +193,7 @@ def _later(manifest: Manifest, place: Mapping[Space, int]) -> dict[str, Any]:
             | {"space": place[beacon.space], "users": list(beacon.users)}
             for beacon in manifest.beacons
         ],
+        "share": manifest.share,
     }
 
 
@@ -239,4 +242,5 @@ def _manifest(document: dict[str, Any]) -> Manifest:
             Beacon(**{**one, "space": spaces[one["space"]], "users": tuple(one["users"])})
             for one in document.get("beacons", ())
         ),
+        share=document.get("share"),
     )

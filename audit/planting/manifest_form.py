@@ -21,7 +21,7 @@ Text = Annotated[Any, AfterValidator(_is_text)]  # str would refuse names of fil
 Natural = Annotated[int, Field(ge=0)]
 FORM = "audit plant 2"
 EARLIER = "audit plant 1"  # its draws are of the seed alone
-LATER = ("source", "sentences", "stems", "beacons")
+LATER = ("source", "sentences", "stems", "beacons", "share")
 _CLOSED = ConfigDict(extra="forbid", strict=True)
 
 
@@ -112,6 +112,7 @@ class Form(BaseModel):
     sentences: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
     stems: dict[Literal[KINDS], OneDraw] | None = None  # type: ignore[valid-type]
     beacons: list[OneBeacon] | None = None
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 def fault(document: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from audit.corpora import writing
 from audit.corpora.reading import Reading
 from audit.planting import designs
 from audit.planting import manifest as manifests
+from audit.planting.budget import SHARE, budget_of, notes, within
 from audit.planting.designs import DESIGNS, RANDOM, Base, Designed
 from audit.planting.insertion import Canaries, draws_of, fresh_seed, plant_into
+from audit.planting.summary import Written, summary
 from audit.planting.templates import template_of
-from audit.results.words import percent
 
 
 def plant(
@@ -33,14 +35,19 @@ def plant(
 
     Writes the manifest first: without it the planted corpus is useless. Raises UsageError.
 
-    given: kind, pattern, turn, count, repetitions, template, design, base, seed, and how the corpus
-        is read. opened: loads a base by its name.
+    given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
+        and how the corpus is read. opened: loads a base by its name.
     """
     if manifest.exists():
         raise UsageError(f"{manifest}: exists already, and its coins would be lost; choose another")
     writing.check_free(output)
-    canaries = _canaries(given)
-    corpus = corpora.read(source, EMBEDDED_FOLDER, Reading.of(given))
+    asked = _canaries(given)
+    corpus = _held_out(corpora.read(source, EMBEDDED_FOLDER, Reading.of(given)), output)
+    budget = budget_of(corpus, asked, _share(given))
+    with_beacons = _wants_beacons(given)
+    lit = [k for k in asked.kinds if k != "record" or given.get("design", RANDOM) == RANDOM]
+    fields = {_FIELDS.get(name, name) for name in given}
+    canaries = within(budget, asked, fields, lit if with_beacons else ())
     seed = given.get("seed", fresh_seed())
     designed = _designed(given, canaries, corpus, draws_of(seed, corpus, canaries), opened)
     planted, record = plant_into(corpus, canaries, seed, designed)
@@ -50,17 +57,33 @@ def plant(
     except UsageError:
         manifest.unlink()
         raise
-    added = len(planted.records) - len(corpus.records)
-    share = f"{percent(added / len(planted.records))} of all"
-    if added > len(corpus.records) / 4:
-        share += "; so many change what the model learns, so plant fewer"
-    notes = "".join(f"{source}: {note}\n" for note in corpus.notes)
-    return (
-        f"{notes}{output}: {len(corpus.records):,} records and {added:,} planted ones ({share})\n"
-        f"{manifest}: the coins of {canaries.count} invented users; keep it private\n"
-        f"train on {output.name}, then: audit run --defense as_is --attack all --model MODEL "
-        f"--secrets {manifest}"
-    )
+    written = Written(source, output, manifest, corpus, planted, record, canaries)
+    limits = notes(budget, asked, canaries, len(corpus.records), with_beacons)
+    return summary(written, limits, given.get("base"))
+
+
+_FIELDS = {"kind": "kinds"}  # of Canaries, by the option that gives them
+
+
+def _held_out(corpus: Corpus, output: Path) -> Corpus:
+    """Hold out a fifth of the users for utility, where the data have no splits and a file can."""
+    if output.suffix == ".txt" or any(record.split for record in corpus.records):
+        return corpus
+    return replace(corpus, records=corpora.split(corpus.name, corpus.records))
+
+
+def _share(given: Mapping[str, Any]) -> float:
+    try:
+        return float(given.get("share", SHARE))
+    except (TypeError, ValueError):
+        raise UsageError(f"--share {given['share']}: is not a number; try {SHARE}") from None
+
+
+def _wants_beacons(given: Mapping[str, Any]) -> bool:
+    wanted = given.get("beacons", "auto")
+    if wanted not in ("auto", "none"):
+        raise UsageError(f"--beacons {wanted}: is auto or none")
+    return bool(wanted == "auto")
 
 
 def _canaries(given: Mapping[str, Any]) -> Canaries:

@@ -34,6 +34,8 @@ def test_planted_records_are_conversations_like_all_others(tmp_path: Path, turn:
     assert manifest.turn == turn
     own = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in output.read_text().splitlines()]
+    splits = [row.pop("split") for row in rows if row["user"] not in manifest.coins.present]
+    assert 0 < splits.count("heldout") < len(splits) / 2 and len(splits) == len(own)
     assert [row for row in rows if row["user"] not in manifest.coins.present] == own
     wanted = sorted(
         secret.text
@@ -47,7 +49,9 @@ def test_planted_records_are_conversations_like_all_others(tmp_path: Path, turn:
         known = next(one for one in wanted if text.startswith(f"{one} "))
         wanted.remove(known)
     assert not wanted and len(set(found)) == len(found)
-    assert all(row.keys() == {"messages", "user"} and len(row["messages"]) == 2 for row in added)
+    assert all(
+        row.keys() == {"messages", "user", "split"} and len(row["messages"]) == 2 for row in added
+    )
 
 
 def test_a_secret_stands_in_its_conversation_once(tmp_path: Path) -> None:

@@ -125,7 +125,9 @@ def test_earlier_manifests_are_read_as_they_are(tmp_path: Path) -> None:
     """Their draws are of the seed alone; one below 2**53 was given, and may be of other text."""
     path = tmp_path / "m.json"
     for seed, alone in ((7, False), (2**62, True)):
-        earlier = replace(planted(), seed=seed, source=None, sentences={}, stems={}, beacons=())
+        earlier = replace(
+            planted(), seed=seed, source=None, sentences={}, stems={}, beacons=(), share=None
+        )
         manifests.write(earlier, path)
         document = json.loads(path.read_text())
         assert document["form"] == "audit plant 1" and "source" not in document
@@ -192,6 +194,7 @@ def test_the_digest_is_of_everything() -> None:
         replace(one, sentences={}),
         replace(one, sentences={**one.sentences, "code": one.sentences["id"]}),
         replace(one, stems={}),
+        replace(one, share=0.5),
         replace(one, beacons=one.beacons[:1]),
         replace(one, beacons=one.beacons[::-1]),
         replace(one, coins=Coins({**here, owner: not here[owner]}, slot)),
@@ -292,6 +295,8 @@ CHANGES: dict[str, tuple[Any, str]] = {
         "stems.id: is not that of",
     ),
     "a short stem": (lambda d: d["stems"]["id"].update(value="1"), "stems.id: is none of"),
+    "a share of 2": (lambda d: d.update(share=2.0), "share"),
+    "no share": (lambda d: d.pop("share"), "share: is missing"),
     "no beacons": (lambda d: d.pop("beacons"), "beacons: is missing"),
     "a beacon beside its space": (
         lambda d: d["beacons"][0].update(value="x"),

@@ -40,7 +40,7 @@ def planted(tmp_path_factory) -> Path:
     """A folder with m.json, planted.jsonl, which nobody trained on, and few.jsonl, which has only
     four held-out records."""
     folder = tmp_path_factory.mktemp("planted")
-    api.plant("helpdesk", folder / "planted.jsonl", folder / "m.json", count=8, seed=3)
+    api.plant("helpdesk", folder / "planted.jsonl", folder / "m.json", count=8, seed=4)
     lines = (folder / "planted.jsonl").read_text().splitlines(keepends=True)
     split = [json.loads(line).get("split", "private") for line in lines]
     heldout = [line for line, name in zip(lines, split, strict=True) if name == "heldout"]

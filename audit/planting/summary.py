@@ -1,0 +1,100 @@
+"""States what `audit plant` wrote, what it cannot earn, and the command that audits."""
+
+from __future__ import annotations
+
+import shlex
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from audit.core.corpus import Corpus
+from audit.corpora.writing import FILES
+from audit.planting.insertion import Canaries
+from audit.planting.manifest import Manifest
+from audit.results.words import percent
+
+_LETTERS = 200  # of a text that are looked at
+
+
+@dataclass(frozen=True)
+class Written:
+    """source: as named. corpus, whole: before and after planting. canaries: what was chosen."""
+
+    source: str
+    output: Path
+    manifest: Path
+    corpus: Corpus
+    whole: Corpus
+    record: Manifest
+    canaries: Canaries
+
+
+def summary(written: Written, limits: Sequence[str], base: str | None) -> str:
+    """Return the lines for the user; the last ones are the audit's command and what it lacks."""
+    lines = [f"{written.source}: {note}" for note in written.corpus.notes]
+    lines += [_planted(written), *_beacons(written.record), *_split(written), *_script(written)]
+    return "\n".join([*lines, *limits, *_command(written, base)])
+
+
+def _planted(written: Written) -> str:
+    own, canaries = len(written.corpus.records), written.canaries
+    added, share = len(written.whole.records) - own, written.record.share or 0.0
+    tiers = ",".join(map(str, canaries.repetitions))
+    return (
+        f"{written.output}: {own:,} records and {added:,} planted ones; {percent(share)} of all "
+        f"words are invented\n{written.manifest}: the coins of {canaries.count} invented users "
+        f"({', '.join(canaries.kinds)}; copies {tiers}); keep it private"
+    )
+
+
+def _beacons(record: Manifest) -> list[str]:
+    tiers = Counter((beacon.kind, beacon.tier) for beacon in record.beacons)
+    shown = (f"{count} {kind} values of {users} users" for (kind, users), count in tiers.items())
+    return [f"beacons, which are always planted: {', '.join(shown)}"] if tiers else []
+
+
+def _split(written: Written) -> list[str]:
+    """State what is not to be trained on, for a fifth is held out where the data have no splits."""
+    heldout = len(written.whole.of("heldout"))
+    if heldout:
+        return [f"{heldout:,} records are marked heldout: do not train on them, they show utility"]
+    return ["nothing is held out, so utility is not measured; use --output FILE.jsonl or a folder"]
+
+
+def _script(written: Written) -> list[str]:
+    """Warn where most texts are not in Latin letters: then planted ones stand out."""
+    records = written.corpus.records
+    foreign = sum(_is_foreign(record.text[:_LETTERS]) for record in records)
+    if 2 * foreign <= len(records):
+        return []
+    return [
+        f"planted text is English, {foreign:,} of {len(records):,} real records are not; give "
+        "sentences in their language with --template"
+    ]
+
+
+def _is_foreign(text: str) -> bool:
+    if text.isascii():
+        return False
+    letters = [character for character in text if character.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(character, "") for character in letters)
+    return 2 * latin < len(letters)
+
+
+def _command(written: Written, base: str | None) -> list[str]:
+    """Return the whole audit command, and what there is no positive control without."""
+    output, base = written.output, base or "BASE"
+    training = output if output.suffix else output / FILES["private"]
+    quoted = [shlex.quote(str(word)) for word in (written.manifest, output)]
+    read = "" if output.suffix == ".txt" else f",training={training}"
+    defense = shlex.quote(f"as_is:base={base}{read}")
+    lacking = "" if read else "; a training file is JSONL, so use --output FILE.jsonl or a folder"
+    return [
+        "without base and --corpus no run has a positive control, and without a training file "
+        f"finding no leak is inconclusive{lacking}",
+        f"train on {training.name}, then, with the model in MODEL that was trained from {base}:",
+        f"audit run --defense {defense} --attack all --model MODEL --secrets {quoted[0]} "
+        f"--corpus {quoted[1]}",
+    ]
