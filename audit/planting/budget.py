@@ -68,8 +68,11 @@ def budget_of(corpus: Corpus, canaries: Canaries, share: float) -> Budget:
         raise UsageError(f"--share {share:g}: is a share of all tokens, such as {SHARE}")
     words = words_learned(corpus.records)
     letters = sum(map(len, plain_words())) / len(plain_words()) + 1
-    longest = max(len(text) for kind in canaries.kinds for text in _texts(kind, canaries))
-    of_a_copy = longest * (LEAST + MOST) / 2 / letters + 0.5  # the last word runs over
+    texts = [list(_texts(kind, canaries)) for kind in canaries.kinds]
+    length = (LEAST + MOST) / 2 * max(len(text) for some in texts for text in some)
+    # a text, words up to the length, and half of the last word, which runs over it
+    copies = [[len(t.split()) + (length - len(t)) / letters + 0.5 for t in some] for some in texts]
+    of_a_copy = max(sum(some) / len(some) for some in copies)
     return Budget(_A_WORD * words, _A_WORD * of_a_copy, share)
 
 
