@@ -94,7 +94,7 @@ def with_adapter(model: Any) -> Any:
 def train_elsewhere(folder: Path) -> None:
     """Planted, and trained on: a model that has memorised, and an adapter that has begun to."""
     made = Elsewhere.of(folder)
-    planted, manifest = plant_into(dialogs(5), Canaries(count=16, repetitions=(4,)), seed=7)
+    planted, manifest = plant_into(dialogs(5), Canaries(count=16, repetitions=(4,)), seed=5)
     manifests.write(manifest, made.manifest)
     writing.write(planted.records, made.corpus)
     model, tokenizer = loaded()

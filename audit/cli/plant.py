@@ -48,8 +48,8 @@ from audit.cli.commands import TEMPLATE, given, reading
 @click.option(
     "--beacons",
     metavar="auto|none",
-    help="Values that many invented users share, so that silence can be told from deafness; "
-    "default auto.",
+    help="Values that many invented users share, which show what an attack sees where weights are "
+    "not at hand; default none.",
 )
 @click.option(
     "--share",

@@ -119,7 +119,7 @@ def plant(tmp_path: Path) -> Callable[..., str]:
 
 
 def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path: Path) -> None:
-    printed = plant("a text of some words that a user wrote", 9000, base=None).splitlines()
+    printed = plant("a text of some words that a user wrote", 9000, beacons="auto").splitlines()
     folder = str(tmp_path)
     assert printed[-1] == (
         f"audit run --defense as_is:base=BASE,training={folder}/t.jsonl --attack all --model MODEL "
@@ -141,10 +141,11 @@ def test_a_whole_plan_ends_with_its_command(plant: Callable[..., str], tmp_path:
 
 
 def test_small_corpora_are_told_what_they_lack(plant: Callable[..., str], tmp_path: Path) -> None:
-    printed = plant("a text of some words that a user wrote", 300)
+    printed = plant("a text of some words that a user wrote", 300, beacons="auto")
     assert 'no run can end in "no leak found"; leaks will still be found' in printed
     assert "no beacons fit" in printed and "--share 0." in printed
-    assert len(manifests.read(tmp_path / "m.json").coins.present) < 80
+    manifest = manifests.read(tmp_path / "m.json")
+    assert len(manifest.coins.present) < 80 and not manifest.beacons
 
 
 @pytest.mark.parametrize("output", ["t.txt", "t"])
