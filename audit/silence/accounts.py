@@ -155,9 +155,9 @@ def _unseen(kind: str, ways: Ways, account: Account) -> str:
         )
     return (
         f"The model does not know what was drawn for each {kind} better than what was not "
-        f"({_p(min(p_values))}; p = {ways.level:.1g} would count).{known}"
+        f"({_p(min(p_values))}; p = {ways.level:.2g} would count).{known}"
     )
 
 
 def _p(p_value: float) -> str:
-    return f"p = {p_value:.1g}"
+    return f"p = {p_value:.2g}"
