@@ -59,7 +59,7 @@ def audited(made: Any, model: CausalLM, base: CausalLM, training: Path | None) -
     run = SimpleNamespace(
         plan=plan,
         planted=planted,
-        coverage=source.coverage(planted, model.tokenizer, PUBLIC.max_length),
+        coverage=source.coverage(planted, load_tokenizer(PUBLIC), PUBLIC.max_length),
     )
     release = ModelRelease(model, UNKNOWN)
     one = SimpleNamespace(release=release, public=base, label="as_is", determined=("as_is", {}, ()))
