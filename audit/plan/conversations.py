@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from audit.core.chat import USER
-from audit.core.corpus import Corpus, Record
+from audit.core.corpus import Corpus, Message, Record
 from audit.core.digest import digest_of_json
 from audit.core.errors import UsageError
-from audit.core.model import ModelFolder
+from audit.core.model import ModelFolder, TextTokenizer
+from audit.core.predictor import record_marks, record_tokens
 from audit.core.secret import TURNS
 from audit.corpora import conversations
 from audit.models.chat_template import ChatTemplate
 from audit.models.loading import load_tokenizer
+from audit.planting.coverage import Render, TokenRow
 
 
 def written(
@@ -38,6 +41,25 @@ def written(
     records = tuple(_record(record, template, alone) for record in corpus.records)
     frame = None if turn is None else template.frame(turn, alone)
     return replace(corpus, records=records, frame=frame), model
+
+
+def rendered(tokenizer: TextTokenizer, context: int) -> Render | None:
+    """Return what turns a conversation of a training file into tokens, cut at the context.
+
+    Only the assistant's turns are taken to be in the loss, as no such file states more. None where
+    the tokenizer has no chat template.
+    """
+    if not tokenizer.inner.chat_template:
+        return None
+    template = ChatTemplate(tokenizer, "the model")
+
+    def row(messages: Sequence[Message], where: str) -> TokenRow:
+        text = template.text(messages, where)
+        learned = record_marks(tokenizer, text, template.assistant(messages, text, where))
+        tokens = record_tokens(tokenizer, text)
+        return TokenRow(tuple(tokens[: context + 1]), tuple(learned[: context + 1]))
+
+    return row
 
 
 def _check_unused(turn: str | None, alone: bool) -> None:

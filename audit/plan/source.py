@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from audit.core.corpus import Corpus
+from audit.core.errors import UsageError
 from audit.core.model import TextTokenizer
 from audit.core.secret import Planted, Planting
 from audit.core.terms import Unit
+from audit.plan.conversations import rendered
 from audit.planting import coverage
 from audit.planting import manifest as manifests
 from audit.planting.coverage import Coverage
@@ -58,6 +60,16 @@ class Source(ABC):
     @abstractmethod
     def served(self) -> Served | None:
         """Number of audits of an endpoint, and its rate; None where none is audited."""
+
+    @property
+    @abstractmethod
+    def record(self) -> Manifest | None:
+        """The record of what was planted elsewhere; None where this run plants."""
+
+    @property
+    @abstractmethod
+    def stated(self) -> str:
+        """The stated training file, by name and digest; "" where none was stated."""
 
     @abstractmethod
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
@@ -131,6 +143,14 @@ class PlantedHere(Source):
     @property
     def served(self) -> Served | None:
         return None
+
+    @property
+    def record(self) -> None:
+        return None
+
+    @property
+    def stated(self) -> str:
+        return ""
 
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
         return plant(corpus, self.planting, seed, count_tokens)
@@ -214,6 +234,15 @@ class PlantedElsewhere(Source):
     def served(self) -> Served | None:
         return self.external.served
 
+    @property
+    def record(self) -> Manifest:
+        return self.manifest
+
+    @property
+    def stated(self) -> str:
+        file, digest = self.external.training, self.external.training_sha256
+        return "" if file is None else f"{file.name} (SHA-256 {(digest or '')[:12]})"
+
     def plant(self, corpus: Corpus, seed: int, count_tokens: Callable[[str], int]) -> Planted:
         return self.manifest.planted(corpus)
 
@@ -241,8 +270,10 @@ class PlantedElsewhere(Source):
         """
         secrets, coins, file = self.manifest.secrets, planted.coins, self.external.training
         if file is not None:
-            rows = coverage.of_file(file, tokenizer, context)
-            return coverage.by_kind(rows, secrets, coins, tokenizer)
+            rows = coverage.of_file(file, tokenizer, context, rendered(tokenizer, context))
+            there = coverage.by_kind(rows, secrets, coins, tokenizer)
+            _refuse_unplanted(file, there)
+            return there
         texts = [record.text for record in planted.trained_on]
         if not texts:
             return ()
@@ -277,6 +308,15 @@ class PlantedElsewhere(Source):
                 "the corpus is not, text for text, the one that the canaries were planted into"
             )
         return lines
+
+
+def _refuse_unplanted(file: Path, there: Sequence[Coverage]) -> None:
+    """Raise UsageError where nothing of a manifest stands in the stated training file."""
+    if there and all(one.absent for one in there):
+        raise UsageError(
+            f"{file}: was not planted with this manifest: neither its sentences nor its values are "
+            "in the text; give the file that was trained on, or the manifest that belongs to it"
+        )
 
 
 def _size(corpus: Corpus) -> dict[str, Any]:

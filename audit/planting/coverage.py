@@ -8,21 +8,26 @@ audited.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from audit.core.corpus import Message
 from audit.core.errors import UsageError
 from audit.core.files import regular
 from audit.core.predictor import Tokenizer, record_tokens
 from audit.core.secret import Coins, Secret
+from audit.corpora.conversations import messages
 from audit.planting.beacons import Beacon
 
 IGNORED = -100  # the label of a token that is not in the loss
 MASKS = ("completion_mask", "assistant_masks", "loss_mask")  # 1: in the loss, if all agree
+_UNSIGNED = re.compile(r"[^\w]+$")  # signs at the end of words, which may go with a value
 _RECOGNISED = 8  # first characters of a sentence, which others share only by accident
 
 
@@ -43,7 +48,9 @@ class Coverage:
     """Copies of the planted secrets of one kind: how many were planted, trained on, masked or cut.
 
     The rest is missing from the stream. where: what the stream is: the training, or only a corpus.
-    shifted: whether labels of the stream name the next token.
+    shifted: whether labels of the stream name the next token. people: number of different values
+    of which a copy was trained on. words: how often the words before values stand in the stream,
+    whatever follows them.
     """
 
     kind: str
@@ -53,6 +60,8 @@ class Coverage:
     cut: int
     where: str = "were trained on"
     shifted: bool = False
+    people: int = 0
+    words: int = 0
 
     @property
     def missing(self) -> int:
@@ -62,6 +71,16 @@ class Coverage:
     def whole(self) -> bool:
         """Return whether every copy was trained on."""
         return self.trained == self.copies
+
+    @property
+    def removed(self) -> bool:
+        """Return whether the words before values are there, and no value is."""
+        return self.words > 0 and self.missing == self.copies
+
+    @property
+    def absent(self) -> bool:
+        """Return whether neither values nor the words before them are there."""
+        return self.words == 0 and self.missing == self.copies
 
     @property
     def sentence(self) -> str:
@@ -114,13 +133,27 @@ def beacon_canaries(beacons: Iterable[Beacon]) -> dict[str, Canary]:
     return {b.prefix + b.value: Canary(b.kind, len(b.prefix), b.tier) for b in beacons}
 
 
+def _as_read(text: str, canary: Canary, tokenizer: Tokenizer) -> tuple[str, Canary]:
+    """Return a planted text as it is read from its tokens, with the length of its words.
+
+    A tokenizer may lower letters, or set digits apart: then no row of tokens holds the text itself.
+    """
+    read = tokenizer.decode(tokenizer.encode(text))
+    if read == text or not read.strip():
+        return text, canary
+    before = tokenizer.decode(tokenizer.encode(text[: canary.prefix])).rstrip()
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, read, strict=False))
+    return read, replace(canary, prefix=len(list(alike)))
+
+
 class StreamReader:
     """Reads the rows of a stream in order, and counts the planted copies in them.
 
-    with_canaries: the rows that hold a canary or a part of one.
+    with_canaries: the rows that hold a canary or a part of one, or the words before its value.
     """
 
     def __init__(self, planted: Mapping[str, Canary], tokenizer: Tokenizer) -> None:
+        planted = dict(_as_read(text, one, tokenizer) for text, one in planted.items())
         self._planted, self._tokenizer = planted, tokenizer
         self._longest = max(map(len, planted), default=0)
         self._beginnings = {
@@ -133,6 +166,9 @@ class StreamReader:
             anchors.setdefault(text[: canary.prefix or _RECOGNISED], set()).add(len(text))
         self._anchors = {anchor: sorted(n, reverse=True) for anchor, n in anchors.items()}
         self._states: Counter[tuple[str, str]] = Counter()  # (text, trained, masked or cut)
+        words = {(one.kind, text[: one.prefix]) for text, one in planted.items() if one.prefix}
+        self._words = [(kind, _UNSIGNED.sub("", before) or before) for kind, before in words]
+        self._said: Counter[str] = Counter()  # the words before values, by kind
         self._begun: Counter[str] = Counter()  # rows that end inside a canary, by kind
         self._open: list[str] = []  # ends of the row before that begin a planted text
         self._before = TokenRow((), ())
@@ -143,6 +179,8 @@ class StreamReader:
         """Read the next row."""
         self._shifted |= row.shifted
         text = self._tokenizer.decode(row.tokens)
+        said = {kind: n for kind, words in self._words if (n := text.count(words))}
+        self._said.update(said)
         rest = self._continued(text)
         inside = list(self._inside(text))
         for place, whole in inside:
@@ -152,7 +190,7 @@ class StreamReader:
         self._open = [tail for tail in tails if tail in self._beginnings]
         if rest and self.with_canaries[-1:] != [self._before]:
             self.with_canaries.append(self._before)
-        if rest or inside or any(self._beginnings[begun] for begun in self._open):
+        if rest or inside or said or any(self._beginnings[begun] for begun in self._open):
             self.with_canaries.append(row)
         self._before = row
 
@@ -172,6 +210,7 @@ class StreamReader:
                 count[state] += share
                 left -= share
             count["copies"] += canary.copies
+            count["people"] += self._states[text, "trained"] > 0
             count["left"] += left
         return tuple(
             Coverage(
@@ -181,6 +220,8 @@ class StreamReader:
                 count["masked"],
                 count["cut"] + min(count["left"], self._begun[kind]),
                 shifted=self._shifted,
+                people=count["people"],
+                words=self._said[kind],
             )
             for kind, count in counts.items()
         )
@@ -241,10 +282,16 @@ def of_texts(texts: Iterable[str], tokenizer: Tokenizer, context: int) -> Iterat
         yield TokenRow(tokens, (True,) * len(tokens))
 
 
-def of_file(path: Path, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow]:
-    """Read a training file: JSONL with `input_ids` (and `labels`, `attention_mask`), or `text`.
+Render = Callable[[Sequence[Message], str], TokenRow]
 
-    Of lines with a `split`, only the private ones are trained on.
+
+def of_file(
+    path: Path, tokenizer: Tokenizer, context: int, render: Render | None = None
+) -> Iterator[TokenRow]:
+    """Read a training file: JSONL with `input_ids` (and `labels`, masks), `text` or `messages`.
+
+    Of lines with a `split`, only the private ones are trained on. render: turns a conversation at a
+    place into tokens; None where no template is known.
 
     Raises UsageError with file and line.
     """
@@ -252,31 +299,48 @@ def of_file(path: Path, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow
         with regular(path).open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield from _rows(line, f"{path}:{number}", tokenizer, context)
+                    yield from _rows(line, f"{path}:{number}", tokenizer, context, render)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read ({error})") from None
 
 
-def _rows(line: str, where: str, tokenizer: Tokenizer, context: int) -> Iterator[TokenRow]:
+def _rows(
+    line: str, where: str, tokenizer: Tokenizer, context: int, render: Render | None
+) -> Iterator[TokenRow]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         raise UsageError(f"{where}: broken JSON") from None
-    if isinstance(entry, dict) and "input_ids" not in entry and isinstance(entry.get("text"), str):
-        if entry.get("split") in (None, "", "private"):
-            yield from of_texts([entry["text"]], tokenizer, context)
-        return
-    if isinstance(entry, dict) and "messages" in entry and "input_ids" not in entry:
-        raise UsageError(
-            f"{where}: is a conversation; give the file as the trainer reads it, with 'input_ids' "
-            "and 'labels', or with the whole 'text' of each example"
-        )
+    if isinstance(entry, dict) and "input_ids" not in entry:
+        if not isinstance(entry.get("text"), str) and "messages" in entry:
+            yield from _of_conversation(entry, where, render)
+            return
+        if isinstance(entry.get("text"), str):
+            yield from of_texts([entry["text"]] if _is_private(entry) else [], tokenizer, context)
+            return
     try:
         yield of_example(entry)
     except (TypeError, KeyError, ValueError, OverflowError):
         raise UsageError(
             f"{where}: needs a 'text', or 'input_ids' with 'labels' of the same length"
         ) from None
+
+
+def _is_private(entry: Mapping[str, Any]) -> bool:
+    return entry.get("split") in (None, "", "private")
+
+
+def _of_conversation(
+    entry: Mapping[str, Any], where: str, render: Render | None
+) -> Iterator[TokenRow]:
+    if render is None:
+        raise UsageError(
+            f"{where}: is a conversation, and the model has no chat template; give the file as the "
+            "trainer reads it, with 'input_ids' and 'labels', or with the whole 'text' of each "
+            "example"
+        )
+    if _is_private(entry):
+        yield render(messages(entry, where), where)
 
 
 def of_example(entry: Any) -> TokenRow:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,11 @@ import pytest
 
 from audit.contract.toys import ALPHABET, CharacterTokenizer
 from audit.core.errors import UsageError
+from audit.core.predictor import Tokenizer, Tokens
+from audit.core.secret import Coins, Secret
 from audit.planting import coverage
 from audit.planting.coverage import IGNORED, TokenRow
+from tests.planting.test_training_file import Letters
 
 TOKENIZER = CharacterTokenizer(ALPHABET)
 IDS = [3, 1, 4, 1, 5, 9]
@@ -79,3 +84,47 @@ def test_conversation_is_refused_by_its_form(tmp_path: Path) -> None:
     file.write_text(json.dumps({"messages": [{"role": "user", "content": "a"}]}))
     with pytest.raises(UsageError, match=r"chat\.jsonl:1: is a conversation"):
         rows(file)
+
+
+CODES = [Secret("code", "My Code is #", value, ".", None, 1, value, 0) for value in "1234"]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A tokenizer that lowers letters and sets digits apart: a token a character."""
+
+    start: int = 0
+    stop: int = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(c) for c in re.sub(r"(\d)", r" \1", text.lower())]
+
+    def decode(self, tokens: Tokens) -> str:
+        return "".join(map(chr, tokens))
+
+
+@pytest.mark.parametrize("tokenizer", [Lowering(), Letters()], ids=["lowering", "faithful"])
+@pytest.mark.parametrize(
+    "written, people, removed, absent",
+    [
+        ("My Code is #{}. ", 4, False, False),
+        ("My Code is #[CODE{}]. ", 0, True, False),
+        ("My Code is [REMOVED{}]. ", 0, True, False),
+        ("Your code is #{}. ", 0, False, True),
+    ],
+)
+def test_words_and_values_are_told_apart(
+    tokenizer: Tokenizer, written: str, people: int, removed: bool, absent: bool
+) -> None:
+    rows = coverage.of_texts([written.format(s.value) for s in CODES], tokenizer, 99)
+    heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
+    (found,) = coverage.by_kind(rows, CODES, heads, tokenizer)
+    assert (found.people, found.removed, found.absent) == (people, removed, absent)
+
+
+def test_copies_of_one_value_are_of_one_person() -> None:
+    rows = coverage.of_texts(["My Code is #1."] * 3 + ["My Code is #2."], Letters(), 99)
+    many = [replace(s, copies=3) for s in CODES]
+    heads = Coins({s.owner: True for s in CODES}, {s.owner: 0 for s in CODES})
+    (found,) = coverage.by_kind(rows, many, heads, Letters())
+    assert (found.trained, found.people, found.words) == (4, 2, 4)

@@ -257,11 +257,12 @@ def test_a_leak_of_what_was_reported_lost_is_a_leak(
     made: Made, audit: Audit, tmp_path: Path
 ) -> None:
     """What a training file says only takes meaning from silence, never from a leak."""
-    rows = write_rows(tmp_path / "rows.jsonl", [{"text": "nothing of ours"}])
+    code = next(s for s in made.planted.secrets if s.kind == "code")
+    rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"{code.prefix}[CODE]."}])
     assert audit(*command(made, tmp_path / "out", defense=f"as_is:training={rows}"))[0] == 0
     document = results(tmp_path / "out")
     assert leaked(document, "record_loss_auc")
-    assert "Of 24 planted record copies 0 were trained on (24 missing)" in document["warnings"]
+    assert any("planted record copies 0 were trained on" in line for line in document["warnings"])
 
 
 def test_a_corpus_that_others_changed_is_read_and_said_so(

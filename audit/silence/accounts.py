@@ -1,0 +1,163 @@
+"""Joins what shows that planted secrets of a kind reached the weights of a model.
+
+The words before values can be learnt without the values: after redaction, surrogates, masks. So a
+learnt sentence counts only beside an account of the values; a stem or a beacon is a value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.core.terms import Shown
+from audit.findings.shows import not_shown, shown
+from audit.results.measurement import Link
+from audit.silence.sentences import Learnt
+from audit.statistics.fisher import combined_p_value
+
+LEVEL = 0.001  # of contact, over all ways that are tried for a kind
+PEOPLE = 40  # whose values the loss must hold: a default manifest plants those of about 50
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is known of the values of a kind beside the model.
+
+    heads: people whose values were planted. stated: the training file, with its digest; "" for
+    none. people: those whose values its loss holds. lost: how many copies are not in its loss, as
+    a sentence. removed: whether it holds the words before values and no value. shared: the manifest
+    may have its draws in common with another text; else "".
+    """
+
+    heads: int
+    stated: str = ""
+    people: int = 0
+    lost: str = ""
+    removed: bool = False
+    shared: str = ""
+
+    @property
+    def gap(self) -> str:
+        """Say what the account lacks, as a sentence; "" where it lacks nothing."""
+        if not self.stated:
+            return (
+                "The words before the values were learnt. Whether the values were is not known, "
+                "nor how many copies were kept: state the training file (as_is:training=FILE)."
+            )
+        if self.people >= PEOPLE:
+            return ""
+        holds = f"The loss of {self.stated} holds values of {self.people} people"
+        if self.heads < PEOPLE:
+            few = f"this manifest plants those of {self.heads} people: plant more"
+            return f"{holds}; contact needs {PEOPLE}, and {few}."
+        return f"{holds}; contact needs {PEOPLE}. {self.lost}.".replace("..", ".")
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Beacons that so many users wrote, and the test of the value of each."""
+
+    users: int
+    values: Sequence[Learnt]
+
+    @property
+    def p_value(self) -> float:
+        """Of "no value of this tier was learnt"; of two values x(1 − ln x) of their product x."""
+        return combined_p_value([one.p_value for one in self.values])
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways that were tried for a kind; None and () where there is none."""
+
+    sentence: Learnt | None = None
+    stem: Learnt | None = None
+    tiers: Sequence[Tier] = ()
+
+    @property
+    def level(self) -> float:
+        """Level of each way."""
+        tried = (self.sentence is not None, self.stem is not None, bool(self.tiers))
+        return LEVEL / max(1, sum(tried))
+
+    def seen(self, one: Learnt | None) -> bool:
+        """Decide whether a drawn text was learnt."""
+        return one is not None and one.p_value <= self.level
+
+    @property
+    def smallest(self) -> Tier | None:
+        """Find the smallest tier that was seen, from the largest down to the first that was not."""
+        found = None
+        for tier in sorted(self.tiers, key=lambda tier: -tier.users):
+            if not tier.p_value <= self.level:
+                break
+            found = tier
+        return found
+
+
+def link(kind: str, ways: Ways, account: Account) -> Link:
+    """Show that planted secrets of a kind reached the weights, or give the reason why not."""
+    found = _by_stem(ways, account) or _by_sentence(ways, account) or _by_beacons(ways, account)
+    if found is None:
+        return not_shown(_unseen(kind, ways, account), account.heads)
+    if found.state == Shown.SHOWN and account.shared:
+        return not_shown(f"Shown is {found.by}, but it may be of {account.shared}.", found.n)
+    return found
+
+
+def _by_stem(ways: Ways, account: Account) -> Link | None:
+    if ways.stem is None or not ways.seen(ways.stem):
+        return None
+    by = f"that what all planted values begin with was learnt ({_p(ways.stem.p_value)})"
+    return shown(by, account.heads)
+
+
+def _by_sentence(ways: Ways, account: Account) -> Link | None:
+    """Show it by the words before the values, where the values have their own account."""
+    if account.removed:
+        return not_shown(f"Removed before training: {account.lost}.", account.heads)
+    if ways.sentence is None or not ways.seen(ways.sentence):
+        return None
+    if account.gap:
+        return None if ways.smallest else not_shown(account.gap, account.heads)
+    learnt = f"that the words before the values were learnt ({_p(ways.sentence.p_value)})"
+    return shown(f"{learnt}; values as stated by {account.stated}", account.people)
+
+
+def _by_beacons(ways: Ways, account: Account) -> Link | None:
+    """Show it by what many users wrote, where text of single users has its own account."""
+    tier = ways.smallest
+    if tier is None:
+        return None
+    reached = f"that text of {tier.users} users reached the weights ({_p(tier.p_value)})"
+    if account.people:
+        single = f"whether text of one user did is as stated by {account.stated}"
+        return shown(f"{reached}; {single}", tier.users)
+    if account.stated:
+        return not_shown(f"Shown is {reached} alone. {account.lost}.", tier.users)
+    if ways.seen(ways.sentence):
+        return shown(f"{reached}, and that the words before single users' values did", tier.users)
+    return not_shown(
+        f"Shown is {reached}; whether text of one user did is not known: state the training file "
+        "(as_is:training=FILE).",
+        tier.users,
+    )
+
+
+def _unseen(kind: str, ways: Ways, account: Account) -> str:
+    """Say why nothing shows that a kind reached the weights."""
+    known = "" if account.stated else " How many planted copies were kept is not known."
+    p_values = [one.p_value for one in (ways.sentence, ways.stem, *ways.tiers) if one is not None]
+    if not p_values:
+        return (
+            f"No words before a {kind} were drawn among many by this manifest: only beacons or a "
+            f"leak show that they reached the weights.{known}"
+        )
+    return (
+        f"The model does not know what was drawn for each {kind} better than what was not "
+        f"({_p(min(p_values))}; p = {ways.level:.2g} would count).{known}"
+    )
+
+
+def _p(p_value: float) -> str:
+    return f"p = {p_value:.2g}"

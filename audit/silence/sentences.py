@@ -1,0 +1,113 @@
+"""Tests whether a model learnt a text that was drawn among many: a sentence, a stem, a beacon.
+
+The words before planted values, and what all values of a kind begin with, were drawn uniformly by
+the manifest. Under "this model is independent of this manifest" what was drawn is exchangeable with
+all else that could have been. So its rank by any score is uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from audit.core.language_model import TOKENS_AT_ONCE, LanguageModel, at_once, kept_of, runs_of
+from audit.core.secret import Draw
+from audit.statistics.among_others import ENOUGH, stopped_p_value
+
+_AT_ONCE = 512  # texts to score before it is known whether more are needed
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Test of one drawn text. as_high: others that gained at least as much, of `draws`.
+
+    limit: number of others at most.
+    """
+
+    as_high: int
+    draws: int
+    limit: int
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a rank like this if the model is independent of what was drawn."""
+        return stopped_p_value(self.as_high, self.draws, self.limit)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The score of a text: its log-probability under a model, less that under its base (nats).
+
+    base: None where it is not here; then the score is the log-probability alone.
+    """
+
+    audited: LanguageModel
+    base: LanguageModel | None
+
+    def tokens(self, before: str, texts: Sequence[str]) -> list[list[int]]:
+        """Encode texts with what stands before them, as records begin.
+
+        White space at the end is left out: it often is one token with what follows.
+        """
+        tokenizer = self.audited.tokenizer
+        longest = min(model.max_length for model in (self.audited, self.base or self.audited))
+        encoded = (tokenizer.encode((before + text).rstrip()) for text in texts)
+        return [[tokenizer.start, *tokens][: longest + 1] for tokens in encoded]
+
+    def of(self, texts: Sequence[Sequence[int]], shared: int) -> np.ndarray:
+        """Score texts from their token `shared` on; returns (len(texts),), nats."""
+        own = _log_probs(self.audited, texts, shared)
+        return own if self.base is None else own - _log_probs(self.base, texts, shared)
+
+
+def _log_probs(model: LanguageModel, texts: Sequence[Sequence[int]], shared: int) -> np.ndarray:
+    """Sum the log-probabilities of the tokens of each text from `shared` on: (len(texts),)."""
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little padding
+    most = at_once(TOKENS_AT_ONCE, model.vocabulary, kept_of(model))
+    sums = np.empty(len(texts))
+    for some in runs_of([len(texts[i]) for i in order], most):
+        run = order[some]
+        tails = [texts[i][shared:] for i in run]
+        log_pmfs = model.log_pmfs([texts[i] for i in run], [shared] * len(run))
+        tokens = torch.tensor([t for tail in tails for t in tail], device=log_pmfs.device)
+        chosen = log_pmfs.gather(1, tokens[:, None])[:, 0].cpu().numpy()
+        ends = np.cumsum([len(tail) for tail in tails])
+        sums[run] = np.add.reduceat(chosen, [0, *ends[:-1]])
+    return sums
+
+
+def learnt(
+    draw: Draw, before: str, gain: Gain, most: int, generator: np.random.Generator
+) -> Learnt:
+    """Compare the gain of a drawn text with that of others, until ten gained as much.
+
+    before: text in front of it. most: number of others at most. A gain that is not a number counts
+    against what was drawn.
+    """
+    others = draw.others(most, generator)
+    own, *rest = gain.tokens(before, [draw.value, *others])
+    shared = _shared([own, *rest])
+    least, as_high, draws = np.nan, 0, 0
+    for first in range(0, len(rest), _AT_ONCE):
+        texts = rest[first : first + _AT_ONCE]
+        scores = gain.of([*([] if first else [own]), *texts], shared)  # own is read as others are
+        if not first:
+            least, scores = scores[0], scores[1:]
+        high = np.flatnonzero(~(scores < least))  # all where the own gain is not a number
+        if as_high + len(high) >= ENOUGH:
+            return Learnt(ENOUGH, draws + int(high[ENOUGH - as_high - 1]) + 1, len(rest))
+        as_high, draws = as_high + len(high), draws + len(texts)
+    return Learnt(as_high, draws, len(rest))
+
+
+def _shared(texts: Sequence[Sequence[int]]) -> int:
+    """Count the first tokens that all texts share, which are no part of any gain: at least 1.
+
+    Each text keeps at least one token.
+    """
+    columns = zip(*(text[:-1] for text in texts), strict=False)
+    unlike = (i for i, column in enumerate(columns) if len(set(column)) > 1)
+    return next(unlike, min(len(text) for text in texts) - 1)

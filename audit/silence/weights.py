@@ -1,0 +1,163 @@
+"""Contact of planted secrets with a model that was trained elsewhere and whose weights are here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from audit.core.code import code_digest
+from audit.core.digest import key_of
+from audit.core.language_model import LanguageModel
+from audit.core.predictor import Tokens
+from audit.core.randomness import stream
+from audit.core.release import ModelRelease
+from audit.core.secret import Draw, Secret
+from audit.findings.shows import not_shown
+from audit.measure.bench import Bench
+from audit.measure.releases import Audited
+from audit.planting.coverage import Coverage
+from audit.planting.manifest import Manifest
+from audit.planting.sentences import sentences
+from audit.results.measurement import Link
+from audit.silence.accounts import Account, Ways, link
+from audit.silence.difference import Difference, difference
+from audit.silence.sentences import Gain, Learnt, learnt
+
+MOST = 9_999  # others that what was drawn is compared with
+FEWER = 3_999  # the same for a large model, where each costs more; still enough for three ways
+LARGE = 50_000_000  # parameters
+_READ = 64  # planted texts on which the two models are compared
+_EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
+
+
+def contact(bench: Bench, one: Audited) -> dict[str, Link]:
+    """Show by kind whether what was planted elsewhere reached the weights of a release."""
+    run = bench.run
+    manifest = run.plan.source.record
+    if manifest is None or not isinstance(one.release, ModelRelease):
+        raise ValueError(f"{one.label} is not a model that was trained elsewhere")
+    looked = Look(bench, one, one.release.model, manifest)
+    seen = bench.folder.stored(looked.stage, looked.look)
+    there = {coverage.kind: coverage for coverage in run.coverage}
+    accounts = {
+        kind: account(manifest, kind, run.plan.source.stated, there.get(kind))
+        for kind in looked.kinds
+    }
+    return links(seen, accounts)
+
+
+def account(manifest: Manifest, kind: str, stated: str, there: Coverage | None) -> Account:
+    """Collect what is known of the values of a kind. stated: the training file that was read."""
+    own = [s for s in manifest.secrets if s.kind == kind and manifest.coins.planted(s)]
+    common = "" if manifest.draws_are_its_own else _shared(manifest.seed)
+    if not stated or there is None:
+        return Account(len(own), shared=common)
+    return Account(
+        heads=len(own),
+        stated=stated,
+        people=there.people,
+        lost=there.sentence,
+        removed=there.removed,
+        shared=common,
+    )
+
+
+def _shared(seed: int) -> str:
+    return f"any other text planted with seed {seed}: plant again, with this version"
+
+
+def links(seen: Mapping[str, Any], accounts: Mapping[str, Account]) -> dict[str, Link]:
+    """Judge by kind what was stored of a release."""
+    apart = seen["difference"]
+    if apart is not None and Difference(**apart).is_none:
+        return {kind: not_shown(_EQUAL, apart["texts"]) for kind in accounts}
+    return {kind: link(kind, _ways(seen, kind), known) for kind, known in accounts.items()}
+
+
+def _ways(seen: Mapping[str, Any], kind: str) -> Ways:
+    sentence, stem = (seen[name].get(kind) for name in ("sentences", "stems"))
+    return Ways(
+        sentence=None if sentence is None else Learnt(**sentence),
+        stem=None if stem is None else Learnt(**stem),
+    )
+
+
+@dataclass(frozen=True)
+class Look:
+    """Tests what a manifest drew on a model and, where it is here, its base."""
+
+    bench: Bench
+    one: Audited
+    model: LanguageModel
+    manifest: Manifest
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(secret.kind for secret in self._secrets))
+
+    @property
+    def _secrets(self) -> tuple[Secret, ...]:
+        """Planted secrets, in their conversations if they are in any."""
+        return self.bench.run.planted.secrets
+
+    @cached_property
+    def stage(self) -> str:
+        """The name of its stage, by all that determines it."""
+        plan = self.bench.run.plan
+        key = key_of(
+            "contact 1",
+            code_digest("audit.silence.weights", "audit.models.causal"),
+            [*self.one.determined, *plan.source.model.values(), plan.source.base_known],
+            [plan.model.sha256, plan.seed, plan.device, plan.threads, self.manifest.digest],
+        )
+        return f"contact-{key}"
+
+    def look(self) -> dict[str, Any]:
+        """Compare with the base, then test each sentence and stem."""
+        base = self.one.public if self.bench.run.plan.source.base_known else None
+        apart = None if base is None else difference(self.model, base, self._texts())
+        if apart is not None and apart.is_none:
+            return {"difference": asdict(apart), "sentences": {}, "stems": {}}
+        gain = Gain(self.model, base)
+        before = {kind: self._before(kind, draw) for kind, draw in self._sentences.items()}
+        words = {secret.kind: secret.prefix for secret in self._secrets}
+        return {
+            "difference": None if apart is None else asdict(apart),
+            "sentences": self._tested("sentence", self._sentences, before, gain),
+            "stems": self._tested("stem", self.manifest.stems, words, gain),
+        }
+
+    @cached_property
+    def _sentences(self) -> dict[str, Draw]:
+        return sentences(self.manifest)
+
+    def _before(self, kind: str, draw: Draw) -> str:
+        """Return what stands before a sentence: the conversation up to it, or nothing."""
+        whole = next(secret.prefix for secret in self._secrets if secret.kind == kind)
+        return whole.removesuffix(draw.value)
+
+    def _texts(self) -> Sequence[Tokens]:
+        tokenizer, coins = self.model.tokenizer, self.bench.run.planted.coins
+        planted = [one.prefix + one.value for one in self._secrets if coins.planted(one)]
+        some = planted[:: max(1, len(planted) // _READ)][:_READ]  # of every kind
+        return [[tokenizer.start, *tokenizer.encode(text)] for text in some]
+
+    def _tested(
+        self, way: str, draws: Mapping[str, Draw], before: Mapping[str, str], gain: Gain
+    ) -> dict[str, Any]:
+        plan = self.bench.run.plan
+        most = FEWER if plan.model.parameters > LARGE else MOST
+        return {
+            kind: asdict(
+                learnt(
+                    draw,
+                    before[kind],
+                    gain,
+                    most,
+                    stream(plan.seed, self.one.label, "contact", way, kind),
+                )
+            )
+            for kind, draw in draws.items()
+        }
