@@ -14,11 +14,13 @@ from pathlib import Path
 
 from safetensors.torch import save_file, save_model
 
+from audit.core.counts import Counts
 from audit.core.model import PreTrainedModel
 from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
 from audit.models import this_process
 from audit.models.adapters import fresh, is_adapted, own_weights, put, read_weights
+from audit.train import counted
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
@@ -122,10 +124,14 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
         asked = tuple(map(weights_path, task.teachers))
         teachers = teachers or TrainedModels(public, asked, task.base.lora)
         checkpoint = FileCheckpoint(task, lambda line: report(Remark(f"{label}: {line}"), 0.0))
-        training = dataclasses.replace(task.training, key=task.key, checkpoint=checkpoint)
+        counts, before = Counts(), counted.weights_digest(model)
+        training = dataclasses.replace(
+            task.training, key=task.key, checkpoint=checkpoint, counts=counts
+        )
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
+    counted.write(task, before, model, counts)
     _save(model, best, task)
     checkpoint.remove()
     report(label, 1.0)
