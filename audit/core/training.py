@@ -95,6 +95,10 @@ class Method(ABC):
     def idle(self, training: Training) -> bool:
         """Decide whether the training leaves the model unchanged, whatever its texts."""
 
+    def prompted(self, training: Training, tokenizer: TextTokenizer) -> Counts | None:
+        """Count what a method without training writes into prompts; None: it writes nothing."""
+        return None
+
     @property
     @abstractmethod
     def reads(self) -> tuple[str, ...]:

@@ -52,11 +52,11 @@ class Recipe(FineTuning):
         heldout = opening(training.heldout, tokenizer)
         if not heldout:
             resume = Resume(training.checkpoint)
-            fine_tune(
-                model, sequences, self, training.seed, progress, resume, training.counts
-            )
+            fine_tune(model, sequences, self, training.seed, progress, resume, training.counts)
             return None
-        rows: list[Sequence[int]] = [row for sequence in heldout for row in cut(sequence, self.max_length)]
+        rows: list[Sequence[int]] = [
+            row for sequence in heldout for row in cut(sequence, self.max_length)
+        ]
         order = torch.Generator().manual_seed(training.seed)
         groups = list(batches(rows, BATCH, order))
         watch = Watch(model, groups, next_token_loss, progress or (lambda _: None))
