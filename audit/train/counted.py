@@ -16,7 +16,6 @@ from audit.core.errors import DamagedError
 from audit.core.files import read_json, write_atomically
 from audit.core.model import PreTrainedModel
 from audit.models.adapters import own_weights
-from audit.train.task import Task
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,15 @@ def weights_digest(model: PreTrainedModel) -> str:
     return digest.hexdigest()
 
 
-def write(task: Task, before: str, model: PreTrainedModel, counts: Counts) -> None:
-    """Write the file of a training. before: `weights_digest` of what it started from."""
+def counted_of(before: str, model: PreTrainedModel, counts: Counts) -> Counted:
+    """Collect what a training learnt from. before: `weights_digest` of what it started from."""
     finite = all(bool(tensor.isfinite().all()) for tensor in own_weights(model).values())
-    after = weights_digest(model)
-    counted = Counted(before, after, finite, counts.learning, counts.of_texts())
-    write_atomically(task.counted_path, json.dumps(asdict(counted)), private=True)
+    return Counted(before, weights_digest(model), finite, counts.learning, counts.of_texts())
+
+
+def write(counted: Counted, path: Path) -> None:
+    """Write the file of a training."""
+    write_atomically(path, json.dumps(asdict(counted)), private=True)
 
 
 def read(path: Path) -> Counted | None:

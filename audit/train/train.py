@@ -66,8 +66,10 @@ def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
         yield sorted(missing.values(), key=_work, reverse=True)
 
 
-def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
-    """Write the weights, and before them those of the best step: the task is done with its own."""
+def _save(
+    model: PreTrainedModel, best: BestStep | None, learnt: counted.Counted, task: Task
+) -> None:
+    """Write the best step and what was learnt from, and then the weights: they end the task."""
     partial = task.path.with_suffix(f".{os.getpid()}")
     _write(model, partial)
     if best is not None:
@@ -79,8 +81,9 @@ def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
         _write(model, whole, {SHARE: repr(best.share)})
         whole.replace(task.best_path)
     if not task.repeatable:
-        with task.draws_path.open("ab") as counted:
-            counted.write(b".")
+        with task.draws_path.open("ab") as drawn:
+            drawn.write(b".")
+    counted.write(learnt, task.counted_path)
     partial.replace(task.path)
 
 
@@ -131,7 +134,6 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
-    counted.write(task, before, model, counts)
-    _save(model, best, task)
+    _save(model, best, counted.counted_of(before, model, counts), task)
     checkpoint.remove()
     report(label, 1.0)
