@@ -109,7 +109,8 @@ def contact(run: Run, one: Audited) -> dict[str, Link]:
     """
     phases = phases_of(run, one.tasks)
     fault = next((phase.fault for phase in phases if phase.fault), "")
-    fault = fault or _foreign(one.public, phases) or _control(run)
+    if not fault and any(not phase.task.idle for phase in phases):
+        fault = _foreign(one.public, phases) or _control(run)
     people = people_of(run)
     return {
         kind: not_shown(f"{fault}.") if fault else link(kind, of_kind, phases)

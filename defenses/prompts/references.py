@@ -53,12 +53,13 @@ class InPrompts(Method):
         """Count the tokens of each text that its owner's reference holds, each text once."""
         counts, room = Counts(), dict.fromkeys(training.owners, self.longest)
         first: dict[tuple[str, str], int] = {}
-        for place, pair in enumerate(zip(training.owners, training.texts, strict=True)):
+        pairs = zip(training.owners, training.texts, strict=False)  # public texts have no owner
+        for place, pair in enumerate(pairs):
             first.setdefault(pair, place)
         for (owner, text), place in first.items():
             read = reference_of(tokenizer, [text], room[owner])
             room[owner] -= len(read)
-            counts.step([Piece(place, 0, b"\1" * len(read))], moved=True)
+            counts.step([Piece(place, 0, b"\1" * len(read))], moved=bool(read))
         return counts
 
     def batch_of(self, owner: str) -> int:

@@ -26,7 +26,7 @@ from audit.plan.resolve import resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results.measurement import Link
-from audit.silence.counted import REMOVED, contact
+from audit.silence.counted import REMOVED, contact, link, people_of, phases_of
 from audit.train.task import Task
 from audit.train.train import train_all
 from tests.train.conftest import silent
@@ -293,9 +293,21 @@ def test_training_fault_is_named_and_not_shown(
 ) -> None:
     run = fault.harm(prepared(tmp_path, fault.defense, **fault.settings), monkeypatch)
     monkeypatch.undo()
-    for kind, link in links(run)[fault.whose].items():
-        assert link.state == Shown.NOT_SHOWN, kind
-        assert fault.words in link.by
+    for kind, found in links(run)[fault.whose].items():
+        assert found.state == Shown.NOT_SHOWN, kind
+        assert fault.words in found.by
+
+
+@pytest.mark.parametrize(("longest", "whole"), [(64, True), (9, False)])
+def test_prompts_count_what_stands_in_them(longest: int, whole: bool, tmp_path: Path) -> None:
+    """Nothing is trained; a reference that is cut before the values holds none of them."""
+    run = prepared(tmp_path, f"invisible_ink_prompts:references=2,longest={longest}")
+    tasks = next(some for chosen, some in run.tasks.items() if chosen.name != "none" and some)
+    phases = phases_of(run, tasks)
+    for kind, people in people_of(run).items():
+        found = link(kind, people, phases)
+        assert (found.state == Shown.SHOWN) == whole, found.by
+        assert whole or "stand whole in a prompt" in found.by
 
 
 @pytest.mark.parametrize(
