@@ -12,6 +12,7 @@ from torch import Tensor
 
 from audit.core.checkpoint import NO_CHECKPOINT, Checkpoint
 from audit.core.corpus import Record
+from audit.core.counts import Counts
 from audit.core.digest import digest_of_json
 from audit.core.language_model import LanguageModel
 from audit.core.layers import ALL, LAYERS
@@ -94,6 +95,10 @@ class Method(ABC):
     def idle(self, training: Training) -> bool:
         """Decide whether the training leaves the model unchanged, whatever its texts."""
 
+    def prompted(self, training: Training, tokenizer: TextTokenizer) -> Counts | None:
+        """Count what a method without training writes into prompts; None: it writes nothing."""
+        return None
+
     @property
     @abstractmethod
     def reads(self) -> tuple[str, ...]:
@@ -172,6 +177,7 @@ class Training:
     key: key of the task that runs it: the digest with public model, device and versions. It seeds
         all noise. "" before the task is made.
     checkpoint: where a method may save its state and go on from after a kill; it changes no result.
+    counts: where a method notes what its steps learnt from; it changes no model.
     """
 
     label: str
@@ -186,6 +192,7 @@ class Training:
     learned: tuple[tuple[Span, ...], ...] = ()
     key: str = ""
     checkpoint: Checkpoint = field(default=NO_CHECKPOINT, compare=False, repr=False)
+    counts: Counts = field(default_factory=Counts, compare=False, repr=False)
 
     @property
     def earlier(self) -> tuple[Training, ...]:

@@ -37,7 +37,8 @@ class Audited:
         its URL. public: the model it started from.
     shadows: loads the same release on other coins. bare: whether it is without its protection.
     written: the session in which it wrote its texts, where only these are released.
-    code: the module of its defense.
+    code: the module of its defense. tasks: the trainings of its models, and of the reader of its
+        texts; those that these build on are left out.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Audited:
     external: bool = False
     written: SessionResult | None = None
     code: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
     @property
     def determined(self) -> tuple[str, dict[str, Any], tuple[str, ...]]:
@@ -97,6 +99,7 @@ def audited_of(run: Run, chosen: Chosen, public: LanguageModel) -> list[Audited]
         shadows=partial(_shadows, run, chosen, public),
         external=chosen.plugin.external,
         code=(type(chosen.plugin).__module__,),
+        tasks=tasks,
     )
     bare = release.unprotected()
     if bare is None or not plan.references:
@@ -132,6 +135,7 @@ def _published(run: Run, one: Audited) -> Audited:
         one,
         release=_read_by(one, made.written, promise),
         keys=(*one.keys, made.written.reader.key),
+        tasks=(*one.tasks, made.written.reader),
         shadows=shadows,
         written=SessionResult.model_validate(made.session),
     )

@@ -8,6 +8,7 @@ from audit.findings.shows import Shows, not_shown, shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
+from audit.silence import counted
 
 
 def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
@@ -15,16 +16,18 @@ def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
 
     lost: by kind, as a sentence, what is not known to have reached its training.
     """
-    return Shows(contact={kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)})
+    own = {} if one.external else counted.contact(bench.run, one)
+    links = {kind: _contact(bench, kind, lost) for kind in _kinds(bench)}
+    return Shows(contact=links | {kind: link for kind, link in own.items() if kind not in lost})
 
 
 def _kinds(bench: Bench) -> list[str]:
     return list(dict.fromkeys(secret.kind for secret in bench.run.planted.secrets))
 
 
-def _contact(bench: Bench, one: Audited, kind: str, lost: Mapping[str, str]) -> Link:
+def _contact(bench: Bench, kind: str, lost: Mapping[str, str]) -> Link:
     secrets, coins = bench.run.planted.secrets, bench.run.planted.coins
     n = sum(secret.kind == kind and coins.planted(secret) for secret in secrets)
     if kind in lost:
         return not_shown(f"{lost[kind]}.", n)
-    return shown("the training file" if one.external else "trained by this tool", n)
+    return shown("the training file", n)

@@ -42,7 +42,7 @@ class Task:
         adapted = self.base.lora is not None or _trains_adapters(self.training)
         libraries = ("torch", "transformers", *(("peft",) if adapted else ()))
         return key_of(
-            "training 5",
+            "training 6",
             (self.base.identity, self.training.digest),
             (self.device, self.threads, *map(version, libraries)),
             code_digest(*sorted({"audit.train.train", *_modules(self.training)})),
@@ -98,6 +98,11 @@ class Task:
     def best_path(self) -> Path:
         """The file of its best step on held-out text; written where that is not the last."""
         return self.path.with_name(f"{self.path.stem}-best{self.path.suffix}")
+
+    @property
+    def counted_path(self) -> Path:
+        """The file of what its steps learnt from, written before its weights."""
+        return self.stages / f"counted-{self.key}.json"
 
     @property
     def draws_path(self) -> Path:

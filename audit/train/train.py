@@ -14,11 +14,13 @@ from pathlib import Path
 
 from safetensors.torch import save_file, save_model
 
+from audit.core.counts import Counts
 from audit.core.model import PreTrainedModel
 from audit.core.progress import Remark, StepProgress
 from audit.core.training import BestStep, NotFiniteError, Teachers
 from audit.models import this_process
 from audit.models.adapters import fresh, is_adapted, own_weights, put, read_weights
+from audit.train import counted
 from audit.train.checkpoint import FileCheckpoint
 from audit.train.models import TrainedModels, public_model
 from audit.train.task import SHARE, Task, weights_path
@@ -64,8 +66,10 @@ def _missing(tasks: Sequence[Task], place: Workers) -> Iterator[list[Task]]:
         yield sorted(missing.values(), key=_work, reverse=True)
 
 
-def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
-    """Write the weights, and before them those of the best step: the task is done with its own."""
+def _save(
+    model: PreTrainedModel, best: BestStep | None, learnt: counted.Counted, task: Task
+) -> None:
+    """Write the best step and what was learnt from, and then the weights: they end the task."""
     partial = task.path.with_suffix(f".{os.getpid()}")
     _write(model, partial)
     if best is not None:
@@ -77,8 +81,9 @@ def _save(model: PreTrainedModel, best: BestStep | None, task: Task) -> None:
         _write(model, whole, {SHARE: repr(best.share)})
         whole.replace(task.best_path)
     if not task.repeatable:
-        with task.draws_path.open("ab") as counted:
-            counted.write(b".")
+        with task.draws_path.open("ab") as drawn:
+            drawn.write(b".")
+    counted.write(learnt, task.counted_path)
     partial.replace(task.path)
 
 
@@ -122,10 +127,13 @@ def _train(task: Task, report: StepProgress, teachers: Teachers | None = None) -
         asked = tuple(map(weights_path, task.teachers))
         teachers = teachers or TrainedModels(public, asked, task.base.lora)
         checkpoint = FileCheckpoint(task, lambda line: report(Remark(f"{label}: {line}"), 0.0))
-        training = dataclasses.replace(task.training, key=task.key, checkpoint=checkpoint)
+        counts, before = Counts(), counted.weights_digest(model)
+        training = dataclasses.replace(
+            task.training, key=task.key, checkpoint=checkpoint, counts=counts
+        )
         best = training.method.train(model, tokenizer, training, progress, teachers)
     except NotFiniteError as error:
         raise NotFiniteError(f"{label}: {error}; models already trained are reused") from None
-    _save(model, best, task)
+    _save(model, best, counted.counted_of(before, model, counts), task)
     checkpoint.remove()
     report(label, 1.0)

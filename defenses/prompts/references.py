@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from audit.core.counts import Counts, Piece
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.predictor import Tokenizer
 from audit.core.progress import ShareDone
@@ -47,6 +48,19 @@ class InPrompts(Method):
     @property
     def passes(self) -> float:
         return 0.0
+
+    def prompted(self, training: Training, tokenizer: TextTokenizer) -> Counts:
+        """Count the tokens of each text that its owner's reference holds, each text once."""
+        counts, room = Counts(), dict.fromkeys(training.owners, self.longest)
+        first: dict[tuple[str, str], int] = {}
+        pairs = zip(training.owners, training.texts, strict=False)  # public texts have no owner
+        for place, pair in enumerate(pairs):
+            first.setdefault(pair, place)
+        for (owner, text), place in first.items():
+            read = reference_of(tokenizer, [text], room[owner])
+            room[owner] -= len(read)
+            counts.step([Piece(place, 0, b"\1" * len(read))], moved=bool(read))
+        return counts
 
     def batch_of(self, owner: str) -> int:
         """Return the batch of an owner, 0 … n−1, which depends on no other owner and on no text."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, compress
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from audit.accounting import Gaussians
+from audit.core.counts import Piece
 from audit.core.errors import UsageError
 from audit.core.lora import Lora
 from audit.core.model import PreTrainedModel, TextTokenizer
@@ -37,7 +39,7 @@ from audit.models.training.per_example_gradients import (
     worst_difference,
 )
 from audit.models.training.recomputation import recomputed
-from audit.models.training.resume import Draws, Moments, Resume, Weights
+from audit.models.training.resume import Counting, Draws, Moments, Resume, Weights
 
 CHECKED = 16  # examples of the first batch, at most, whose gradients a plain loop computes as well
 CHECKED_ROWS = 32  # their rows: the loop reads each alone, which a large model does slowly
@@ -134,12 +136,17 @@ class PrivateRecipe(Method):
             release = NoisySum(inner, self.noise, noise)
             optimizer = make_optimizer(self.optimizer, inner)
             resume = Resume(training.checkpoint, coins=Draws(coins), noise=Draws(noise))
-            done = resume.begin(weights=Weights(inner), moments=Moments(optimizer))
+            counts = training.counts
+            done = resume.begin(
+                weights=Weights(inner), moments=Moments(optimizer), counts=Counting(counts)
+            )
             for step in range(done, self.steps):
                 drawn = poisson(examples, self.sampling_probability, coins)
                 batches = collated(drawn, self.physical_tokens, model.device)
-                release.into_gradients(batches, self.sampling_probability * self.population)
-                stepped(optimizer, self.learning_rate * warmed(step, self.steps, self.warmup))
+                expected = self.sampling_probability * self.population
+                pieces = release.into_gradients(batches, expected)
+                rate = self.learning_rate * warmed(step, self.steps, self.warmup)
+                counts.step(pieces, stepped(optimizer, rate))
                 if progress is not None:
                     progress((step + 1) / self.steps)
                 resume.after(step + 1)
@@ -191,18 +198,22 @@ class NoisySum:
         # fresh adapters are zero on one side, and so are all gradients of the other
         self._zero = [p for name, p in model.named_parameters() if p.requires_grad and _B in name]
 
-    def into_gradients(self, batches: Iterable[Batch], divisor: float) -> None:
+    def into_gradients(self, batches: Iterable[Batch], divisor: float) -> list[Piece]:
         """Set every trainable parameter's gradient to the noisy sum divided by `divisor`.
 
         batches: all examples of one release, each in one batch.
+        Returns, for the auditor only, the pieces of the examples that contribute to the sum.
         Raises NotFiniteError where a loss is not finite.
         """
-        for parameter, total in zip(self._parameters, self._clipped(batches), strict=True):
+        totals, pieces = self._clipped(batches)
+        for parameter, total in zip(self._parameters, totals, strict=True):
             total.add_(self._noise.drawn(parameter, self._stream)).div_(divisor)
             parameter.grad = total
+        return pieces
 
-    def _clipped(self, batches: Iterable[Batch]) -> list[Tensor]:
+    def _clipped(self, batches: Iterable[Batch]) -> tuple[list[Tensor], list[Piece]]:
         totals = [torch.zeros_like(parameter) for parameter in self._parameters]
+        pieces: list[Piece] = []
         for batch in batches:
             if self._to_check:
                 self._check(batch.blocks[0] if batch.chunked else batch.part(0, checked(batch)))
@@ -212,7 +223,9 @@ class NoisySum:
                 raise NotFiniteError("a loss is not finite; lower learning_rate or clip")
             for total, part in zip(totals, clipped.sums, strict=True):
                 total += part
-        return totals
+            contributed = clipped.contributed(self._noise.max_norm) if batch.pieces else ()
+            pieces += chain.from_iterable(compress(batch.pieces, contributed))
+        return totals, pieces
 
     def _check(self, batch: Batch) -> None:
         kept = [parameter.detach().clone() for parameter in self._zero]

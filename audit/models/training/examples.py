@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
+from audit.core.counts import Piece
 from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.predictor import record_marks, record_tokens
 from audit.core.training import Training
 from audit.models.training.fine_tuning import cut
-from audit.models.training.learned_tokens import is_learned, plain, sequences_of
+from audit.models.training.learned_tokens import Tokens, is_learned, sequences_of
 from audit.models.training.per_example_gradients import Batch
 
 _BORDERS = 16  # widths, at most, that are tried to separate narrow from wide rows
@@ -30,6 +32,12 @@ class Example:
     @property
     def width(self) -> int:
         return max((len(tokens) - 1 for tokens, _ in self.rows), default=0)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What it holds of the texts of a training, and which tokens have a weight."""
+        rows = ((tokens, weights) for tokens, weights in self.rows if isinstance(tokens, Tokens))
+        return tuple(tokens.weighted(weights) for tokens, weights in rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,14 +61,14 @@ def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -
 
     No example's loss or gradient depends on another example's length.
     """
-    owned: dict[str, list[list[int]]] = {}
+    owned: dict[str, list[Tokens]] = {}
     for owner, sequence in zip(training.owners, sequences_of(training, tokenizer), strict=True):
         owned.setdefault(owner, []).append(sequence)
     examples = []
     for mine in owned.values():
         weight = 1 / max(1, sum(is_learned(t) for sequence in mine for t in sequence[1:]))
         rows = [row for sequence in mine for row in cut(sequence, max_length)]
-        weighted = ((plain(row), [weight * is_learned(t) for t in row[1:]]) for row in rows)
+        weighted = ((row.read(), [weight * is_learned(t) for t in row[1:]]) for row in rows)
         examples.append(Example(tuple(weighted)))
     return examples
 
@@ -68,8 +76,11 @@ def examples_of(training: Training, tokenizer: TextTokenizer, max_length: int) -
 def marked_records(training: Training, tokenizer: TextTokenizer) -> list[Marked]:
     """Tokenize every text and mark its private tokens."""
     return [
-        Marked(tuple(record_tokens(tokenizer, text)), tuple(record_marks(tokenizer, text, spans)))
-        for text, spans in zip(training.texts, training.private, strict=True)
+        Marked(
+            Tokens(record_tokens(tokenizer, text), place),
+            tuple(record_marks(tokenizer, text, spans)),
+        )
+        for place, (text, spans) in enumerate(zip(training.texts, training.private, strict=True))
     ]
 
 
@@ -86,6 +97,12 @@ class Marked:
     def first(self, predictions: int) -> Marked:
         """Cut the record after this number of predictions."""
         return Marked(self.tokens[: predictions + 1], self.marks[: predictions + 1])
+
+    @cached_property
+    def public_piece(self) -> tuple[Piece, ...]:
+        """What is predicted in it, where only public predictions are learned."""
+        public = [not private for private in self.pairs]
+        return (self.tokens.weighted(public),) if isinstance(self.tokens, Tokens) else ()
 
     @property
     def pairs(self) -> list[bool]:
@@ -177,7 +194,7 @@ def collate(examples: Sequence[Example], device: torch.device, border: int = 0) 
     """Make one batch; shorter rows are padded on the right, where causal models never look."""
     parts = zip(*(example.apart(border) for example in examples), strict=True)
     *more, batch = (_block(part, device) for part in parts if any(one.rows for one in part))
-    return replace(batch, more=tuple(more))
+    return replace(batch, more=tuple(more), pieces=tuple(one.pieces for one in examples))
 
 
 def _chunked(example: Example, tokens: int, device: torch.device) -> Batch:
@@ -185,7 +202,7 @@ def _chunked(example: Example, tokens: int, device: torch.device) -> Batch:
     rows = [Example((row,)) for row in example.rows]
     groups = physical_batches(rows, tokens)
     blocks = [_block([_together(group)], device) for group in groups]
-    return replace(blocks[0], more=tuple(blocks[1:]), chunked=True)
+    return replace(blocks[0], more=tuple(blocks[1:]), chunked=True, pieces=(example.pieces,))
 
 
 def _together(parts: Sequence[Example]) -> Example:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from audit.core.counts import Counts
 from audit.core.model import PreTrainedModel, TextTokenizer
 from audit.core.progress import ShareDone
 from audit.core.training import (
@@ -23,12 +24,13 @@ from audit.core.training import (
 )
 from audit.models.layers import limited
 from audit.models.training.best_step import BATCH, Watch, opening
-from audit.models.training.learned_tokens import is_learned, plain, sequences_of
+from audit.models.training.learned_tokens import is_learned, pieces_of, plain, sequences_of
 from audit.models.training.per_example_gradients import trainable
 from audit.models.training.recomputation import recomputed
-from audit.models.training.resume import GlobalRandomness, Moments, Resume, Weights
+from audit.models.training.resume import Counting, GlobalRandomness, Moments, Resume, Weights
 
 R = TypeVar("R", bound=Sized)
+S = TypeVar("S", bound=Sequence[int])
 IGNORED = -100  # the target at padding, which cross-entropy ignores
 
 
@@ -50,14 +52,16 @@ class Recipe(FineTuning):
         heldout = opening(training.heldout, tokenizer)
         if not heldout:
             resume = Resume(training.checkpoint)
-            fine_tune(model, sequences, self, training.seed, progress, resume)
+            fine_tune(model, sequences, self, training.seed, progress, resume, training.counts)
             return None
-        rows = [row for sequence in heldout for row in cut(sequence, self.max_length)]
+        rows: list[Sequence[int]] = [
+            row for sequence in heldout for row in cut(sequence, self.max_length)
+        ]
         order = torch.Generator().manual_seed(training.seed)
         groups = list(batches(rows, BATCH, order))
         watch = Watch(model, groups, next_token_loss, progress or (lambda _: None))
         resume = Resume(training.checkpoint, watch=watch)
-        fine_tune(model, sequences, self, training.seed, watch.step, resume)
+        fine_tune(model, sequences, self, training.seed, watch.step, resume, training.counts)
         return watch.best
 
     def idle(self, training: Training) -> bool:
@@ -82,11 +86,22 @@ def adamw(model: nn.Module, recipe: FineTuning) -> torch.optim.Optimizer:
     )
 
 
-def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Make one step at this learning rate."""
+def stepped(optimizer: torch.optim.Optimizer, learning_rate: float) -> bool:
+    """Make one step at this learning rate; return whether its gradient moved the weights.
+
+    That is looked for in the smallest tensor with a gradient that is not 0, which costs next to
+    nothing.
+    """
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
+    tensors = sorted((p for g in optimizer.param_groups for p in g["params"]), key=Tensor.numel)
+    pulled = (one for one in tensors if one.grad is not None and bool(one.grad.any()))
+    watched = next(pulled, None)
+    before = None if watched is None else watched.detach().clone()
     optimizer.step()
+    if watched is None or before is None:
+        return False
+    return bool(watched.isfinite().all()) and not torch.equal(before, watched)
 
 
 def warmed(step: int, steps: int, warmup: float) -> float:
@@ -102,6 +117,7 @@ def fine_tune(
     seed: int,
     progress: ShareDone | None = None,
     resume: Resume | None = None,
+    counts: Counts | None = None,
 ) -> int:
     """Train `model` in place on `sequences` and return the number of tokens predicted.
 
@@ -110,12 +126,13 @@ def fine_tune(
     seed: determines the order of batches and dropout; the global random state is left unchanged.
     progress: called with the share of the steps done, 0 to 1, after each step.
     resume: what a killed training goes on from, with the same arguments and a fresh model.
+    counts: where steps note what they learnt from, in sequences that are `Tokens`.
     On a CPU with a fixed number of threads, equal arguments give equal bytes; CUDA computes in
     bfloat16.
     """
     rows = [row for sequence in sequences for row in cut(sequence, recipe.max_length)]
     rows = [row for row in rows if any(map(is_learned, row[1:]))]
-    descend(model, rows, next_token_loss, recipe, seed, progress, resume)
+    descend(model, rows, next_token_loss, recipe, seed, progress, resume, counts)
     return recipe.epochs * sum(len(row) - 1 for row in rows)
 
 
@@ -127,6 +144,7 @@ def descend(
     seed: int,
     progress: ShareDone | None = None,
     resume: Resume | None = None,
+    counts: Counts | None = None,
 ) -> None:
     """Minimise the mean of `loss_of` over batches of rows; arguments as of `fine_tune`."""
     if not rows or recipe.epochs == 0:
@@ -145,9 +163,12 @@ def descend(
         optimizer = adamw(model, recipe)
         torch.manual_seed(seed)
         model.train()
-        resume = resume or Resume()
+        resume, counts = resume or Resume(), counts or Counts()
         done = resume.begin(
-            weights=Weights(model), moments=Moments(optimizer), dropout=GlobalRandomness(device)
+            weights=Weights(model),
+            moments=Moments(optimizer),
+            dropout=GlobalRandomness(device),
+            counts=Counting(counts),
         )
         for step, batch in islice(enumerate(every), done, None):
             loss = loss_of(model, batch)
@@ -157,7 +178,9 @@ def descend(
                     "lower training.learning_rate"
                 )
             loss.backward()  # type: ignore[no-untyped-call]
-            stepped(optimizer, recipe.learning_rate * warmed(step, steps, recipe.warmup))
+            rate = recipe.learning_rate * warmed(step, steps, recipe.warmup)
+            counts.loss(float(loss.detach()))
+            counts.step(pieces_of(batch), stepped(optimizer, rate))
             optimizer.zero_grad()
             if progress is not None:
                 progress((step + 1) / steps)
@@ -174,10 +197,10 @@ def next_token_loss(model: PreTrainedModel, rows: Sequence[Sequence[int]]) -> Te
     return cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
 
 
-def cut(sequence: Sequence[int], max_length: int) -> list[Sequence[int]]:
+def cut(sequence: S, max_length: int) -> list[S]:
     """Cut a sequence into rows of at most `max_length` inputs; consecutive rows share a token."""
     return [
-        sequence[start : start + max_length + 1]
+        sequence[start : start + max_length + 1]  # type: ignore[misc]  # a slice is of its kind
         for start in range(0, len(sequence) - 1, max_length)
     ]
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers.pytorch_utils import Conv1D
 
+from audit.core.counts import Piece
 from audit.core.errors import UsageError
 from audit.models.lstm import State
 from audit.models.training.gradient_factors import Use, merged, squared_norm, weighted_sum
@@ -40,6 +41,7 @@ class Batch:
     more: further rows of the same examples, of another width, to save padding.
     chunked: one example that is too large to be read at once; its blocks are read one by one.
     own: tokens of each example in these rows, without padding; (): none is padded.
+    pieces: what each example holds of the texts of a training, in all rows; (): of none.
     """
 
     inputs: Tensor
@@ -50,6 +52,7 @@ class Batch:
     more: tuple[Batch, ...] = ()
     chunked: bool = False
     own: tuple[int, ...] = ()
+    pieces: tuple[tuple[Piece, ...], ...] = ()
 
     @property
     def examples(self) -> int:
@@ -106,6 +109,13 @@ class Clipped:
     sums: list[Tensor]
     norms: Tensor
     losses: Tensor
+
+    def contributed(self, max_norm: float) -> list[bool]:
+        """Return which examples add anything to the sums once they are clipped to `max_norm`."""
+        if not any(bool(part.any()) for part in self.sums):
+            return [False] * len(self.norms)
+        contributed: list[bool] = (self.norms.clamp(max=max_norm) > 0).tolist()
+        return contributed
 
 
 def trainable(model: nn.Module) -> list[Tensor]:

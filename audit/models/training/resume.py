@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from audit.core.checkpoint import NO_CHECKPOINT, Checkpoint, State
+from audit.core.counts import Counts
 from audit.core.noise import NoiseStream
 from audit.models.adapters import is_adapted
 
@@ -79,6 +80,20 @@ class Moments(Part):
             of_each.setdefault(int(i), {})[key] = value.clone()
         groups = self._optimizer.state_dict()["param_groups"]
         self._optimizer.load_state_dict({"state": of_each, "param_groups": groups})
+
+
+@final
+class Counting(Part):
+    """The counts of what was learnt from so far."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def state(self) -> State:
+        return self._counts.state()
+
+    def restore(self, state: State) -> None:
+        self._counts.restore(dict(state))
 
 
 @final

@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy
 
 from audit.accounting import Gaussians, hidden_states
 from audit.core.checkpoint import State as Saved
+from audit.core.counts import Counts, Piece
 from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
@@ -39,8 +40,9 @@ from audit.models.training.fine_tuning import (
     stepped,
     warmed,
 )
+from audit.models.training.learned_tokens import pieces_of
 from audit.models.training.per_example_gradients import clip_factors
-from audit.models.training.resume import Draws, Moments, Part, Resume, Weights
+from audit.models.training.resume import Counting, Draws, Moments, Part, Resume, Weights
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,24 @@ class SelectiveRecipe(Method):
         release = NoisySum(model, self.noise, noise)
         private = make_optimizer(self.optimizer, model)
         hidden = self.hidden_noise.stream(training, "hidden")
-        public = PublicSteps(self, model, records, training.seed, hidden)
+        counts = training.counts
+        public = PublicSteps(self, model, records, training.seed, hidden, counts)
         resume = Resume(
             training.checkpoint, coins=Draws(coins), noise=Draws(noise), hidden=Draws(hidden)
         )
-        done = resume.begin(weights=Weights(model), moments=Moments(private), public=public)
+        done = resume.begin(
+            weights=Weights(model),
+            moments=Moments(private),
+            public=public,
+            counts=Counting(counts),
+        )
         for step in range(done, self.steps):
             drawn = poisson(examples, self.sampling_probability, coins)
             batch = collated(drawn, self.physical_tokens, model.device)
-            release.into_gradients(batch, self.sampling_probability * self.population)
-            stepped(private, self.learning_rate * warmed(step, self.steps, 0.0))
+            expected = self.sampling_probability * self.population
+            pieces = release.into_gradients(batch, expected)
+            rate = self.learning_rate * warmed(step, self.steps, 0.0)
+            counts.step(pieces, stepped(private, rate))
             public.until((step + 1) / self.steps)
             if progress is not None:
                 progress((step + 1) / self.steps)
@@ -126,10 +136,12 @@ class PublicSteps(Part):
         records: Sequence[Marked],
         seed: int,
         hidden: NoiseStream,
+        counts: Counts | None = None,
     ) -> None:
         self._recipe = recipe
         self._model = model
         self._hidden = hidden
+        self._counts = counts or Counts()
         order = torch.Generator().manual_seed(derived_seed(seed, "public order"))
         public, rows = recipe.public, self._rows(records)
         epochs = range(public.epochs if rows else 0)
@@ -162,8 +174,14 @@ class PublicSteps(Part):
             loss.backward()  # type: ignore[no-untyped-call]
             public = self._recipe.public
             rate = public.learning_rate * warmed(self._done, total, public.warmup)
-            stepped(self._optimizer, rate)
+            pieces = self._pieces(self._batches[self._done])
+            self._counts.step(pieces, stepped(self._optimizer, rate))
             self._done += 1
+
+    def _pieces(self, batch: Any) -> list[Piece]:
+        if self._recipe.hidden == "reset":
+            return pieces_of(batch)
+        return [piece for record in batch for piece in record.public_piece]
 
     def _loss(self, batch: Any) -> Tensor:
         if self._recipe.hidden == "reset":

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
 
 from audit.accounting import Gaussians, hidden_states
+from audit.core.counts import Counts
 from audit.core.model import TextTokenizer
 from audit.core.noise import NoiseStream
 from audit.core.progress import ShareDone
@@ -25,7 +27,7 @@ from audit.models.training.dp_sgd import Noise, NoisySum, make_optimizer
 from audit.models.training.examples import Example, Marked, collate, marked_records
 from audit.models.training.fine_tuning import stepped, warmed
 from audit.models.training.per_example_gradients import Batch, loss
-from audit.models.training.resume import Draws, Moments, Part, Resume, Weights
+from audit.models.training.resume import Counting, Draws, Moments, Part, Resume, Weights
 from audit.models.training.selective import noised
 
 
@@ -67,9 +69,10 @@ class AlternatingRecipe(Method):
             raise RuntimeError(f"a record has {runs} private runs; {self.private_runs} are charged")
         order = torch.Generator().manual_seed(derived_seed(training.seed, "order"))
         noise, hidden = (self.noise.stream(training, of) for of in ("noise", "hidden"))
-        alternating = Alternating(self, model, noise, hidden)
+        alternating = Alternating(self, model, noise, hidden, training.counts)
         resume = Resume(training.checkpoint, noise=Draws(noise), hidden=Draws(hidden))
-        done = resume.begin(weights=Weights(model), **alternating.parts)
+        counting = Counting(training.counts)
+        done = resume.begin(weights=Weights(model), counts=counting, **alternating.parts)
         per_epoch = -(-len(records) // self.batch)
         for epoch in range(self.epochs):
             shuffled = torch.randperm(len(records), generator=order).tolist()
@@ -111,9 +114,11 @@ class Alternating:
         model: Any,
         stream: NoiseStream,
         hidden: NoiseStream,
+        counts: Counts,
     ) -> None:
         self._recipe = recipe
         self._model = model
+        self._counts = counts
         self._release = NoisySum(model, recipe.noise, stream)
         self._hidden = hidden
         self._private = make_optimizer(recipe.optimizer, model)
@@ -142,8 +147,9 @@ class Alternating:
             batch = run_batch(spans, state.rows(rows), by_record=private)
             after = state_after(self._model, batch)
             if private:
-                self._release.into_gradients([batch], self._recipe.batch)
-                stepped(self._private, self._recipe.learning_rate * falling)
+                pieces = self._release.into_gradients([batch], self._recipe.batch)
+                moved = stepped(self._private, self._recipe.learning_rate * falling)
+                self._counts.step(pieces, moved)
                 every = torch.ones(len(here), dtype=torch.bool, device=self._model.device)
                 after = noised(after, self._recipe.hidden_noise, self._hidden, every)
             else:
@@ -158,7 +164,8 @@ class Alternating:
             raise NotFiniteError("the public loss is not finite; lower learning_rate")
         self._public.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
-        stepped(self._public, learning_rate)
+        moved = stepped(self._public, learning_rate)
+        self._counts.step(chain.from_iterable(batch.pieces), moved)
 
 
 def turns(record: Marked) -> list[tuple[int, int]]:

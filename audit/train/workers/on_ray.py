@@ -92,7 +92,9 @@ class _Cluster:
 
         files = {task.path: path for path, task in wanted.items()}
         new = files.keys() - self.kept.keys()
-        for task, answer in _done(self._asked([ray.put(question)], wanted.values())):
+        for task, (answer, learnt) in _done(self._asked([ray.put(question)], wanted.values())):
+            if learnt is not None:
+                _keep(task.counted_path, learnt)
             _keep(files[task.path], answer)
             if task.path in new:
                 report(task.training.label, 1.0)

@@ -32,7 +32,7 @@ def train_remotely(
 ) -> dict[str, bytes]:
     """Train a task on this worker and return its weights.
 
-    By name of the file: those of its best step, if any, before its own.
+    By name of the file: what it learnt from and its best step, if any, before its own.
     """
     import ray
 
@@ -40,7 +40,8 @@ def train_remotely(
         for name, weights in sources:
             (there.stages / name).write_bytes(ray.get(weights))
         train(there, _silent)
-        files = [path for path in (there.best_path, there.path) if path.exists()]
+        every = (there.counted_path, there.best_path, there.path)
+        files = [path for path in every if path.exists()]
         return {path.name: path.read_bytes() for path in files}
 
 
@@ -50,11 +51,13 @@ def train_and_ask(
     model: Sequence[Any],
     question: Sequence[Any],
     place: Path | None,
-) -> tuple[bytes, bytes]:
-    """Train a teacher on this worker; return its answer, and its weights apart from it."""
+) -> tuple[tuple[bytes, bytes], bytes]:
+    """Train a teacher on this worker; return its answer with what it learnt from, and its weights
+    apart from them."""
     with _brought(task, model, place) as there:
         train(there, _silent)
-        return _answer(there, question), there.path.read_bytes()
+        learnt = there.counted_path.read_bytes()
+        return (_answer(there, question), learnt), there.path.read_bytes()
 
 
 def ask_again(
@@ -63,11 +66,11 @@ def ask_again(
     weights: bytes,
     question: Sequence[Any],
     place: Path | None,
-) -> bytes:
-    """Return the answer of a teacher with these weights."""
+) -> tuple[bytes, None]:
+    """Return the answer of a teacher with these weights, of which it is known what it learnt."""
     with _brought(task, model, place) as there:
         there.path.write_bytes(weights)
-        return _answer(there, question)
+        return _answer(there, question), None
 
 
 def _answer(task: Task, question: Sequence[Any]) -> bytes:
