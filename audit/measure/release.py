@@ -245,14 +245,15 @@ def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) ->
     run, counted = bench.run, samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
     secrets = run.secrets_for(chosen.plugin)
-    evidence = chosen.plugin.run(counted, secrets, _knowledge(run, one, chosen, name))
+    evidence = chosen.plugin.run(counted, secrets, knowledge(run, one, chosen, name))
     texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
     samples.write(bench.folder, name, texts, bench.reveal)
     seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
     return Looked(seen, counted.queries, counted.answered)
 
 
-def _knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
+def knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
+    """Collect what an attacker knows besides the release. name: of the session, for its streams."""
     seed, heldout = run.plan.seed, run.plan.corpus.of("heldout")
     return Knowledge(
         public=_public(run, one, name),
