@@ -1,1 +1,1 @@
-"""What a release must have shown before "no leak found" is printed: one provider a file."""
+"""What must be shown before "no leak found": contact and sight, one provider a file."""
