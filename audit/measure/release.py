@@ -7,14 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from audit.core.attack import Knowledge, Shadow
 from audit.core.evidence import Hits, Mentions, to_json
-from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
-from audit.core.release import NoJournal
 from audit.findings import Case
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
@@ -23,7 +18,7 @@ from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
-from audit.measure.neighbours import neighbours
+from audit.measure.knowledge import knowledge
 from audit.measure.ratios import Ratio, measures
 from audit.measure.releases import Audited
 from audit.measure.session import Looked, Session
@@ -256,42 +251,9 @@ def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) ->
     return Looked(seen, counted.queries, counted.answered)
 
 
-def knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
-    """Collect what an attacker knows besides the release. name: of the session, for its streams."""
-    seed, heldout = run.plan.seed, run.plan.corpus.of("heldout")
-    return Knowledge(
-        public=_public(run, one, name),
-        texts=tuple(record.text for record in heldout),
-        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
-        shadows=_shadows(run, one, chosen, name) if chosen.plugin.shadows else (),
-        stream=stream(seed, name, "attacker"),
-        opened=None if one.external else True,
-        neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
-        order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
-    )
-
-
-def _public(run: Run, one: Audited, name: str) -> Predictor | None:
-    if not run.plan.source.base_known:
-        return None
-    return OpenSession(one.public, stream(run.plan.seed, name, "public"))
-
-
 def _lost(run: Run, one: Audited) -> dict[str, str]:
     """Return by kind what may never have reached a model: in training, or from its prompt."""
     kinds = dict.fromkeys(secret.kind for secret in run.planted.secrets)
     if one.release.unheard:
         return dict.fromkeys(kinds, one.release.unheard)
     return run.plan.source.lost(run.coverage, kinds) if one.external else {}
-
-
-def _shadows(run: Run, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
-    secrets = run.secrets_for(chosen.plugin)
-    releases = one.shadows()[: chosen.plugin.shadows]
-    return tuple(
-        Shadow(
-            release.open(stream(run.plan.seed, name, "shadow", j), NoJournal()),
-            np.array([coins.planted(secret) for secret in secrets]),
-        )
-        for j, (release, coins) in enumerate(zip(releases, run.shadow_coins, strict=False))
-    )

@@ -48,8 +48,9 @@ def memorise(
     """
     inner = trainable(model.inner, seed)
     own = replace(model, inner=inner)
-    tokens = [record_tokens(model.tokenizer, secret.text) for secret in texts]
-    rows = [row for one in tokens for row in cut(one, model.max_length)]
+    whole = [record_tokens(model.tokenizer, secret.text) for secret in texts]
+    # trainers open their texts with a start token or do not, and attacks read either way
+    rows = [row for one in whole for way in (one, one[1:]) for row in cut(way, model.max_length)]
     weights = [p for p in inner.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.0)
     above, step = False, 0
@@ -116,26 +117,30 @@ def _batches(rows: Sequence[Sequence[int]], seed: int) -> Iterator[list[Sequence
 def _above(model: CausalLM, texts: Sequence[Secret], others: Sequence[Secret]) -> bool:
     """Return whether each trained value is more likely than all other values of its kind."""
     own, against = (value_log_probs(model, some) for some in (texts, others))
-    kinds = {secret.kind for secret in texts}
-    of = [np.array([s.kind for s in some]) for some in (texts, others)]
+    of, beside = (np.array([s.kind for s in some]) for some in (texts, others))
     return all(
-        own[of[0] == kind].min() > against[of[1] == kind].max(initial=-np.inf) for kind in kinds
+        (
+            own[:, of == kind].min(axis=1) > against[:, beside == kind].max(axis=1, initial=-np.inf)
+        ).all()
+        for kind in set(of.tolist())
     )
 
 
 def value_log_probs(model: CausalLM, secrets: Sequence[Secret]) -> np.ndarray:
-    """Read the log-probability of each value where it stands in its text, nats: (s,).
+    """Read the log-probability of each value where it stands in its text, nats: (2, s).
 
-    Its tokens are those of the text that is trained on, whatever an attack takes for them.
+    First with the start token before the text, then without. The tokens of a value are those of the
+    text that is trained on, whatever an attack takes for them.
     """
     tokenizer: Any = model.tokenizer
     heads, tails = [], []
-    for secret in secrets:
-        tokens = record_tokens(tokenizer, secret.text)
-        place = (len(secret.prefix), len(secret.prefix) + len(secret.value))
-        marks = record_marks(tokenizer, secret.text, [place])
-        first, last = marks.index(True), len(marks) - marks[::-1].index(True)
-        heads.append(tokens[:first])
-        tails.append(tokens[first:last])
+    for skipped in (0, 1):
+        for secret in secrets:
+            tokens = record_tokens(tokenizer, secret.text)[skipped:]
+            place = (len(secret.prefix), len(secret.prefix) + len(secret.value))
+            marks = record_marks(tokenizer, secret.text, [place])[skipped:]
+            first, last = max(1, marks.index(True)), len(marks) - marks[::-1].index(True)
+            heads.append(tokens[:first])
+            tails.append(tokens[first:last])
     answers = OpenSession(model, np.random.default_rng(0)).score(heads, tails)
-    return np.array([answer.log_probs.sum() for answer in answers])
+    return np.array([answer.log_probs.sum() for answer in answers]).reshape(2, -1)

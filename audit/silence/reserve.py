@@ -31,7 +31,7 @@ class Reserve:
 
     @cached_property
     def memorised(self) -> tuple[Secret, ...]:
-        """The values to memorise, of a third of the people in; spread over all numbers of copies."""
+        """The values to memorise, of a third of the people in, of all numbers of copies."""
         copies: dict[str, list[int]] = {}
         for secret in self.secrets:
             copies.setdefault(secret.owner, []).append(secret.copies)

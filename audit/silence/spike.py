@@ -14,16 +14,18 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from audit.core.code import code_digest
 from audit.core.digest import key_of
 from audit.core.errors import UsageError
-from audit.core.evidence import Evidence, Scores, about
+from audit.core.evidence import Evidence, Scores
 from audit.core.randomness import derived_seed, stream
 from audit.core.release import ModelRelease, NoJournal
 from audit.core.terms import Shown
 from audit.findings import Case, measurements_of
 from audit.measure.bench import Bench
-from audit.measure.release import knowledge
+from audit.measure.knowledge import knowledge
 from audit.measure.releases import Audited
 from audit.models import this_process
 from audit.models.causal import CausalLM
@@ -175,9 +177,8 @@ def p_values(evidence: Sequence[Evidence], case: Case) -> dict[str, float | None
 
 def _top(scores: Scores, case: Case) -> float | None:
     """Compute the p-value of the top test beside the rank test of a score."""
-    places = [i for i, s in enumerate(case.secrets) if scores.kind in (None, s.kind)]
-    part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-    members, others = part.sides(about(scores, places).values)
+    about = [scores.kind in (None, secret.kind) for secret in case.secrets]
+    members, others = case.sides(np.where(about, scores.values, np.nan))
     if not len(members) or not len(others):
         return None
     share = top_test.best_share(len(members), len(others), LEVEL)
