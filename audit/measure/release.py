@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from audit.core.evidence import Hits, Mentions, to_json
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.findings import Case
+from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
-from audit.findings.verdict import Sight, claim_overall, judge, leaked_overall, sight_by
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -25,7 +27,7 @@ from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results.measurement import Measurement
+from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import (
     Cost,
     GuaranteeResult,
@@ -53,11 +55,11 @@ class Measured:
     seed: int
     family: Family
 
-    @property
-    def sight(self) -> Sight:
-        """By (attack, metric), where it leaks: of the undefended model."""
+    @cached_property
+    def leaks(self) -> tuple[FindingResult, ...]:
+        """Its leaks, where it is a positive control."""
         guarantee = GuaranteeResult.of(self.audited.release.guarantee)
-        return sight_by(self.measurements, guarantee, self.family)
+        return leaks_in(self.measurements, guarantee, self.family)
 
     @property
     def evidence(self) -> OfRelease:
@@ -76,10 +78,14 @@ class Measured:
             shows=self.shows,
         )
 
-    def result(self, control: Sight | None) -> ReleaseResult:
-        """Return the release as results.json shows it. control: None without references."""
+    def result(self, leaks: Sequence[FindingResult] | None) -> ReleaseResult:
+        """Return the release as results.json shows it.
+
+        leaks: of its positive controls; None without references.
+        """
         one = self.audited
         guarantee = GuaranteeResult.of(one.release.guarantee)
+        control = None if leaks is None else sight_by(leaks, self.measurements)
         findings = judge(self.measurements, guarantee, self.shows.beside(control), self.family)
         return ReleaseResult(
             defense=one.name,
