@@ -98,7 +98,7 @@ def _without_ends(model: Any, weights: Iterable[Tensor]) -> list[Tensor]:
 
 def _with_gradients(model: Any, part: Sequence[Tensor]) -> Any:
     if not part:
-        raise UsageError("no layer of these weights can be trained")
+        raise UsageError("No layer of these weights can be trained")
     chosen = {id(p) for p in part}
     kept = [t for t in (*model.parameters(), *model.buffers()) if id(t) not in chosen]
     own = copy.deepcopy(model, memo={id(tensor): tensor for tensor in kept})

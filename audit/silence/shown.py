@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from audit.findings.shows import Shows, not_shown, shown
+from audit.findings.shows import NO_CONTROL, Shows, not_shown, shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
+from audit.silence import spike
 
 
 def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
@@ -15,7 +16,10 @@ def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
 
     lost: by kind, as a sentence, what is not known to have reached its training.
     """
-    return Shows(contact={kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)})
+    contact = {kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)}
+    if not one.external or one.release.origin is not None:
+        return Shows(contact)
+    return Shows(contact, spike.sight(bench, one), spike.unspikable(one) or NO_CONTROL)
 
 
 def _kinds(bench: Bench) -> list[str]:

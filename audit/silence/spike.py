@@ -57,13 +57,13 @@ def unspikable(one: Audited) -> str:
     """Return why no copy of a release can be trained; "" where one can."""
     release = one.release
     if not isinstance(release, ModelRelease) or not isinstance(release.model, CausalLM):
-        return "the weights are not here, so no copy of them can memorise text"
+        return "The weights are not here, so no copy of them can memorise text."
     if release.texts:
-        return "texts are released, so there are no weights that could memorise others"
+        return "Texts are released, so there are no weights that could memorise others."
     try:
         trainable(release.model.inner, 0)
     except UsageError as error:
-        return f"{error}, so no copy of them can memorise text"
+        return f"{error}, so no copy of them can memorise text."
     return ""
 
 

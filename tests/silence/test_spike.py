@@ -205,7 +205,7 @@ def test_weights_elsewhere_are_explained(here: Here, tmp_path: Path) -> None:
     assert isinstance(release, ModelRelease)
     assert spike.unspikable(here.one) == ""
     texts = replace(here.one, release=replace(release, texts=("a text",)))
-    assert "texts" in spike.unspikable(texts)
+    assert "Texts" in spike.unspikable(texts)
     assert spike.sight(here.bench, texts) == {}
     served = replace(here.one, release=replace(release, model=here.model.tokenizer))  # type: ignore[arg-type]
     assert "not here" in spike.unspikable(served)
