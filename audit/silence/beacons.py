@@ -39,7 +39,7 @@ class Rank:
 
 
 @dataclass(frozen=True)
-class Tier:
+class Sighting:
     """Evidence for beacons that so many users wrote. p_value: of "they are not learnt".
 
     found: what the measure does with their values, as a verb with its object.
@@ -77,7 +77,7 @@ def rank(own: float, against: ArrayLike) -> Rank:
     return Rank(1 + int((~(scores < own)).sum()), scores.size + 1)
 
 
-def ranked(users: int, ranks: Sequence[Rank]) -> Tier:
+def ranked(users: int, ranks: Sequence[Rank]) -> Sighting:
     """Test the beacons of one tier by the ranks of their values, independent of each other.
 
     Of two values p = x(1 − ln x), where x is the product of both, by Fisher.
@@ -85,12 +85,12 @@ def ranked(users: int, ranks: Sequence[Rank]) -> Tier:
     p_value = combined_p_value([one.p_value for one in ranks])
     what = f"{count(len(ranks), 'value')} that {users:,} users wrote"
     if all(one.rank == 1 for one in ranks):
-        return Tier(users, p_value, f"finds {what}")
+        return Sighting(users, p_value, f"finds {what}")
     places = " and ".join(f"{one.rank:,} of {one.of:,}" for one in ranks)
-    return Tier(users, p_value, f"ranks {what} at {places}")
+    return Sighting(users, p_value, f"ranks {what} at {places}")
 
 
-def generated(users: int, values: Sequence[str], space: Space, texts: Iterable[str]) -> Tier:
+def generated(users: int, values: Sequence[str], space: Space, texts: Iterable[str]) -> Sighting:
     """Test the beacons of one tier by generated texts, in which their values come up or do not.
 
     Of D different values of the space that stand anywhere in the texts, one is a given beacon's
@@ -102,7 +102,7 @@ def generated(users: int, values: Sequence[str], space: Space, texts: Iterable[s
     hits = sum(value in held for value in values)
     p_value = min(1.0, math.comb(len(values), hits) * chance**hits)
     what = f"{hits} of {count(len(values), 'value')} that {users:,} users wrote"
-    return Tier(users, p_value, f"finds {what}")
+    return Sighting(users, p_value, f"finds {what}")
 
 
 def contained(space: Space, text: str) -> set[str]:
@@ -119,7 +119,7 @@ def contained(space: Space, text: str) -> set[str]:
     return {text[start:end] for start, end in ends}
 
 
-def smallest_seen(tiers: Sequence[Tier], level: float) -> Tier | None:
+def smallest_seen(tiers: Sequence[Sighting], level: float) -> Sighting | None:
     """Test tiers from the largest down until one is not seen; return the last that was seen.
 
     level: of each, and so of all: a smaller tier is tested only where the larger ones were seen.
@@ -129,7 +129,7 @@ def smallest_seen(tiers: Sequence[Tier], level: float) -> Tier | None:
     return seen[-1] if seen else None
 
 
-def link(tiers: Sequence[Tier], level: float, protected: bool) -> Link:
+def link(tiers: Sequence[Sighting], level: float, protected: bool) -> Link:
     """Show the sight of a measure by its beacons, with the smallest tier that it sees.
 
     protected: whether the release has a guarantee for users, which may hide what few of them share.

@@ -14,7 +14,7 @@ from audit.core.secret import Space, digits
 from audit.core.terms import Shown
 from audit.silence.beacons import (
     Rank,
-    Tier,
+    Sighting,
     contained,
     generated,
     link,
@@ -111,7 +111,11 @@ def test_generations_count_all_values_anywhere() -> None:
     assert generated(64, ["9", "9"], digits(1), ["9123"]).p_value == pytest.approx(0.16)
 
 
-TIERS = [Tier(64, 0.0004, "finds x"), Tier(256, 1e-5, "finds y"), Tier(16, 1e-9, "finds z")]
+TIERS = [
+    Sighting(64, 0.0004, "finds x"),
+    Sighting(256, 1e-5, "finds y"),
+    Sighting(16, 1e-9, "finds z"),
+]
 
 
 def test_tiers_are_tested_until_one_is_not_seen() -> None:
