@@ -69,11 +69,9 @@ def others(space: Space, value: str, stream: np.random.Generator, most: int = OT
 def rank(own: float, against: ArrayLike) -> Rank:
     """Rank the score of a beacon's value among those of others; ties and NaN stand before it.
 
-    own: NaN and −∞, where nothing was measured, are last. against: (k,).
+    own: NaN and −∞, where nothing was measured, are last: nothing is below them. against: (k,).
     """
     scores = np.asarray(against, dtype=float)
-    if math.isnan(own) or own == -math.inf:
-        return Rank(scores.size + 1, scores.size + 1)
     return Rank(1 + int((~(scores < own)).sum()), scores.size + 1)
 
 

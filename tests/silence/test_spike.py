@@ -21,6 +21,7 @@ from audit.measure.bench import Bench
 from audit.measure.releases import Audited, audited_of, public_model
 from audit.models.causal import CausalLM
 from audit.plan.resolve import resolve
+from audit.plan.source import PlantedElsewhere
 from audit.planting import manifest as manifests
 from audit.planting.insertion import Canaries, plant_into
 from audit.prepare.prepare import prepare
@@ -59,6 +60,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Here:
     corpus = Corpus("few", (Record("ann", "Good morning."), Record("bob", "Good evening.")))
     canaries = Canaries(kinds=("code",), count=100, repetitions=(1, 4))
     _, manifest = plant_into(corpus, canaries, seed=3)
+    manifest = replace(manifest, key=bytes(32))  # the reserve is drawn by the whole manifest
     manifests.write(manifest, folder / "canaries.json")
     attacks = ["membership", "extraction:searched=0"]
     plan = resolve(
@@ -164,6 +166,11 @@ def test_reserve_is_like_the_planted(here: Here) -> None:
     assert all(drawn.coins.planted(s) for s in drawn.memorised)
     assert not {s.owner for s in drawn.memorised} & {s.owner for s in drawn.controls}
     other = replace(run, plan=replace(run.plan, seed=run.plan.seed + 1))
+    assert reserve.reserve_of(other).secrets != drawn.secrets
+    source = run.plan.source
+    assert isinstance(source, PlantedElsewhere)
+    again = replace(source, manifest=replace(source.manifest, name="other"))
+    other = replace(run, plan=replace(run.plan, source=again))
     assert reserve.reserve_of(other).secrets != drawn.secrets
 
 
