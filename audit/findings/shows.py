@@ -33,7 +33,8 @@ class Shows:
         """Add what the positive control of the run shows; None: the run has no references."""
         if control is None:
             return Shows(self.contact, self.sight, NO_REFERENCES)
-        return Shows(self.contact, {**control, **self.sight}, self.unseen)
+        seen = {name: link for name, link in control.items() if link.state == Shown.SHOWN}
+        return Shows(self.contact, {**control, **self.sight, **seen}, self.unseen)
 
     def contact_of(self, measurement: Measurement) -> Link:
         """Find the contact of a measurement: of its kinds the first that was not shown."""

@@ -20,16 +20,10 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds
 from audit.findings.agreement import agreement
 from audit.findings.case import LEVEL
+from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family, rejections, test_of
 from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
-from audit.findings.verdict import (
-    BY_CONTROL,
-    Sight,
-    claim_overall,
-    judged,
-    leaked_overall,
-    sight_by,
-)
+from audit.findings.verdict import claim_overall, judged, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
     SCHEMA_VERSION,
@@ -59,10 +53,8 @@ def load(path: Path) -> Results:
         results = Results.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
-    seeds = {release.seed for release in results.releases}
-    sight = {seed: _sight(results, seed) for seed in seeds}
     for place, release in enumerate(results.releases):
-        why = _of_accounting(release.guarantee) or _of_release(release, sight[release.seed])
+        why = _of_accounting(release.guarantee) or _of_release(release, _controls(results, place))
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
@@ -82,29 +74,35 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _sight(results: Results, seed: int) -> Sight | None:
-    """Find where the positive control of a seed leaks; None without references."""
-    controls = [r for r in results.releases if r.defense == "none" and r.seed == seed]
-    if not controls or not results.plan.get("references", True):
+def _controls(results: Results, place: int) -> list[FindingResult] | None:
+    """Find the leaks of a release's positive controls, of its seed; None without references."""
+    if not results.plan.get("references", True):
         return None
-    control = min(controls, key=lambda release: not release.reference)
-    return sight_by(control.findings, control.guarantee, _family(control))
+    seed = results.releases[place].seed
+    same = [one for one in results.releases if one.seed == seed]
+    named = [Named(one.defense, one.role, one.reference) for one in same]
+    own = sum(one.seed == seed for one in results.releases[:place])
+    return leaks_beside(own, named, lambda i: _leaks(same[i]))
+
+
+def _leaks(control: ReleaseResult) -> Sequence[FindingResult]:
+    return leaks_in(control.findings, control.guarantee, _family(control))
 
 
 def _family(release: ReleaseResult) -> Family:
     return Family(release.tests, release.claim_tests)
 
 
-def _of_release(release: ReleaseResult, sight: Sight | None) -> str:
+def _of_release(release: ReleaseResult, leaks: Sequence[FindingResult] | None) -> str:
     """Describe what a release states that does not follow from its numbers; empty if all does.
 
-    sight: of the positive control. Contact and any other sight are taken as they stand: they follow
-    from the models, not from numbers.
+    leaks: of the positive controls. Contact and any other sight are taken as they stand: they
+    follow from the models, not from numbers.
     """
     claim = release.guarantee
     found = rejections(release.findings, claim, _family(release))
     for finding in release.findings:
-        answer = judged(finding, claim, _shows(finding, sight), found)
+        answer = judged(finding, claim, _shows(finding, leaks), found)
         reason = answer.sentence.removeprefix(answer.observation)
         why = (
             _of_bound(finding.epsilon_lower)
@@ -117,10 +115,11 @@ def _of_release(release: ReleaseResult, sight: Sight | None) -> str:
     return _overall(release, claim)
 
 
-def _shows(finding: FindingResult, control: Sight | None) -> Shows:
+def _shows(finding: FindingResult, leaks: Sequence[FindingResult] | None) -> Shows:
     """Return what a finding states was shown for it, with the control's sight that follows here."""
     stated = stated_by(finding)
     own = {name: link for name, link in stated.sight.items() if link.by not in _FOLLOWS}
+    control = None if leaks is None else sight_by(leaks, [finding])
     return Shows(stated.contact, own).beside(control)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import leaked, suspicious
 from audit.findings.on_claim import on_claim
 from audit.findings.rejections import Family, Rejections, rejections
-from audit.findings.shows import Shows, beside_leak, is_blind, shown, silence_of
-from audit.results.measurement import FindingResult, Link, Measurement
-
-BY_CONTROL = "the undefended model leaked by this measure"
-Sight = Mapping[tuple[str, str], Link]
+from audit.findings.shows import Shows, beside_leak, is_blind, silence_of
+from audit.results.measurement import FindingResult, Measurement
 
 
 def judge(
@@ -47,14 +44,6 @@ def judged(
         "claim_sentence": claim_sentence,
     }
     return FindingResult(**{**dict(one), **answers})
-
-
-def sight_by(
-    measurements: Sequence[Measurement], guarantee: Guarantee, family: Family
-) -> dict[tuple[str, str], Link]:
-    """Find by (attack, metric) where a positive control leaked: the same measure sees there."""
-    found = judge(measurements, guarantee, Shows(), family)
-    return {(f.attack, f.metric): shown(BY_CONTROL, f.n) for f in found if f.leaked == Leaked.LEAK}
 
 
 def leaks(finding: FindingResult) -> bool:

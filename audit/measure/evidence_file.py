@@ -154,7 +154,7 @@ def _of_release(release: OfRelease) -> dict[str, Any]:
 def _of_shows(shows: Shows) -> dict[str, Any]:
     contact = {kind: link.model_dump(mode="json") for kind, link in shows.contact.items()}
     sight = [[*name, link.model_dump(mode="json")] for name, link in shows.sight.items()]
-    return {"contact": contact, "sight": sight}
+    return {"contact": contact, "sight": sight, "unseen": shows.unseen}
 
 
 def read(folder: Path) -> EvidenceFile:
@@ -198,6 +198,7 @@ def _shows(row: Mapping[str, Any]) -> Shows:
     return Shows(
         contact={kind: Link.model_validate(link) for kind, link in row["contact"].items()},
         sight={(a, metric): Link.model_validate(link) for a, metric, link in row["sight"]},
+        unseen=row["unseen"],
     )
 
 

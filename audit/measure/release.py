@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
-from audit.core.attack import Knowledge, Shadow
 from audit.core.evidence import Hits, Mentions, to_json
-from audit.core.language_model import OpenSession
 from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
-from audit.core.release import NoJournal
 from audit.findings import Case
+from audit.findings.controls import leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
-from audit.findings.verdict import Sight, claim_overall, judge, leaked_overall, sight_by
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
-from audit.measure.neighbours import neighbours
+from audit.measure.knowledge import knowledge
 from audit.measure.ratios import Ratio, measures
 from audit.measure.releases import Audited
 from audit.measure.session import Looked, Session
 from audit.measure.spending import cut
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results.measurement import Measurement
+from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import (
     Cost,
     GuaranteeResult,
@@ -58,11 +55,11 @@ class Measured:
     seed: int
     family: Family
 
-    @property
-    def sight(self) -> Sight:
-        """By (attack, metric), where it leaks: of the undefended model."""
+    @cached_property
+    def leaks(self) -> tuple[FindingResult, ...]:
+        """Its leaks, where it is a positive control."""
         guarantee = GuaranteeResult.of(self.audited.release.guarantee)
-        return sight_by(self.measurements, guarantee, self.family)
+        return leaks_in(self.measurements, guarantee, self.family)
 
     @property
     def evidence(self) -> OfRelease:
@@ -81,10 +78,14 @@ class Measured:
             shows=self.shows,
         )
 
-    def result(self, control: Sight | None) -> ReleaseResult:
-        """Return the release as results.json shows it. control: None without references."""
+    def result(self, leaks: Sequence[FindingResult] | None) -> ReleaseResult:
+        """Return the release as results.json shows it.
+
+        leaks: of its positive controls; None without references.
+        """
         one = self.audited
         guarantee = GuaranteeResult.of(one.release.guarantee)
+        control = None if leaks is None else sight_by(leaks, self.measurements)
         findings = judge(self.measurements, guarantee, self.shows.beside(control), self.family)
         return ReleaseResult(
             defense=one.name,
@@ -249,31 +250,11 @@ def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) ->
     run, counted = bench.run, samples.Counted(predictor)
     name = f"{one.label}/{chosen.label}"
     secrets = run.secrets_for(chosen.plugin)
-    evidence = chosen.plugin.run(counted, secrets, _knowledge(run, one, chosen, name))
+    evidence = chosen.plugin.run(counted, secrets, knowledge(run, one, chosen, name))
     texts = [t for e in evidence if isinstance(e, (Hits, Mentions)) for t in e.texts]
     samples.write(bench.folder, name, texts, bench.reveal)
     seen = {"evidence": list(map(to_json, evidence)), "tainted": counted.generated_after_reading}
     return Looked(seen, counted.queries, counted.answered)
-
-
-def _knowledge(run: Run, one: Audited, chosen: Chosen, name: str) -> Knowledge:
-    seed, heldout = run.plan.seed, run.plan.corpus.of("heldout")
-    return Knowledge(
-        public=_public(run, one, name),
-        texts=tuple(record.text for record in heldout),
-        names=tuple(dict.fromkeys(record.name for record in heldout if record.name)),
-        shadows=_shadows(run, one, chosen, name) if chosen.plugin.shadows else (),
-        stream=stream(seed, name, "attacker"),
-        opened=None if one.external else True,
-        neighbours=neighbours(one.release, seed, name) if chosen.plugin.neighbours else (),
-        order=one.release.guarantee.alpha if chosen.plugin.neighbours else None,
-    )
-
-
-def _public(run: Run, one: Audited, name: str) -> Predictor | None:
-    if not run.plan.source.base_known:
-        return None
-    return OpenSession(one.public, stream(run.plan.seed, name, "public"))
 
 
 def _lost(run: Run, one: Audited) -> dict[str, str]:
@@ -282,15 +263,3 @@ def _lost(run: Run, one: Audited) -> dict[str, str]:
     if one.release.unheard:
         return dict.fromkeys(kinds, one.release.unheard)
     return run.plan.source.lost(run.coverage, kinds) if one.external else {}
-
-
-def _shadows(run: Run, one: Audited, chosen: Chosen, name: str) -> tuple[Shadow, ...]:
-    secrets = run.secrets_for(chosen.plugin)
-    releases = one.shadows()[: chosen.plugin.shadows]
-    return tuple(
-        Shadow(
-            release.open(stream(run.plan.seed, name, "shadow", j), NoJournal()),
-            np.array([coins.planted(secret) for secret in secrets]),
-        )
-        for j, (release, coins) in enumerate(zip(releases, run.shadow_coins, strict=False))
-    )

@@ -21,6 +21,7 @@ from audit.models.sizes import weights_of
 from audit.prepare.run import Run
 from audit.results.words import count, duration, percent, storage
 from audit.run.steps import label_of, numbered
+from audit.silence.cost import training_seconds
 from audit.train.first_steps import Cost, cost_of
 from audit.train.task import Task
 
@@ -36,7 +37,7 @@ class Estimate:
     """Cost of a run. trainings, attacks: seconds on one process, by the name of the step.
 
     processes: that train at once. attackers: that attack at once. to_train, to_attack: bytes of
-    memory. disk: bytes.
+    memory. disk: bytes. spikes: seconds of the attacks that are for spiked copies.
     """
 
     trainings: Mapping[str, float]
@@ -46,6 +47,7 @@ class Estimate:
     to_train: float
     to_attack: float
     disk: float
+    spikes: float = 0.0
 
     @property
     def memory(self) -> float:
@@ -75,6 +77,12 @@ class Estimate:
         share = steps[most] / sum(steps.values()) if most else 0.0
         whose = f", {percent(round(share, 2))} of it for {most}" if share > 0.25 else ""
         return says(self.seconds, self.processes, self.memory, self.disk, whose)
+
+    @property
+    def spiked(self) -> str:
+        """What the spiked copies take, on one line."""
+        share = percent(round(self.spikes / self.seconds, 2))
+        return f"spiked copy: {duration(self.spikes)} of it ({share}), to show which measures see"
 
 
 def says(seconds: float, processes: int, memory: float, disk: float, whose: str = "") -> str:
@@ -115,7 +123,7 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
     costs = [cost_of(task, run.tokenizer) for task in (every if read else missing)]
     together = possible(run)
     shared, own = weights_of(plan.model)
-    attacks, memory = _attacks(run, own)
+    attacks, memory, spikes = _attacks(run, own)
     attackers = processes if together else 1
     models = sum(len(tasks) for tasks in run.tasks.values()) + 1
     kept = sorted(2 * own + cost.memory for cost in costs[: len(missing)])[-processes:]
@@ -132,6 +140,7 @@ def estimate(run: Run, workers: int | str) -> Estimate | None:
         to_train=here + shared + models * own + sum(kept) + apart,
         to_attack=here + PAGES + attackers * (here + shared + memory),
         disk=len(missing) * own,
+        spikes=spikes,
     )
 
 
@@ -145,20 +154,26 @@ def _numbered(run: Run, costs: Iterable[tuple[Task, Cost]]) -> dict[str, float]:
     return seconds
 
 
-def _attacks(run: Run, own: float) -> tuple[dict[str, float], float]:
-    """Measure the seconds of each release, and the most bytes that one takes beside its base.
+def _attacks(run: Run, own: float) -> tuple[dict[str, float], float, float]:
+    """Measure the seconds of each release, the most bytes that one takes beside its base, and the
+    seconds of these that are for spiked copies, each of which is attacked as its release is.
 
     own: bytes of weights that each trained model has.
     """
     asked = cache(partial(rehearsed, run))
-    seconds, memory = {}, 0.0
+    seconds, memory, spikes = {}, 0.0, 0.0
+    trained = training_seconds(run)
     for chosen, tasks in run.tasks.items():
         labels = (chosen.label, chosen.unprotected_label)
         for label, one in zip(labels, askings(run, chosen), strict=False):
-            queries = asked(one.readable, one.remaining).values()
-            seconds[attacking(label)] = sum(map(one.seconds, queries))
+            queries = asked(one.readable, one.remaining)
+            seconds[attacking(label)] = sum(map(one.seconds, queries.values()))
+            if chosen.plugin.external and trained:
+                again = trained + sum(one.seconds(queries[c.label]) for c in run.plan.attacks)
+                seconds[attacking(label)] += again
+                spikes += again
             memory = max(memory, (len(tasks) + 1) * own + one.memory)
-    return seconds, memory
+    return seconds, memory, spikes
 
 
 def _read_by_readers(run: Run) -> dict[str, float]:
@@ -180,6 +195,7 @@ def announced(run: Run, expected: Estimate | None) -> list[str]:
     return [
         *(f"corpus: {note}" for note in run.plan.corpus.notes),
         *([f"expected: {expected.sentence}"] if expected else []),
+        *([expected.spiked] if expected and expected.spikes else []),
         *([f"largest user: {largest:,} of {tokens:,} tokens"] if tokens else []),
         *([f"note: {weak}"] if weak else []),
     ]

@@ -14,8 +14,8 @@ from typing import Any
 import audit
 from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
+from audit.findings.controls import Named, leaks_beside
 from audit.findings.headline import headline
-from audit.findings.verdict import Sight
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
@@ -28,7 +28,7 @@ from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results import sums
 from audit.results.folder import RunFolder
-from audit.results.schema import CorpusResult, Results, to_json
+from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
 from audit.run import export, reports
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
@@ -80,8 +80,7 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
     _keep_evidence(current, measured, bench.folder)
-    control = _control(measured) if plan.references else None
-    audited = [m.result(control) for m in measured]
+    audited = judged(measured, bool(plan.references))
     return Results(
         status="complete",
         headline=headline(audited),
@@ -119,12 +118,14 @@ def _corpus(current: Run) -> CorpusResult:
     )
 
 
-def _control(measured: Sequence[Measured]) -> Sight | None:
-    """Find by (attack, metric) where the undefended model leaked; None where it was not run."""
-    for m in sorted(measured, key=lambda m: not m.audited.reference):
-        if m.audited.name == "none":
-            return m.sight
-    return None
+def judged(measured: Sequence[Measured], references: bool) -> list[ReleaseResult]:
+    """Judge every release beside its positive controls, if the run has references."""
+    named = [Named(m.audited.name, m.audited.role, m.audited.reference) for m in measured]
+    results = []
+    for place, one in enumerate(measured):
+        leaks = leaks_beside(place, named, lambda i: measured[i].leaks) if references else None
+        results.append(one.result(leaks))
+    return results
 
 
 def _environment(plan: Plan, seconds: float) -> dict[str, Any]:

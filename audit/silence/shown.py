@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from audit.findings.shows import Shows, not_shown, shown
+from audit.core.release import ModelRelease
+from audit.findings.shows import NO_CONTROL, Shows, not_shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
-from audit.silence import counted
+from audit.silence import counted, spike, weights
 
 
 def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
     """Collect what a release has shown by itself, without any control.
 
-    lost: by kind, as a sentence, what is not known to have reached its training.
+    lost: by kind, as a sentence, what is not known to have reached its training. It is never
+    overruled.
     """
-    own = {} if one.external else counted.contact(bench.run, one)
-    links = {kind: _contact(bench, kind, lost) for kind in _kinds(bench)}
-    return Shows(contact=links | {kind: link for kind, link in own.items() if kind not in lost})
+    missing = {kind: not_shown(f"{why}.") for kind, why in lost.items()}
+    contact = {**_contact(bench, one), **missing}
+    if not one.external or one.release.origin is not None:
+        return Shows(contact)
+    return Shows(contact, spike.sight(bench, one), spike.unspikable(one) or NO_CONTROL)
 
 
-def _kinds(bench: Bench) -> list[str]:
-    return list(dict.fromkeys(secret.kind for secret in bench.run.planted.secrets))
-
-
-def _contact(bench: Bench, kind: str, lost: Mapping[str, str]) -> Link:
-    secrets, coins = bench.run.planted.secrets, bench.run.planted.coins
-    n = sum(secret.kind == kind and coins.planted(secret) for secret in secrets)
-    if kind in lost:
-        return not_shown(f"{lost[kind]}.", n)
-    return shown("the training file", n)
+def _contact(bench: Bench, one: Audited) -> Mapping[str, Link]:
+    """Show contact by kind, as this release allows: counted, or tested on its weights."""
+    if not one.external:
+        return counted.contact(bench.run, one)
+    if isinstance(one.release, ModelRelease):
+        return weights.contact(bench, one)
+    return {}

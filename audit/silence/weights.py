@@ -25,9 +25,7 @@ from audit.silence.accounts import Account, Ways, link
 from audit.silence.difference import Difference, difference
 from audit.silence.sentences import Gain, Learnt, learnt
 
-MOST = 9_999  # others that what was drawn is compared with
-FEWER = 3_999  # the same for a large model, where each costs more; still enough for three ways
-LARGE = 50_000_000  # parameters
+MOST = 3_999  # others that what was drawn is compared with: enough for three ways at .001 in all
 _READ = 64  # planted texts on which the two models are compared
 _EQUAL = "The audited model answers exactly as its base, so no planted text reached its weights."
 
@@ -148,14 +146,13 @@ class Look:
         self, way: str, draws: Mapping[str, Draw], before: Mapping[str, str], gain: Gain
     ) -> dict[str, Any]:
         plan = self.bench.run.plan
-        most = FEWER if plan.model.parameters > LARGE else MOST
         return {
             kind: asdict(
                 learnt(
                     draw,
                     before[kind],
                     gain,
-                    most,
+                    MOST,
                     stream(plan.seed, self.one.label, "contact", way, kind),
                 )
             )

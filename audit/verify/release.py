@@ -10,12 +10,13 @@ from typing import Any
 from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
-from audit.findings.verdict import Sight, claim_overall, judge, leaked_overall, sight_by
+from audit.findings.controls import leaks_in, sight_by
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
-from audit.results.measurement import Measurement
+from audit.results.measurement import FindingResult, Measurement
 from audit.results.numbers import agree
 from audit.results.schema import (
     Cost,
@@ -56,15 +57,21 @@ class Derived:
         """The measurements of all its attacks."""
         return [one for of in self.of.attacks for one in self._attacked(of).measurements()]
 
-    @property
-    def sight(self) -> Sight:
-        """By (attack, metric), where it leaks: of the undefended model."""
+    @cached_property
+    def leaks(self) -> tuple[FindingResult, ...]:
+        """Its leaks, where it is a positive control."""
         guarantee = GuaranteeResult.of(self.guarantee)
-        return sight_by(self.measurements, guarantee, self.evidence.family)
+        return leaks_in(self.measurements, guarantee, self.evidence.family)
 
-    def result(self, control: Sight | None, beside: ReleaseResult | None) -> ReleaseResult:
-        """Return the release as it follows. beside: as it stands, for what needs a model."""
+    def result(
+        self, leaks: Sequence[FindingResult] | None, beside: ReleaseResult | None
+    ) -> ReleaseResult:
+        """Return the release as it follows. beside: as it stands, for what needs a model.
+
+        leaks: of its positive controls; None without references.
+        """
         guarantee = GuaranteeResult.of(self.guarantee)
+        control = None if leaks is None else sight_by(leaks, self.measurements)
         shows = self.of.shows.beside(control)
         findings = judge(self.measurements, guarantee, shows, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]

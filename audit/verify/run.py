@@ -8,8 +8,8 @@ from typing import Any
 
 from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
+from audit.findings.controls import Named, leaks_beside
 from audit.findings.headline import headline
-from audit.findings.verdict import Sight
 from audit.measure import evidence_file
 from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
@@ -71,8 +71,11 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     """Return the results as they follow; what needs a model or the corpus is taken as it stands."""
     plan = run.results.plan
     ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
-    control = _control(ours) if plan["references"] else None
-    releases = [one.result(control, _beside(one, run.results.releases)) for one in ours]
+    named = [Named(one.of.defense, one.of.role, one.of.reference) for one in ours]
+    releases = []
+    for place, one in enumerate(ours):
+        leaks = leaks_beside(place, named, lambda i: ours[i].leaks) if plan["references"] else None
+        releases.append(one.result(leaks, _beside(one, run.results.releases)))
     update = {
         "status": "complete",
         "headline": headline(releases),
@@ -81,14 +84,6 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
         "sweep": None,
     }
     return run.results.model_copy(update=update)
-
-
-def _control(releases: Sequence[Derived]) -> Sight | None:
-    """Return where the undefended model leaked, the reference before one that was asked for."""
-    for one in sorted(releases, key=lambda one: not one.of.reference):
-        if one.of.defense == "none":
-            return one.sight
-    return None
 
 
 def _beside(one: Derived, stated: Sequence[ReleaseResult]) -> ReleaseResult | None:

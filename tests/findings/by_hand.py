@@ -9,9 +9,10 @@ from audit.core.guarantee import Guarantee
 from audit.core.secret import KINDS
 from audit.core.terms import Shown
 from audit.findings import bounds
+from audit.findings.controls import BY_CONTROL
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
-from audit.findings.verdict import BY_CONTROL, claim_overall, judge, leaked_overall
+from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.results.measurement import Link, Measurement, measured
 from audit.results.schema import (
     ChargeTest,

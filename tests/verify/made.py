@@ -250,8 +250,7 @@ def write(folder: Path, seed: int = 3) -> None:
     evidence_file.write(
         folder, EvidenceFile(plan_hash, "user", FAMILY, run.secrets, run.coins, releases)
     )
-    control = pipeline._control(measured)
-    results = [one.result(control) for one in measured]
+    results = pipeline.judged(measured, references=True)
     (folder / "samples.jsonl").write_text('{"session":"none/extraction","generation":0}\n')
     tossed = list(run.coins.present.values())
     pipeline.write(
