@@ -17,10 +17,10 @@ from audit.core import files
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import bounds
+from audit.findings import bounds, guesses
 from audit.findings.agreement import agreement
 from audit.findings.case import LEVEL
-from audit.findings.rejections import Family, rejections, test_of
+from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
 from audit.findings.verdict import (
     BY_CONTROL,
@@ -111,10 +111,29 @@ def _of_release(release: ReleaseResult, sight: Sight | None) -> str:
             or _unlike(finding, (answer.leaked, reason), (answer.claim, answer.claim_sentence))
             or _of_claim_test(finding, LEVEL / max(1, release.claim_tests))
             or _of_ledger(finding)
+            or _of_adjusted(finding, claim, found)
         )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
+
+
+def _of_adjusted(finding: FindingResult, claim: Guarantee, found: Rejections) -> str:
+    """Compare adjusted p-values with the unadjusted ones, which no adjustment makes smaller."""
+    p, adjusted = finding.p_value, finding.adjusted_p
+    if test_of(finding) in found.confounded:
+        return ""
+    if (p is None) != (adjusted is None):
+        return f"has p = {p} and adjusted p = {adjusted}"
+    if p is not None and adjusted is not None and adjusted < p:
+        return f"has the adjusted p = {adjusted:g}, below its p = {p:g}"
+    if guesses.test_claim(finding, claim):
+        least = rounded(guesses.p_value(finding))
+        if finding.guesses_p is None or finding.guesses_p < least:
+            return f"has the adjusted p = {finding.guesses_p} of guesses whose p is {least:g}"
+    elif finding.guesses_p is not None:
+        return f"has the adjusted p = {finding.guesses_p:g} of guesses that test no claim"
+    return ""
 
 
 def _shows(finding: FindingResult, control: Sight | None) -> Shows:

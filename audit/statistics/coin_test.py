@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 _CELLS = 200_000  # totals up to here are counted exactly, larger ones sampled
+_STEPS = 1 << 29  # of the law given the heads
 _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
 
 
@@ -44,6 +46,26 @@ def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
     weight = np.asarray(weights)
     exact = max(1e-300, 2.0 * 0.5 ** int((weight > 0).sum()))
     return min(1.0, exact if weight.sum() <= _CELLS else max(exact, 2 / (resamples + 1)))
+
+
+def given_heads(weights: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Compute the law of the total for each number of heads: (owners + 1, sum + 1), rows add to 1.
+
+    None where that takes too long.
+    """
+    own, owners = weights[weights > 0], len(weights)
+    if len(own) * (len(own) + 1) * (int(own.sum()) + 1) > _STEPS:
+        return None
+    joint = np.zeros((len(own) + 1, int(own.sum()) + 1))  # of heads and totals among these
+    joint[0, 0] = 1.0
+    for w in own.tolist():
+        joint[1:, w:] = 0.5 * joint[1:, w:] + 0.5 * joint[:-1, : joint.shape[1] - w]
+        joint[0] *= 0.5
+        joint[1:, :w] *= 0.5
+    heads = np.arange(owners + 1)
+    others = scipy.stats.binom.pmf(heads[:, None] - np.arange(len(own) + 1), owners - len(own), 0.5)
+    law = others @ joint
+    return np.asarray(law / scipy.stats.binom.pmf(heads, owners, 0.5)[:, None])
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:

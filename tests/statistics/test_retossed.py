@@ -10,7 +10,8 @@ import pytest
 import scipy
 
 from audit.statistics import top_test
-from audit.statistics.retossed import Ranked, Top, Tossed, adjusted_p_values, tosses_for
+from audit.statistics.retossed import adjusted_p_values, tosses_for
+from audit.statistics.tossed import Ranked, Top, Tossed
 
 EIGHTH = Fraction(1, 8)
 
