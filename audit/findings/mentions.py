@@ -8,7 +8,7 @@ from audit.core.evidence import Mentions
 from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case, value
 from audit.findings.guesses import guessed
-from audit.findings.successes import least_summed, summed
+from audit.findings.successes import summed
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.tossed import Tossed
 
@@ -36,7 +36,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=summed(often, case).p_value(case.heads) if n else None,
-        least_p=least_summed(min(n, len(often)), case),  # each generation may name another
+        least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
         test=f"{case.attack} mentions",
         epsilon_lower=bounds.presence(often, case) if n else None,

@@ -47,19 +47,15 @@ def of_hits(tries: int, needed: int | None, sampled: bool, case: Case) -> dict[s
 
 
 def of_mentions(tries: int, case: Case) -> dict[str, float]:
-    """Compute the reach of people who are named in generations."""
-    return of_hits(tries, _needed_heads(case), True, case)
+    """Compute the reach of people who are named in generations: a score of each, their number."""
+    planted, needed = int(case.planted.sum()), leak_power.needed_by_coins(LEVEL / case.tests)
+    return {"effect": SCORES, "found": leak_power.of_hits(tries, planted, needed, SCORES)}
 
 
 def of_successes(planted: int, case: Case) -> dict[str, float]:
-    """Compute the reach of one try per planted secret."""
-    found = leak_power.of_list(planted, planted, _needed_heads(case), HITS)
-    return {"effect": HITS, "found": found}
-
-
-def _needed_heads(case: Case) -> int | None:
-    owners = len({secret.owner for secret in case.secrets})
-    return leak_power.needed_heads(case.split(owners)[0], owners, LEVEL / case.tests)
+    """Compute the reach of one try per planted secret: a score of each, 0 or 1."""
+    needed = leak_power.needed_by_coins(LEVEL / case.tests)
+    return {"effect": SCORES, "found": leak_power.of_list(planted, planted, needed, SCORES)}
 
 
 def of_scores(planted: int, twins: int, top: bool, named: bool, case: Case) -> dict[str, float]:

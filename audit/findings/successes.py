@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
 from audit.core.evidence import Successes
 from audit.findings import bounds, mechanism, reach
@@ -35,7 +34,7 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
             chance=successes.chance,
             control=Control.of(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
             p_value=summed(won, case).p_value(case.heads) if won else None,
-            least_p=least_summed(m, case),
+            least_p=min(1.0, 2.0 * 0.5**m),
             sides=2,
             epsilon_lower=bounds.presence(won, case),
             claim_test=mechanism.presence(won, case),
@@ -60,17 +59,6 @@ def tests(successes: Successes, case: Case) -> dict[str, Tossed]:
 def summed(often: Mapping[str, float], case: Case) -> Tossed:
     """Make the two-sided test of how often owners who were trained on appear."""
     return OfOwners(Summed(np.array(list(often.values()))), case.places_of(often))
-
-
-def least_summed(most: int, case: Case) -> float:
-    """Compute the smallest p-value where at most so many owners appear: all heads, or all tails."""
-    owners = len({secret.owner for secret in case.secrets})
-    chances = [
-        float(scipy.stats.hypergeom.pmf(k, owners, side, k))
-        for side in case.split(owners)
-        for k in [min(most, side)]
-    ]
-    return min(1.0, 2.0 * min(chances))
 
 
 def _over_secrets(interval: Interval) -> Interval:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 _CELLS = 200_000  # totals up to here are counted exactly, larger ones sampled
-_STEPS = 1 << 29  # of the law given the heads
 _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
 
 
@@ -48,24 +47,16 @@ def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
     return min(1.0, exact if weight.sum() <= _CELLS else max(exact, 2 / (resamples + 1)))
 
 
-def given_heads(weights: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Compute the law of the total for each number of heads: (owners + 1, sum + 1), rows add to 1.
+def tails(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Compute P[total >= t] over fair coins for every t from 0 to the sum of the weights.
 
-    None where that takes too long.
+    Exact up to a sum of 200,000; by the normal law beyond.
     """
-    own, owners = weights[weights > 0], len(weights)
-    if len(own) * (len(own) + 1) * (int(own.sum()) + 1) > _STEPS:
-        return None
-    joint = np.zeros((len(own) + 1, int(own.sum()) + 1))  # of heads and totals among these
-    joint[0, 0] = 1.0
-    for w in own.tolist():
-        joint[1:, w:] = 0.5 * joint[1:, w:] + 0.5 * joint[:-1, : joint.shape[1] - w]
-        joint[0] *= 0.5
-        joint[1:, :w] *= 0.5
-    heads = np.arange(owners + 1)
-    others = scipy.stats.binom.pmf(heads[:, None] - np.arange(len(own) + 1), owners - len(own), 0.5)
-    law = others @ joint
-    return np.asarray(law / scipy.stats.binom.pmf(heads, owners, 0.5)[:, None])
+    most = int(weights.sum())
+    if most <= _CELLS:
+        return np.minimum(1.0, np.cumsum(_totals(weights[weights > 0])[::-1])[::-1])
+    deviation = float(np.sqrt((weights.astype(float) ** 2).sum())) / 2
+    return np.asarray(ndtr((most / 2 + 0.5 - np.arange(most + 1)) / deviation))
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:

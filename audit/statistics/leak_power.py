@@ -34,14 +34,9 @@ def of_list(tries: int, planted: int, needed: int | None, share: float) -> float
     return binomial.tail(needed, planted, share) if needed is not None and fits else 0.0
 
 
-def needed_heads(heads: int, users: int, level: float) -> int | None:
-    """Compute how many people who alone appear, all heads, are a leak; None: no number is."""
-    p = 2.0
-    for count in range(1, heads + 1):
-        p *= (heads - count + 1) / (users - count + 1)
-        if p <= level * (1 + 1e-12):
-            return count
-    return None
+def needed_by_coins(level: float) -> int:
+    """Compute how many people, all heads, a two-sided test of fair coins needs."""
+    return math.ceil(1.0 - math.log2(level) - 1e-9)
 
 
 def of_rank_test(planted: int, twins: int, share: float, level: float) -> float:

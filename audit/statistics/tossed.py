@@ -181,30 +181,21 @@ class LowEnd(OfScores):
 
 @dataclass(frozen=True, eq=False)
 class Summed(Tossed):
-    """The two-sided test of a sum over heads, given their number.
+    """The two-sided test of a sum over heads, by the law of fair coins: `coin_test`.
 
-    weights: (users,), whole numbers >= 0. Exact, or by the normal law where that takes too long.
+    weights: (users,), whole numbers >= 0.
     """
 
     weights: Floats
 
     @cached_property
-    def _law(self) -> Floats | None:
-        return coin_test.given_heads(self.weights.astype(np.int64))
+    def _law(self) -> Floats:
+        return coin_test.tails(self.weights.astype(np.int64))
 
     def p_values(self, coins: Coins) -> Floats:
-        heads = coins.sum(axis=1)
-        totals = np.rint(coins @ self.weights).astype(np.int64)
-        return _each(self._p_value, heads, totals)
-
-    def _p_value(self, heads: int, total: int) -> float:
-        users = self.weights.size
-        if self._law is not None:
-            law = self._law[heads]
-            return 2.0 * float(min(law[total:].sum(), law[: total + 1].sum()))
-        spread = float(np.var(self.weights)) * heads * (users - heads) / max(1, users - 1)
-        distance = abs(total - heads * float(self.weights.mean())) - 0.5
-        return 2.0 * float(scipy.special.ndtr(-distance / spread**0.5)) if spread > 0 else 1.0
+        heads = np.rint(coins @ self.weights).astype(np.int64)
+        most = np.maximum(heads, int(self.weights.sum()) - heads)
+        return np.minimum(1.0, np.maximum(1e-300, 2.0 * self._law[most]))
 
 
 @dataclass(frozen=True, eq=False)

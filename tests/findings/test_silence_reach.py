@@ -72,10 +72,8 @@ def test_hits_compete_for_their_words(tries: int, needed: int, power: float) -> 
 
 
 def test_other_measures_by_their_binomials() -> None:
-    """Heads needed by 2·C(h, k)/C(n, k); 1 − (1 − f)ⁿ of first ranks; a coin of 1/2 + f/2."""
-    assert leak_power.needed_heads(2, 4, 2 / 6) == 2  # one pair of six, on either side
-    assert leak_power.needed_heads(2, 4, 0.3) is None
-    assert leak_power.needed_heads(49, 120, 0.05 / 76) == 9  # 2·C(49, 9)/C(120, 9) = 4.4e-4
+    """Heads needed by 2·2⁻ᵏ; 1 − (1 − f)ⁿ of first ranks; a coin of 1/2 + f/2."""
+    assert leak_power.needed_by_coins(0.05 / 66) == 12  # 2·2⁻¹² = 4.9e-4 <= 7.6e-4 < 2·2⁻¹¹
     assert leak_power.of_first_rank(4, 1e6, 1 / 3, 7e-4) == pytest.approx(1 - (2 / 3) ** 4)
     assert leak_power.of_first_rank(4, 1e4, 1 / 3, 7e-4) == 0.0  # 8 in 10,000 are by chance
     assert leak_power.of_choice(2, 1 / 3, 0.5) == pytest.approx((2 / 3) ** 2)
