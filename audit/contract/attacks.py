@@ -12,8 +12,9 @@ from audit.core.attack import Attack
 from audit.core.evidence import Evidence, from_json, to_json
 from audit.core.predictor import Access
 from audit.core.secret import KINDS
-from audit.findings import Case, measurements_of
+from audit.findings import Case, bounds, measurements_of
 from audit.findings.families import family_of
+from audit.findings.guesses import name_of
 from audit.measure.rehearsal import Rehearsal
 from audit.measure.samples import Counted
 from audit.results.measurement import Measurement
@@ -114,9 +115,10 @@ def _within_its_shape(attack: Attack, findings: Sequence[Measurement], public: b
     name, secrets = type(attack).__name__, toys.secrets(attack.kinds)
     family = family_of(attack.shape(secrets, public), secrets)
     beside = "" if public else " without knowledge.public"
-    tests = len({f.test for f in findings if f.p_value is not None})
+    told = {name_of(f.test) for f in findings if bounds.by_guesses(f.epsilon_lower)}
+    tests = len({f.test for f in findings if f.p_value is not None} | told)
     assert tests <= family.tests, f"{name} makes {tests} tests{beside}; its shape {family.tests}"
-    claims = len({f.test for f in findings if f.epsilon_lower or f.charge_test})
+    claims = len({f.test for f in findings if f.epsilon_lower})
     assert claims <= family.claims, f"{name} bounds ε {claims} times; its shape {family.claims}"
 
 

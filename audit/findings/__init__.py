@@ -23,8 +23,9 @@ from audit.findings import hits, likelihoods, mentions, ranks, scores, successes
 from audit.findings.case import LEVEL, Case
 from audit.findings.charges import Charges
 from audit.results.measurement import Measurement
+from audit.statistics.tossed import Tossed
 
-__all__ = ["LEVEL", "Case", "Charges", "measurements_of"]
+__all__ = ["LEVEL", "Case", "Charges", "measurements_of", "tests_of"]
 
 _BY_KIND: dict[type[Evidence], Any] = {
     Hits: hits.measurements,
@@ -33,6 +34,13 @@ _BY_KIND: dict[type[Evidence], Any] = {
     Ranks: ranks.measurements,
     Scores: scores.measurements,
     Successes: successes.measurements,
+}
+_TESTS: dict[type[Evidence], Any] = {
+    Hits: hits.tests,
+    Likelihoods: likelihoods.tests,
+    Mentions: mentions.tests,
+    Scores: scores.tests,
+    Successes: successes.tests,
 }
 _ON_LEDGERS: dict[type[Evidence], Any] = {
     Divergences: ledgers.from_divergences,
@@ -49,7 +57,21 @@ def measurements_of(
         if type(one) in _ON_LEDGERS:
             made += _ON_LEDGERS[type(one)](one, case, charges)
             continue
-        places = [i for i, s in enumerate(case.secrets) if one.kind in (None, s.kind)]
-        part = replace(case, secrets=tuple(case.secrets[i] for i in places))
-        made += _BY_KIND[type(one)](about(one, places), part)
+        made += _BY_KIND[type(one)](*_part(one, case))
     return made
+
+
+def tests_of(evidence: Iterable[Evidence], case: Case) -> dict[str, Tossed]:
+    """Make the tests of what one attack measured that are functions of scores and coins."""
+    made: dict[str, Tossed] = {}
+    for one in evidence:
+        if type(one) in _TESTS:
+            made |= _TESTS[type(one)](*_part(one, case))
+    return made
+
+
+def _part(evidence: Evidence, case: Case) -> tuple[Evidence, Case]:
+    """Restrict evidence and case to the secrets that it is about."""
+    places = [i for i, s in enumerate(case.secrets) if evidence.kind in (None, s.kind)]
+    part = replace(case, secrets=tuple(case.secrets[i] for i in places))
+    return about(evidence, places), part

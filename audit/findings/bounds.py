@@ -61,12 +61,18 @@ def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
     return _one_run(m, guesses, case, Relation.ADD_OR_REMOVE)
 
 
-def ranked(scores: Mapping[str, float], case: Case) -> np.ndarray:
-    """Order the owners by falling score: (m,), bool, whether each was trained on."""
+def by_score(scores: Mapping[str, float], case: Case) -> list[str]:
+    """Order the owners by falling score, ties by lots that know no coin."""
     owners = list(scores)
     lot = case.stream("lots").permutation(len(owners))
-    order = sorted(range(len(owners)), key=lambda j: (-scores[owners[j]], lot[j]))
-    return np.array([case.coins.present[owners[j]] for j in order], dtype=bool)
+    return [
+        owners[j] for j in sorted(range(len(owners)), key=lambda j: (-scores[owners[j]], lot[j]))
+    ]
+
+
+def ranked(scores: Mapping[str, float], case: Case) -> np.ndarray:
+    """Return by falling score whether each owner was trained on: (m,), bool."""
+    return np.array([case.coins.present[owner] for owner in by_score(scores, case)], dtype=bool)
 
 
 def right(rule: Guesses, present: np.ndarray) -> int:
@@ -103,6 +109,13 @@ def refutable(epsilon: float, delta: float, claim_tests: int) -> bool:
     tests = ((m, rule.count, len(rules(m))) for m in sorted(coins) for rule in rules(m))
     level = LEVEL / claim_tests
     return any(one_run.p_value(epsilon / 1.1, m, r, r, delta) < level / n for m, r, n in tests)
+
+
+def by_guesses(bound: EpsilonLower | None) -> bool:
+    """Return whether a bound is by guesses of who was trained on."""
+    if bound is None:
+        return False
+    return bound.method == "one_run" and bound.relation == Relation.ADD_OR_REMOVE
 
 
 def which_value(right: int, owners: int, case: Case) -> EpsilonLower | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from audit.statistics import power
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
+from audit.statistics.tossed import OfOwners, OfScores, Tossed
 
 LEVEL = 0.05  # family-wise, over the tests of one release
 
@@ -144,6 +145,38 @@ class Case:
         if not n:
             return None
         return power.smallest_rate(n) if self.cut is None else stopped_rate([Series(0, n)]).high
+
+    @cached_property
+    def heads(self) -> np.ndarray:
+        """(users,), bool: the coins of all users of the run, in their order."""
+        return np.array(list(self.coins.present.values()), dtype=bool)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The place of each user in `heads`."""
+        return {owner: place for place, owner in enumerate(self.coins.present)}
+
+    def places_of(self, owners: Iterable[str]) -> np.ndarray:
+        """Find the places of these users in `heads`."""
+        return np.array([self.place[owner] for owner in owners], dtype=np.int64)
+
+    def of_coins(self, make: Callable[[np.ndarray], OfScores], scores: np.ndarray) -> Tossed:
+        """Make a test of planted secrets' scores against twins', for any toss of the coins.
+
+        Second coins stay as they fell: of each user and kind, one secret is compared.
+        """
+        drawn = np.array([self.coins.slot[s.owner] == s.slot for s in self.secrets], dtype=bool)
+        compared = np.flatnonzero(self.single & drawn)
+        owners = self.places_of(self.secrets[i].owner for i in compared)
+        return OfOwners(make(scores[compared]), owners)
+
+    def split(self, measured: int) -> tuple[int, int]:
+        """Compute how many of so many measured users are in and out, at their share of all.
+
+        A function of the number of heads alone, so that tosses cannot change it.
+        """
+        inside = round(measured * int(self.heads.sum()) / max(1, self.heads.size))
+        return inside, measured - inside
 
     def sides(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Select (planted, twins): the measured scores to compare."""

@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Hits
-from audit.findings import bounds, mechanism
+from audit.findings import bounds, mechanism, reach
 from audit.findings.case import LEVEL, Case, of_kind, value
+from audit.findings.guesses import guessed
 from audit.results.measurement import Control, Example, Measurement, Power
 from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.clopper_pearson import clopper_pearson, one_sided_upper
 from audit.statistics.interval import Interval
+from audit.statistics.tossed import Tossed
 
 
 def measurements(hits: Hits, case: Case) -> list[Measurement]:
@@ -47,13 +49,22 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=p,
         least_p=least,
-        test=f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}",
+        test=_test(hits, case),
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
-        power=rate_power(n, case),
+        power=rate_power(n, case, hits.sampled),
         cut=case.cut and not hits.whole,
         examples=_examples(hits, case) if hits.sampled else (),
     )
+
+
+def tests(hits: Hits, case: Case) -> dict[str, Tossed]:
+    """Make the test of its guesses; that of the hits has values as its null, no coins."""
+    return guessed(_test(hits, case), _often(hits, case), case) if len(hits.found) else {}
+
+
+def _test(hits: Hits, case: Case) -> str:
+    return f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}"
 
 
 def _examples(hits: Hits, case: Case) -> tuple[Example, ...]:
@@ -88,7 +99,12 @@ def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:
         p_value=rate.p_value,
         least_p=rate.least_p,
         test=rate.test,
-        power=Power(smallest_rate=power.smallest_rate(planted) if n else None, n=planted),
+        power=Power(
+            smallest_rate=power.smallest_rate(planted) if n else None,
+            effect=rate.power.effect,
+            found=rate.power.found,
+            n=planted,
+        ),
         outcomes=case.outcomes(_came_up(named, case)) if n else None,
     )
 
@@ -116,8 +132,11 @@ def _often(hits: Hits, case: Case) -> dict[str, float]:
     return often
 
 
-def rate_power(n: int, case: Case) -> Power:
-    """Compute what n tries could show: the smallest rate, and the largest ε (nats)."""
+def rate_power(n: int, case: Case, sampled: bool = True) -> Power:
+    """Compute what n tries could show: the smallest rate, and the largest ε (nats).
+
+    sampled: whether they are generations, or else a list of the most likely values.
+    """
     if not n:
         return Power()
     owners = len({s.owner for s in case.secrets})
@@ -126,6 +145,7 @@ def rate_power(n: int, case: Case) -> Power:
         detectable_rate=_detectable(n, case),
         largest_epsilon=bounds.largest(owners, case.delta, n, case.claim_tests),
         n=n,
+        **reach.of_hits(n, _needed(n, case), sampled, case),
     )
 
 

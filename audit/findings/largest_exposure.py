@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from audit.core.evidence import Ranks
-from audit.findings import uniform_ranks
+from audit.findings import reach, uniform_ranks
 from audit.findings.case import LEVEL, Case
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.clopper_pearson import one_sided_lower, one_sided_upper
@@ -37,7 +37,7 @@ def largest(
         least_p=least,
         sides=2,
         untested=uniform_ranks.untested(ranks, planted),
-        power=Power(n=n),
+        power=Power(n=n, **reach.of_ranks(n, size, case)),
         space=size,
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from audit.core.terms import Leaked, Shown
-from audit.findings.case import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.findings.shows import first_missing
 from audit.results.measurement import ChargeTest, Measurement, Silence
+from audit.results.words import at_least
 
 
 def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tuple[Leaked, str]:
@@ -26,15 +26,37 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
         return Leaked.LEAK, _leak(finding, rejections, silence)
     if finding.value is None:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
-    if suspicious(finding) and silence.contact.state == Shown.SHOWN:
-        return Leaked.INCONCLUSIVE, SUSPICIOUS
+    if finding.p_value is not None and finding.adjusted_p is None:
+        return Leaked.INCONCLUSIVE, "Its p-value is not adjusted for the other tests."
+    if test in rejections.grey:
+        return Leaked.INCONCLUSIVE, f"{GREY_ZONE}{_among(rejections)}."
     missing = first_missing(silence)
     if missing is not None:
         return Leaked.INCONCLUSIVE, missing.by
-    return Leaked.NONE_FOUND, f"Not told apart from chance. {silence.reach.by}".strip()
+    parts = (silence.reach.by, _bounded(finding, rejections))
+    said = " ".join(part for part in parts if part)
+    return Leaked.NONE_FOUND, f"Not told apart from chance{_among(rejections)}. {said}".strip()
 
 
-SUSPICIOUS = "More than chance, but not beyond doubt once adjusted for all tests."
+GREY_ZONE = "More than chance, but not beyond doubt"
+
+
+def _among(rejections: Rejections) -> str:
+    """State the smallest p-value, and of how many tests it is one."""
+    if rejections.least is None:
+        return ""
+    tests = rejections.family.tests
+    return f" (smallest unadjusted p = {rejections.least:.2g}, one of {tests})"
+
+
+def _bounded(finding: Measurement, rejections: Rejections) -> str:
+    """Qualify a bound on ε above 0 beside silence: it is adjusted for no other."""
+    bound = finding.epsilon_lower
+    if bound is None or bound.value <= 0.0:
+        return ""
+    return (
+        f"Its bound, ε ≥ {at_least(bound.value)} nats, is one of {rejections.bounds}, unadjusted."
+    )
 
 
 def _leak(finding: Measurement, rejections: Rejections, silence: Silence) -> str:
@@ -75,15 +97,3 @@ def _unmeasured(finding: Measurement) -> str:
         return ""  # the observation says why
     why = finding.method
     return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
-
-
-def suspicious(finding: Measurement) -> bool:
-    """Return whether the finding alone, unadjusted, rejects chance at 95 %."""
-    p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
-    if (p is not None and p < LEVEL) or (bound is not None and bound.value > 0):
-        return True
-    if finding.claim_test is not None and finding.claim_test.p_value < LEVEL:
-        return True  # what refutes a claim would refute chance, too
-    if finding.control is not None or chance is None or finding.ci is None:
-        return False
-    return finding.ci[0] > chance or (finding.sides == 2 and finding.ci[1] < chance)

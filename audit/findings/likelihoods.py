@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from audit.core.evidence import Likelihoods
+from audit.findings import reach
 from audit.findings.case import Case, of_kind
 from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
-from audit.statistics import discoverable, rank_test
+from audit.statistics import discoverable
 from audit.statistics.bounded_mean import mean_interval
+from audit.statistics.tossed import Ranked, Tossed
 
 DRAWS = 1000  # n of (n, p)-discoverable extraction
 
@@ -21,6 +23,7 @@ def measurements(likelihoods: Likelihoods, case: Case) -> list[Measurement]:
     p = np.where(read, np.minimum(np.exp(likelihoods.log_probs), 1.0), 0.0)
     planted, twins = case.planted & read, case.twins & read
     p_value, least = compared(likelihoods.log_probs, case)
+    own, others = case.sides(likelihoods.log_probs)
     made = []
     for metric, values, chance, unit in (
         ("probability", p, case.chance, "probability of a planted secret per generation"),
@@ -48,23 +51,44 @@ def measurements(likelihoods: Likelihoods, case: Case) -> list[Measurement]:
                 p_value=p_value,
                 least_p=least,
                 sides=2,
-                test=f"{case.attack} {of_kind(likelihoods.kind, 'likelihoods')}",
-                power=Power(n=int(planted.sum())),
+                test=_test(likelihoods, case),
+                power=Power(
+                    n=int(planted.sum()),
+                    **reach.of_scores(len(own), len(others), top=False, named=False, case=case),
+                ),
             )
         )
     return made
 
 
-def compared(scores: np.ndarray, case: Case) -> tuple[float | None, float]:
-    """Compute the two-sided rank test of planted secrets against twins.
+def tests(likelihoods: Likelihoods, case: Case) -> dict[str, Tossed]:
+    """Make its test, for any toss of the coins."""
+    return {_test(likelihoods, case): ranked(likelihoods.log_probs, case)}
 
-    Returns its p-value, None where a side is empty, and the smallest p-value possible with this
-    many, had the coins fallen evenly. Secrets that score lower than their twins, as behind a block
-    list, depend on the data as well.
+
+def _test(likelihoods: Likelihoods, case: Case) -> str:
+    return f"{case.attack} {of_kind(likelihoods.kind, 'likelihoods')}"
+
+
+def ranked(scores: np.ndarray, case: Case) -> Tossed:
+    """Make the two-sided rank test of planted secrets against twins.
+
+    Secrets that score lower than their twins, as behind a block list, depend on the data as well.
+    """
+    return case.of_coins(lambda own: Ranked(own, sides=2), scores)
+
+
+def compared(scores: np.ndarray, case: Case) -> tuple[float | None, float]:
+    """Compute the p-value of the rank test and the smallest possible with this many.
+
+    None where a side is empty. The smallest: had the coins fallen evenly.
     """
     planted, twins = case.sides(scores)
-    n = len(planted) + len(twins)
-    least = rank_test.smallest(n // 2, n - n // 2, two_sided=True)
+    least = _least(len(planted) + len(twins))
     if not len(planted) or not len(twins):
         return None, least
-    return rank_test.p_value(planted, twins, case.stream("rank test"), two_sided=True), least
+    return ranked(scores, case).p_value(case.heads), least
+
+
+def _least(n: int) -> float:
+    return Ranked(np.arange(float(n)), sides=2).p_value(np.arange(n) < n // 2)

@@ -10,12 +10,13 @@ import numpy as np
 
 from audit.core.evidence import Scores
 from audit.findings.case import LEVEL, Case
-from audit.results.measurement import Measurement, Power
+from audit.results.measurement import Measurement
 from audit.results.words import percent
 from audit.statistics import low_end as exact
 from audit.statistics import power, roc
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import no_interval
+from audit.statistics.tossed import LowEnd, Tossed
 
 LOW = {"1": 0.01, "0.1": 0.001}  # false positive rates, by their percentage
 
@@ -33,11 +34,10 @@ def measurements(scores: Scores, case: Case, area: Measurement) -> list[Measurem
         if interval.value is None and scores.score != "loss":
             continue  # the loss reports it once for all scores
         share = "" if interval.value is None else f"{percent(interval.value)} of the members found"
-        metric = area.metric.replace("_auc", f"_tpr_at_{percentage}_percent")
+        metric = _tpr(scores, percentage)
         test = {"p_value": area.p_value, "least_p": area.least_p, "test": area.test}
         if scores.named and interval.value is not None:
-            passing = exact.passing_at(fpr, len(controls))
-            test = _test(metric, members, controls, passing, case)
+            test = _tested(scores, metric, _may_pass(scores, fpr, case), case)
         made.append(
             case.measurement(
                 scores,
@@ -47,7 +47,9 @@ def measurements(scores: Scores, case: Case, area: Measurement) -> list[Measurem
                 observation=f"{share} at a false positive rate of {percentage} %." if share else "",
                 untested=f"The {interval.method}." if interval.value is None else "",
                 chance=fpr if interval.value is None else _passing(fpr, len(controls)),
-                power=Power(smallest_rate=_unseen(interval.n), n=interval.n),
+                power=area.power.changed(
+                    smallest_rate=_unseen(interval.n), largest_epsilon=None, n=interval.n
+                ),
                 **test,
             )
         )
@@ -56,14 +58,46 @@ def measurements(scores: Scores, case: Case, area: Measurement) -> list[Measurem
     return made
 
 
-def _test(
-    metric: str, members: np.ndarray, controls: np.ndarray, passing: int, case: Case
-) -> dict[str, Any]:
-    """Test exactly how many members stand above all but `passing` controls."""
-    n, m = len(members), len(controls)
-    above = exact.above(members, controls, passing, case.stream("low end", metric))
-    p_value = exact.p_value(above, n, m, passing)
-    return {"p_value": p_value, "least_p": exact.smallest(n, m, passing)}
+def tests(scores: Scores, case: Case) -> dict[str, Tossed]:
+    """Make the tests of a named score's low end, for any toss of the coins."""
+    if not scores.named:
+        return {}
+    passing = {_tpr(scores, name): _may_pass(scores, fpr, case) for name, fpr in LOW.items()}
+    passing[_above_all(scores)] = 0
+    return {
+        f"{case.attack} {metric}": _test(scores, metric, most, case)
+        for metric, most in passing.items()
+    }
+
+
+def _tpr(scores: Scores, percentage: str) -> str:
+    return f"{scores.target}_{scores.score}_tpr_at_{percentage}_percent"
+
+
+def _above_all(scores: Scores) -> str:
+    return f"{scores.target}_{scores.score}_above_all"
+
+
+def _test(scores: Scores, metric: str, passing: int, case: Case) -> Tossed:
+    """Make the exact test of how many members stand above all but `passing` controls."""
+
+    def make(own: np.ndarray) -> LowEnd:
+        return LowEnd(own, case.stream("low end", metric).random(len(own)), passing)
+
+    return case.of_coins(make, scores.values)
+
+
+def _may_pass(scores: Scores, fpr: float, case: Case) -> int:
+    """Compute how many controls may pass, by a number of controls that no toss changes."""
+    return exact.passing_at(fpr, case.split(sum(map(len, case.sides(scores.values))))[1])
+
+
+def _tested(scores: Scores, metric: str, passing: int, case: Case) -> dict[str, Any]:
+    members, controls = map(len, case.sides(scores.values))
+    return {
+        "p_value": _test(scores, metric, passing, case).p_value(case.heads),
+        "least_p": exact.smallest(members, controls, passing) if controls > passing else 1.0,
+    }
 
 
 def _leading(
@@ -74,7 +108,7 @@ def _leading(
     The interval is for the threshold that these controls set.
     """
     n, m = len(members), len(controls)
-    metric = area.metric.replace("_auc", "_above_all")
+    metric = _above_all(scores)
     if not n or not m:
         return case.measurement(
             scores,
@@ -95,8 +129,8 @@ def _leading(
         observation=f"{k} of {n} members score above all {m} others.",
         k=k,
         chance=1 / (m + 1),
-        power=Power(smallest_rate=power.smallest_rate(n), n=n),
-        **_test(metric, members, controls, 0, case),
+        power=area.power.changed(smallest_rate=power.smallest_rate(n), largest_epsilon=None, n=n),
+        **_tested(scores, metric, 0, case),
     )
 
 

@@ -24,12 +24,22 @@ def presence(scores: Mapping[str, float], case: Case) -> ClaimTest | None:
     mechanism = _mechanism(case, Relation.ADD_OR_REMOVE)
     if mechanism is None or len(scores) < 2:
         return None
-    ranked = bounds.ranked(scores, case)
-    each, critical = claim_guesses.guess_count(
-        curve_of(mechanism), len(scores), LEVEL / case.claim_tests
-    )
-    rule = bounds.Guesses(each, both=True)
-    return _tested(mechanism, len(scores), rule.count, bounds.right(rule, ranked), critical)
+    rule, critical = _rule(mechanism, len(scores), case)
+    right = bounds.right(rule, bounds.ranked(scores, case))
+    return _tested(mechanism, len(scores), rule.count, right, critical)
+
+
+def _rule(mechanism: Mechanism, coins: int, case: Case) -> tuple[bounds.Guesses, int | None]:
+    """Choose the guesses, and how many right ones refute the claim."""
+    level = LEVEL / case.claim_tests
+    each, critical = claim_guesses.guess_count(curve_of(mechanism), coins, level)
+    return bounds.Guesses(each, both=True), critical
+
+
+def rules(coins: int, case: Case) -> list[bounds.Guesses]:
+    """List the guesses that test the claim: its curve's where that is known, or the bound's."""
+    mechanism = _mechanism(case, Relation.ADD_OR_REMOVE)
+    return bounds.rules(coins) if mechanism is None else [_rule(mechanism, coins, case)[0]]
 
 
 def which_value(right: int, owners: int, case: Case) -> ClaimTest | None:

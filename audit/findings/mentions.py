@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from audit.core.evidence import Mentions
-from audit.findings import bounds, mechanism
+from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case, value
+from audit.findings.guesses import guessed
+from audit.findings.successes import summed
 from audit.results.measurement import Control, Measurement, Power
-from audit.statistics import coin_test
+from audit.statistics.tossed import Tossed
 
 
 def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
@@ -18,16 +20,12 @@ def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
 
 def _r_name(mentions: Mentions, case: Case) -> Measurement:
     n = len(mentions.named)
-    often = dict.fromkeys((s.owner for s in case.secrets), 0)
+    often = _often(mentions, case)
     k = k_twins = 0
     for indices in mentions.named:
         values = {value(case.secrets[i]) for i in indices}
         k += bool(values & case.planted_values)
         k_twins += bool(values & case.twin_values)
-        for owner in {case.secrets[i].owner for i in indices}:
-            often[owner] += 1
-    coins = [case.coins.present[owner] for owner in often]
-    counts = {owner: float(count) for owner, count in often.items()}
     return case.measurement(
         mentions,
         "r_name",
@@ -37,21 +35,37 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         f"{k_twins} a twin.",
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
-        p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
+        p_value=summed(often, case).p_value(case.heads) if n else None,
         least_p=min(1.0, 2.0 * 0.5 ** min(n, len(often))),  # each generation may name another
         sides=2,
         test=f"{case.attack} mentions",
-        epsilon_lower=bounds.presence(counts, case) if n else None,
-        claim_test=mechanism.presence(counts, case) if n else None,
+        epsilon_lower=bounds.presence(often, case) if n else None,
+        claim_test=mechanism.presence(often, case) if n else None,
         power=Power(
             smallest_rate=case.smallest_rate(n),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
             if n
             else None,
             n=n,
+            **reach.of_mentions(n, case),
         ),
         cut=case.cut and not mentions.whole,
     )
+
+
+def tests(mentions: Mentions, case: Case) -> dict[str, Tossed]:
+    """Make its tests, for any toss of the coins."""
+    test, often = f"{case.attack} mentions", _often(mentions, case)
+    return {test: summed(often, case), **guessed(test, often, case)}
+
+
+def _often(mentions: Mentions, case: Case) -> dict[str, float]:
+    """Count how many generations name each owner."""
+    often = dict.fromkeys((s.owner for s in case.secrets), 0.0)
+    for indices in mentions.named:
+        for owner in {case.secrets[i].owner for i in indices}:
+            often[owner] += 1
+    return often
 
 
 def _other_names(mentions: Mentions, case: Case) -> list[Measurement]:

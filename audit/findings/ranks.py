@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from audit.core.evidence import Ranks
-from audit.findings import bounds, uniform_ranks
+from audit.findings import bounds, reach, uniform_ranks
 from audit.findings.case import Case
 from audit.findings.largest_exposure import largest
 from audit.results.measurement import Control, Exposures, Measurement, Power
@@ -58,7 +58,9 @@ def _tier(ranks: Ranks, case: Case, name: str, tier: np.ndarray, size: int) -> l
         untested=uniform_ranks.untested(ranks, planted),
         epsilon_lower=bounds.from_ranks(space, worst, case),
         power=Power(
-            largest_epsilon=bounds.largest_by_rank(space, n, case.delta, case.claim_tests), n=n
+            largest_epsilon=bounds.largest_by_rank(space, n, case.delta, case.claim_tests),
+            n=n,
+            **reach.of_ranks(n, size, case),
         ),
         space=size,
         exposures=Exposures(

@@ -3,32 +3,80 @@
 from __future__ import annotations
 
 from audit.core.terms import Shown
-from audit.findings.case import LEVEL
-from audit.results.measurement import Link, Measurement
-from audit.results.words import at_least, percent_at_most
+from audit.findings.case import LEVEL, Case
+from audit.results.measurement import Link, Measurement, Power
+from audit.results.words import percent_at_most
+from audit.statistics import leak_power
 
-NOTICED = 0.5  # a rate of hits; where only higher ones would be noticed, silence shows nothing
+NEEDED = 0.8  # probability of finding the effect: "found in 4 of 5 such runs"
+HITS, SCORES = 1 / 4, 1 / 3  # shares of the people who leak wholly, by measure
+_EFFECTS = {HITS: "one person in four", SCORES: "one person in three"}
 
 
 def link(measurement: Measurement, tests: int) -> Link:
-    """State what a measurement could have shown. tests: in the family it is adjusted for."""
-    n = measurement.n
+    """State what a measurement would have found. tests: in the family it is adjusted for."""
+    n, found = measurement.n, measurement.power.found
     if measurement.p_value is None or measurement.least_p * tests >= LEVEL:
         why = measurement.untested or "Too little was measured for any test."
         return Link(state=Shown.NOT_SHOWN, by=why, n=n)
-    rate = measurement.power.detectable_rate
-    if rate is not None and rate > NOTICED:
-        why = f"So few tries would notice a leak only from a rate of {percent_at_most(rate)} on."
+    if found is None:
+        return Link(state=Shown.NOT_SHOWN, by="What it would have found is not known.", n=n)
+    effect = _effect(measurement.power)
+    if found < NEEDED:
+        rate = percent_at_most(found)
+        why = f"If {effect} leaked wholly, it would be called a leak in {rate} of such runs only."
         return Link(state=Shown.NOT_SHOWN, by=why, n=n)
-    return Link(state=Shown.SHOWN, by=_reach(measurement), n=n)
+    return Link(
+        state=Shown.SHOWN,
+        by=f"If {effect} leaked wholly, it would have been found in 4 of 5 such runs.",
+        n=n,
+    )
 
 
-def _reach(finding: Measurement) -> str:
-    """State what the run could have shown."""
-    rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
-    if rate is not None and finding.k is not None:
-        most = percent_at_most(rate)
-        return f"A rate of {most} over different secrets would have been called a leak (95 %)."
-    if largest and finding.epsilon_lower is not None:
-        return f"A claim of up to ε = {at_least(largest)} nats could have been refuted."
-    return ""
+def _effect(power: Power) -> str:
+    share = 0.0 if power.effect is None else power.effect
+    words = (word for known, word in _EFFECTS.items() if abs(known - share) < 1e-5)
+    return next(words, f"{percent_at_most(share)} of the people")
+
+
+def of_hits(tries: int, needed: int | None, sampled: bool, case: Case) -> dict[str, float]:
+    """Compute the reach of hits. needed: different planted values for a leak."""
+    planted = int(case.planted.sum())
+    power = leak_power.of_hits if sampled else leak_power.of_list
+    return {"effect": HITS, "found": power(tries, planted, needed, HITS)}
+
+
+def of_mentions(tries: int, case: Case) -> dict[str, float]:
+    """Compute the reach of people who are named in generations: a score of each, their number."""
+    planted, needed = int(case.planted.sum()), leak_power.needed_by_coins(LEVEL / case.tests)
+    return {"effect": SCORES, "found": leak_power.of_hits(tries, planted, needed, SCORES)}
+
+
+def of_successes(planted: int, case: Case) -> dict[str, float]:
+    """Compute the reach of one try per planted secret: a score of each, 0 or 1."""
+    needed = leak_power.needed_by_coins(LEVEL / case.tests)
+    return {"effect": SCORES, "found": leak_power.of_list(planted, planted, needed, SCORES)}
+
+
+def of_scores(planted: int, twins: int, top: bool, named: bool, case: Case) -> dict[str, float]:
+    """Compute the reach of a score: of the strongest of its tests.
+
+    top: whether it has a top test. named: whether its low end has a test.
+    """
+    sizes = (planted, twins, SCORES, LEVEL / case.tests)
+    powers = [leak_power.of_rank_test(*sizes)]
+    powers += [leak_power.of_top_test(*sizes)] if top else []
+    powers += [leak_power.of_low_end(*sizes)] if named else []
+    return {"effect": SCORES, "found": max(powers)}
+
+
+def of_ranks(ranks: int, size: int, case: Case) -> dict[str, float]:
+    """Compute the reach of ranks: of the test of the best one."""
+    level = LEVEL / case.tests
+    return {"effect": SCORES, "found": leak_power.of_first_rank(ranks, size, SCORES, level)}
+
+
+def of_choice(people: int, case: Case) -> dict[str, float]:
+    """Compute the reach of the second coin."""
+    found = leak_power.of_choice(people, SCORES, LEVEL / case.tests)
+    return {"effect": SCORES, "found": found}

@@ -1,13 +1,14 @@
-"""The tests of one release that are rejected, at a family-wise level of 5 % (Holm).
+"""The tests of one release that are rejected, at a family-wise level of 5 %.
 
-Two families: tests of "the release does not depend on what was planted", and of the claim.
+Three families: tests of "the release does not depend on what was planted", whose p-values are
+adjusted in `adjusted`; tests of the claim by coins and ranks, and of the claim's ledgers (Holm).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
@@ -16,29 +17,37 @@ from audit.findings.case import LEVEL
 from audit.results.measurement import Control, EpsilonLower, FindingResult, Measurement
 from audit.statistics.holm import adjusted_p_values
 
+GREY = 0.15  # adjusted p-values up to it are neither a leak nor silence
+
 
 @dataclass(frozen=True)
 class Family:
     """Number of tests that the attacks may make, fixed before any coin.
 
     tests: of "nothing depends on what was planted". claims: of the claim, those with a bound on ε.
-    A test that could not run counts as p = 1: whether it can run may depend on the coins.
+    tossed: those of `tests` that are functions of scores and coins. A test that could not run
+    counts as p = 1: whether it can run may depend on the coins.
     """
 
     tests: int
     claims: int
+    tossed: int = 0
 
     def __add__(self, other: Family) -> Family:
-        return Family(self.tests + other.tests, self.claims + other.claims)
+        return Family(
+            self.tests + other.tests, self.claims + other.claims, self.tossed + other.tossed
+        )
 
 
 @dataclass(frozen=True)
 class Rejections:
-    """Tests that are rejected.
+    """Tests that are rejected, or nearly so.
 
-    leaking, refuting: adjusted p-value of each rejected test. measured: tests with a measured
-    value. confounded: tests whose candidates can be distinguished without the model, where no fair
-    coin chose the members. family: the sizes that the p-values are adjusted for.
+    leaking, refuting: adjusted p-value of each rejected test. grey: of each that is neither a leak
+    nor silence. measured: tests with a measured value. confounded: tests whose candidates can be
+    distinguished without the model, where no fair coin chose the members. family: the sizes that
+    the p-values are adjusted for. least: the smallest unadjusted p-value of all tests. bounds:
+    how many bounds on ε there are.
     """
 
     leaking: Mapping[str, float]
@@ -46,29 +55,70 @@ class Rejections:
     measured: frozenset[str]
     confounded: frozenset[str]
     family: Family
+    grey: Mapping[str, float] = field(default_factory=dict)
+    least: float | None = None
+    bounds: int = 0
 
 
 def rejections(findings: Sequence[Measurement], guarantee: Guarantee, family: Family) -> Rejections:
-    """Adjust all tests of one release. Coins that refute the claim have also found a leak."""
-    confounded = frozenset(
-        test_of(f) for f in findings if not f.fair_coins and is_confounded(f.blind, f.ci)
-    )
+    """Collect the rejected tests of one release, whose p-values are adjusted.
+
+    A claim is refuted only by a test that has also found a leak, so that refutations err no more
+    often than leaks do.
+    """
+    confounded = confounded_tests(findings)
     sound = [f for f in findings if test_of(f) not in confounded]
-    p_values = _by_test(sound, lambda f: f.p_value)
-    claims = _by_test(sound, lambda f: claim_p_value(f, guarantee))
-    return rejected(
-        p_values,
-        claims,
-        Family(family.tests, family.tests if guarantee.constant else family.claims),
-        frozenset(test_of(f) for f in findings if f.value is not None),
-        confounded,
+    adjusted = by_test(sound, leak_p)
+    claims = by_test(sound, lambda f: claim_p_value(f, guarantee)).keys() - ledgers_of(sound)
+    tests = max(family.tests, len(by_test(sound, lambda f: f.p_value)))
+    sizes = Family(tests, tests if guarantee.constant else max(family.claims, len(claims)))
+    return Rejections(
+        leaking={test: p for test, p in adjusted.items() if p <= LEVEL},
+        refuting=_refuting(sound, guarantee, sizes.claims),
+        measured=frozenset(test_of(f) for f in findings if f.value is not None),
+        confounded=confounded,
+        family=sizes,
+        grey={test: p for test, p in adjusted.items() if LEVEL < p <= GREY},
+        least=min((f.p_value for f in sound if f.p_value is not None), default=None),
+        bounds=sum(f.epsilon_lower is not None for f in sound),
+    )
+
+
+def _refuting(
+    findings: Sequence[Measurement], guarantee: Guarantee, tests: int
+) -> dict[str, float]:
+    """Select the tests that refute the claim. Tests of ledgers are a family of their own.
+
+    A claim of independence is refuted by any test that finds a leak. tests: of the claim.
+    """
+    claiming = [f for f in findings if claim_p_value(f, guarantee) is not None]
+    p_values, ledgers = (
+        by_test(claiming, lambda f: claim_p_value(f, guarantee)),
         ledgers_of(findings),
     )
+    leaking = {test: p for test, p in by_test(claiming, own_leak_p).items() if p <= LEVEL}
+    on_ledgers = {test: p for test, p in p_values.items() if test in ledgers}
+    on_coins = {test: p for test, p in p_values.items() if test not in ledgers}
+    refuted = leaking if guarantee.constant else rejected_by_holm(on_coins, tests)
+    found = {test: p for test, p in refuted.items() if test in leaking}
+    return {**found, **rejected_by_holm(on_ledgers, len(ledgers))}
 
 
-def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
-    """Name the tests of ledgers: refuting one shows no leak of what was planted."""
-    return frozenset(test_of(f) for f in findings if f.charge_test is not None)
+def leak_p(finding: Measurement) -> float | None:
+    """Return the smaller adjusted p-value of a finding's test and of its guesses."""
+    known = [p for p in (finding.adjusted_p, finding.guesses_p) if p is not None]
+    return min(known, default=None)
+
+
+def is_grey(finding: Measurement) -> bool:
+    """Return whether a finding is neither a leak nor silence, whatever the others are."""
+    p = leak_p(finding)
+    return p is not None and LEVEL < p <= GREY
+
+
+def own_leak_p(finding: Measurement) -> float | None:
+    """Return the adjusted p-value, as a leak, of what tests the claim: guesses or the test."""
+    return finding.adjusted_p if finding.guesses_p is None else finding.guesses_p
 
 
 def rejected(
@@ -79,12 +129,30 @@ def rejected(
     confounded: frozenset[str] = frozenset(),
     ledgers: frozenset[str] = frozenset(),
 ) -> Rejections:
-    """Adjust p-values by test. A family smaller than its tests is enlarged."""
-    sizes = Family(max(family.tests, len(p_values)), max(family.claims, len(claims)))
-    refuting = _rejected(claims, sizes.claims)
-    found = {test: p for test, p in refuting.items() if test not in ledgers}
-    leaking = {**found, **_rejected(p_values, sizes.tests)}
+    """Adjust p-values over seeds, by Holm. A family smaller than its tests is enlarged."""
+    on_coins = {test: p for test, p in claims.items() if test not in ledgers}
+    on_ledgers = {test: p for test, p in claims.items() if test in ledgers}
+    sizes = Family(max(family.tests, len(p_values)), max(family.claims, len(on_coins)))
+    found = rejected_by_holm(on_coins, sizes.claims)
+    leaking = {**found, **rejected_by_holm(p_values, sizes.tests)}
+    refuting = {**found, **rejected_by_holm(on_ledgers, len(ledgers))}
     return Rejections(leaking, refuting, measured, confounded, sizes)
+
+
+def ledgers_of(findings: Sequence[Measurement]) -> frozenset[str]:
+    """Name the tests of ledgers: refuting one shows no leak of what was planted."""
+    return frozenset(test_of(f) for f in findings if f.charge_test is not None)
+
+
+def confounded_tests(findings: Sequence[Measurement]) -> frozenset[str]:
+    """Name the tests whose candidates can be distinguished without the model.
+
+    With the rank test of a score, so are its top and its low end, whose names begin with its name.
+    """
+    unfair = (f for f in findings if not f.fair_coins)
+    found = tuple(test_of(f) for f in unfair if is_confounded(f.blind, f.ci))
+    same = tuple(f"{test}_" for test in found)
+    return frozenset(t for t in map(test_of, findings) if t in found or t.startswith(same))
 
 
 def test_of(finding: Measurement) -> str:
@@ -163,10 +231,10 @@ def most_shown(findings: Sequence[FindingResult], guarantee: Guarantee) -> float
     return max((bounds.at_delta(b, delta) for b in tested if b is not None), default=None)
 
 
-def _by_test(
+def by_test(
     findings: Sequence[Measurement], p_of: Callable[[Measurement], float | None]
 ) -> dict[str, float]:
-    """Collect p-values by test; where measures of one test differ, as in no run, the smallest."""
+    """Collect p-values by test; where measures of one test differ, the smallest."""
     p_values: dict[str, float] = {}
     for finding in findings:
         test, p = test_of(finding), p_of(finding)
@@ -175,8 +243,8 @@ def _by_test(
     return p_values
 
 
-def _rejected(p_values: Mapping[str, float], tests: int) -> dict[str, float]:
-    """Select the tests below LEVEL, of `tests` tests in all, with their adjusted p-values."""
+def rejected_by_holm(p_values: Mapping[str, float], tests: int) -> dict[str, float]:
+    """Select the tests at or below LEVEL, of `tests` tests in all, with adjusted p-values."""
     not_run = [1.0] * max(0, tests - len(p_values))
     adjusted = adjusted_p_values([*p_values.values(), *not_run])
-    return {test: float(p) for test, p in zip(p_values, adjusted, strict=False) if p < LEVEL}
+    return {test: float(p) for test, p in zip(p_values, adjusted, strict=False) if p <= LEVEL}

@@ -8,25 +8,42 @@ import numpy as np
 
 from audit.core.evidence import Scores, is_span
 from audit.core.randomness import stream
-from audit.findings import bounds, low_end, mechanism
+from audit.findings import bounds, low_end, mechanism, reach, tops
 from audit.findings.case import LEVEL, Case
-from audit.findings.likelihoods import compared
+from audit.findings.guesses import guessed
+from audit.findings.likelihoods import compared, ranked
 from audit.results.measurement import Control, Measurement, Power
 from audit.results.words import percent
 from audit.statistics import binomial, blind, power, roc
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval
+from audit.statistics.tossed import Tossed
 
 
 def measurements(scores: Scores, case: Case) -> list[Measurement]:
-    """Compute AUC and TPR at low FPR; for the loss also the Selective-DP paper's protocols."""
+    """Compute AUC, top and TPR at low FPR; for the loss also the Selective-DP protocols."""
     area = _auc(scores, case)
-    made = [area, *low_end.measurements(scores, case, area)]
+    made = [area, tops.measurement(scores, case), *low_end.measurements(scores, case, area)]
     if scores.score == "loss":
         made += _protocols(scores, case, area)
         if is_span(scores.target):
             made.append(_choice(scores, case))
     return made
+
+
+def tests(scores: Scores, case: Case) -> dict[str, Tossed]:
+    """Make its tests, for any toss of the coins; the choice's null is the second coin."""
+    test = _test(scores, case)
+    return {
+        test: ranked(scores.values, case),
+        tops.test_of(scores, case): tops.test(scores, case),
+        **low_end.tests(scores, case),
+        **guessed(test, case.by_owner(scores.values), case),
+    }
+
+
+def _test(scores: Scores, case: Case) -> str:
+    return f"{case.attack} {scores.target}_{scores.score}"
 
 
 def _auc(scores: Scores, case: Case) -> Measurement:
@@ -47,10 +64,10 @@ def _auc(scores: Scores, case: Case) -> Measurement:
         p_value=p_value,
         least_p=least,
         sides=2,
-        test=f"{case.attack} {name}",
+        test=_test(scores, case),
         epsilon_lower=bounds.presence(owners, case),
         claim_test=mechanism.presence(owners, case),
-        power=Power(largest_epsilon=largest, n=interval.n),
+        power=Power(largest_epsilon=largest, n=interval.n, **tops.reach_of(scores, case)),
         roc=roc.curve(members, controls) or None,
     )
 
@@ -110,6 +127,7 @@ def _protocols(scores: Scores, case: Case, area: Measurement) -> list[Measuremen
             p_value=area.p_value,
             least_p=area.least_p,
             test=area.test,
+            power=area.power.changed(largest_epsilon=None, n=interval.n),
         )
         for name, interval in accuracies.items()
     ]
@@ -149,6 +167,7 @@ def _choice(scores: Scores, case: Case) -> Measurement:
             if n
             else None,
             n=n,
+            **reach.of_choice(n, case),
         ),
         outcomes="".join("-" if o not in won else f"{int(won[o])}" for o in owners) if n else None,
     )

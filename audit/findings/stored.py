@@ -17,11 +17,11 @@ from audit.core import files
 from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings import bounds
+from audit.findings import bounds, guesses
 from audit.findings.agreement import agreement
 from audit.findings.case import LEVEL
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
-from audit.findings.rejections import Family, rejections, test_of
+from audit.findings.rejections import Family, Rejections, rejections, test_of
 from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
 from audit.findings.verdict import claim_overall, judged, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
@@ -109,10 +109,29 @@ def _of_release(release: ReleaseResult, leaks: Sequence[FindingResult] | None) -
             or _unlike(finding, (answer.leaked, reason), (answer.claim, answer.claim_sentence))
             or _of_claim_test(finding, LEVEL / max(1, release.claim_tests))
             or _of_ledger(finding)
+            or _of_adjusted(finding, claim, found)
         )
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
+
+
+def _of_adjusted(finding: FindingResult, claim: Guarantee, found: Rejections) -> str:
+    """Compare adjusted p-values with the unadjusted ones, which no adjustment makes smaller."""
+    p, adjusted = finding.p_value, finding.adjusted_p
+    if test_of(finding) in found.confounded:
+        return ""
+    if (p is None) != (adjusted is None):
+        return f"has p = {p} and adjusted p = {adjusted}"
+    if p is not None and adjusted is not None and adjusted < p:
+        return f"has the adjusted p = {adjusted:g}, below its p = {p:g}"
+    if guesses.test_claim(finding, claim):
+        least = rounded(guesses.p_value(finding))
+        if finding.guesses_p is None or finding.guesses_p < least:
+            return f"has the adjusted p = {finding.guesses_p} of guesses whose p is {least:g}"
+    elif finding.guesses_p is not None:
+        return f"has the adjusted p = {finding.guesses_p:g} of guesses that test no claim"
+    return ""
 
 
 def _shows(finding: FindingResult, leaks: Sequence[FindingResult] | None) -> Shows:

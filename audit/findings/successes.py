@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from audit.core.evidence import Successes
-from audit.findings import bounds, mechanism
+from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case
+from audit.findings.guesses import guessed
 from audit.results.measurement import Control, Measurement, Power
-from audit.statistics import coin_test
 from audit.statistics.interval import Interval, IntervalKind
+from audit.statistics.tossed import OfOwners, Summed, Tossed
 
 
 def measurements(successes: Successes, case: Case) -> list[Measurement]:
@@ -19,7 +21,6 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
     planted, twins = case.sides(successes.won)
     k, k_twins = int(planted.sum()), int(twins.sum())
     won = case.by_owner(successes.won)
-    coins = [case.coins.present[owner] for owner in won]
     m = len(won)
     measured = np.where(case.single, successes.won, np.nan)
     return [
@@ -32,9 +33,7 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
             k=k,
             chance=successes.chance,
             control=Control.of(_over_secrets(case.rate(k_twins, len(twins))), k_twins),
-            p_value=coin_test.p_value([int(w) for w in won.values()], coins, case.stream("coins"))
-            if won
-            else None,
+            p_value=summed(won, case).p_value(case.heads) if won else None,
             least_p=min(1.0, 2.0 * 0.5**m),
             sides=2,
             epsilon_lower=bounds.presence(won, case),
@@ -43,11 +42,23 @@ def measurements(successes: Successes, case: Case) -> list[Measurement]:
                 smallest_rate=case.smallest_rate(len(planted)),
                 largest_epsilon=bounds.largest(m, case.delta, claim_tests=case.claim_tests),
                 n=len(planted),
+                **reach.of_successes(len(planted), case),
             ),
             cut=case.cut,
             outcomes=case.outcomes(measured) if len(planted) else None,
         )
     ]
+
+
+def tests(successes: Successes, case: Case) -> dict[str, Tossed]:
+    """Make its tests, for any toss of the coins."""
+    test, won = f"{case.attack} {successes.metric}", case.by_owner(successes.won)
+    return {test: summed(won, case), **guessed(test, won, case)}
+
+
+def summed(often: Mapping[str, float], case: Case) -> Tossed:
+    """Make the two-sided test of how often owners who were trained on appear."""
+    return OfOwners(Summed(np.array(list(often.values()))), case.places_of(often))
 
 
 def _over_secrets(interval: Interval) -> Interval:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.leaked import leaked, suspicious
+from audit.findings.leaked import leaked
 from audit.findings.on_claim import on_claim
-from audit.findings.rejections import Family, Rejections, rejections
+from audit.findings.rejections import Family, Rejections, is_grey, rejections
 from audit.findings.shows import Shows, beside_leak, is_blind, silence_of
 from audit.results.measurement import FindingResult, Measurement
 
@@ -64,7 +64,7 @@ def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
         return Leaked.LEAK
     silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
     rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
-    unsure = [f for f in rest if suspicious(f) or not is_blind(f)]
+    unsure = [f for f in rest if is_grey(f) or not is_blind(f)]
     if silent and not unsure and _aims(tested) == _aims(silent):
         return Leaked.NONE_FOUND
     measured = any(f.value is not None and f.charge_test is None for f in own)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from audit.core.evidence import from_json
-from audit.findings import Case, measurements_of
+from audit.findings import Case, measurements_of, tests_of
+from audit.findings.adjusted import adjusted
 from audit.findings.charges import charged
+from audit.findings.rejections import Family
 from audit.results.measurement import Measurement
+from audit.results.schema import GuaranteeResult
+from audit.statistics.tossed import Tossed
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,23 @@ class Attacked:
         if self.charges is not None:
             ledger = charged(guarantee, self.charges, self.budget)
         return measurements_of(map(from_json, self.seen), self.case, ledger)
+
+    def tests(self) -> dict[str, Tossed]:
+        """Make its tests that are functions of scores and coins."""
+        return tests_of(map(from_json, self.seen), self.case)
+
+
+def of_release(attacked: Sequence[Attacked], family: Family) -> list[Measurement]:
+    """Measure what all attacks saw on one release, with p-values adjusted for each other."""
+    if not attacked:
+        return []
+    case = attacked[0].case
+    assert case.guarantee is not None
+    return adjusted(
+        [one for seen in attacked for one in seen.measurements()],
+        {name: test for seen in attacked for name, test in seen.tests().items()},
+        case.heads,
+        GuaranteeResult.of(case.guarantee),
+        family,
+        case.seed,
+    )

@@ -17,7 +17,7 @@ from audit.findings.rejections import Family
 from audit.findings.shows import Shows
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.measure import bleu, perplexity, samples
-from audit.measure.attacked import Attacked
+from audit.measure.attacked import Attacked, of_release
 from audit.measure.bench import Bench
 from audit.measure.evidence_file import UTILITY_STREAM, OfRelease, facts, of_attack
 from audit.measure.knowledge import knowledge
@@ -118,7 +118,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         one,
         utility,
         tuple(sessions),
-        tuple(one for seen in attacked for one in seen.measurements()),
+        tuple(of_release(attacked, run.family)),
         shows(bench, one, _lost(run, one)),
         attacked,
         tuple(blocks),

@@ -159,12 +159,15 @@ class Power(Strict):
     smallest_rate: the one-sided upper limit on the rate if there is no hit.
     detectable_rate: the rate, spread over the planted secrets, that is called a leak with this
     confidence. largest_epsilon: the largest claim of ε (nats) that would be refuted if every guess
-    were right, adjusted for all tests of the claim.
+    were right, adjusted for all tests of the claim. found: the probability that a leak would have
+    been found if people leaked wholly with probability `effect`, the others not at all.
     """
 
     smallest_rate: Number | None = None
     detectable_rate: Number | None = None
     largest_epsilon: Number | None = None
+    effect: Probability | None = None
+    found: Probability | None = None
     n: Count = 0
     confidence: Confidence = 0.95
 
@@ -254,6 +257,11 @@ class Measurement(Strict):
     adjusted_p: Probability | None = Field(
         default=None,
         description="of its test, adjusted for all tests of the release; null: no test",
+    )
+    guesses_p: Probability | None = Field(
+        default=None,
+        description="of its guesses of who was trained on, as a leak, adjusted as adjusted_p is; "
+        "null: they test no claim",
     )
     least_p: Probability = Field(
         default=0.0, description="smallest p-value that so many tries can have"

@@ -106,6 +106,8 @@ def _query_lines(run: Run) -> list[str]:
         )
     m = len(run.planted.coins.present)
     tests = count(run.family.claims, "test")
+    if not run.family.claims:
+        return lines
     largest = bounds.largest(m, plan.delta, None, run.family.claims) or 0.0
     return [
         *lines,

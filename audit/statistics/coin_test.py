@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 _CELLS = 200_000  # totals up to here are counted exactly, larger ones sampled
 _CELLS_AT_ONCE = 1 << 22  # coins held in memory together
@@ -44,6 +45,18 @@ def smallest(weights: ArrayLike, resamples: int = 9999) -> float:
     weight = np.asarray(weights)
     exact = max(1e-300, 2.0 * 0.5 ** int((weight > 0).sum()))
     return min(1.0, exact if weight.sum() <= _CELLS else max(exact, 2 / (resamples + 1)))
+
+
+def tails(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Compute P[total >= t] over fair coins for every t from 0 to the sum of the weights.
+
+    Exact up to a sum of 200,000; by the normal law beyond.
+    """
+    most = int(weights.sum())
+    if most <= _CELLS:
+        return np.minimum(1.0, np.cumsum(_totals(weights[weights > 0])[::-1])[::-1])
+    deviation = float(np.sqrt((weights.astype(float) ** 2).sum())) / 2
+    return np.asarray(ndtr((most / 2 + 0.5 - np.arange(most + 1)) / deviation))
 
 
 def _totals(weights: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
 from audit.findings.controls import leaks_in, sight_by
 from audit.findings.verdict import claim_overall, judge, leaked_overall
-from audit.measure.attacked import Attacked
+from audit.measure.attacked import Attacked, of_release
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
 from audit.measure.spending import charges, cut, of_ledger
@@ -54,8 +54,8 @@ class Derived:
 
     @cached_property
     def measurements(self) -> list[Measurement]:
-        """The measurements of all its attacks."""
-        return [one for of in self.of.attacks for one in self._attacked(of).measurements()]
+        """The measurements of all its attacks, with p-values adjusted for each other."""
+        return of_release(list(map(self._attacked, self.of.attacks)), self.evidence.family)
 
     @cached_property
     def leaks(self) -> tuple[FindingResult, ...]:

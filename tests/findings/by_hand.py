@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from audit.core.guarantee import Guarantee
 from audit.core.secret import KINDS
 from audit.core.terms import Shown
-from audit.findings import bounds
+from audit.findings import bounds, guesses
+from audit.findings.adjusted import adjusted
 from audit.findings.controls import BY_CONTROL
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows
@@ -65,7 +68,14 @@ def finding(
         "p_value": p,
         "test": f"test of {changes.get('metric', 'hit_rate')}",
         "epsilon_lower": None if v is None else bound(v, delta),
-        "power": Power(smallest_rate=0.0295, detectable_rate=0.0466, largest_epsilon=3.06, n=100),
+        "power": Power(
+            smallest_rate=0.0295,
+            detectable_rate=0.0466,
+            largest_epsilon=3.06,
+            effect=0.25,
+            found=0.93,
+            n=100,
+        ),
     }
     return Measurement(**{**fields, **changes})
 
@@ -99,7 +109,20 @@ def judged(
     claims: int = 0,
 ) -> list[FindingResult]:
     """Both answers to all findings of one release."""
-    return judge(findings, GuaranteeResult.of(guarantee), shows(sensitive), Family(tests, claims))
+    claim, family = GuaranteeResult.of(guarantee), Family(tests, claims)
+    return judge(by_holm(findings, claim, family), claim, shows(sensitive), family)
+
+
+def by_holm(findings: Sequence[Measurement], claim: Guarantee, family: Family) -> list[Measurement]:
+    """Findings with adjusted p-values, where no toss is at hand: Holm, and Bonferroni's guesses."""
+    done = adjusted(findings, {}, np.ones(1, dtype=bool), claim, family, 0)
+    tests = max(family.tests, len({f.test for f in findings}))
+    return [
+        f.changed(guesses_p=min(1.0, tests * guesses.p_value(f)))
+        if guesses.test_claim(f, claim)
+        else f
+        for f in done
+    ]
 
 
 def shows(sensitive: Mapping[tuple[str, str], bool] | None) -> Shows:

@@ -67,7 +67,7 @@ AREA = Interval(0.812, 0.7, 0.9, 60, 0.95, "binomial tail means")
          "mine: a leak to insiders by extraction (hit rate 30 of 100)"),
         (finding(NONE, HALF, stronger_than_release=True), promise(2.0),
          "mine: for insiders only, none shown: extraction."),
-        (finding(NONE, MOST, metric="other"), promise(2.0), "inconclusive: extraction (other"),
+        (finding(0.1, HALF, metric="other"), promise(2.0), "inconclusive: extraction (other"),
         (finding(), promise(2.0), "δ = 1 × 10⁻⁶"),
         (finding(unit="bits", k=None, interval=EXPOSED), promise(math.inf), "(hit rate 7.5 bits)"),
         (finding(unit="AUC", k=None, interval=AREA), promise(math.inf), "(hit rate 0.812)"),
@@ -139,7 +139,7 @@ def test_the_headline_says_how_much_a_service_answered_before_it_stopped() -> No
 
 
 def test_the_headline_names_every_attack() -> None:
-    given = [finding(), finding(NONE, MOST, attack="exposure", test="ranks")]
+    given = [finding(), finding(0.06, HALF, attack="exposure", test="ranks")]
     said = headline([released("mine", promise(2.0), given, 20.0)])
     assert (
         "mine: a leak by extraction (hit rate 30 of 100); inconclusive: exposure (hit rate" in said

@@ -371,12 +371,12 @@ def follows(word: str, why: str = "") -> str:
 
 
 SHARED = made(finding(v=HALF, test="one"), finding(v=HALF, metric="b", test="one"))
-NINE = made(finding(0.04, HALF), tests=9)
-OPEN = made(finding(0.04, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction", "b"): True},
+NINE = made(finding(0.01, HALF), tests=9)
+OPEN = made(finding(0.01, HALF), QUIET_B, sensitive={**SENSITIVE, ("extraction", "b"): True},
             tests=9)  # fmt: skip
 TOO_FEW, ABOVE = "Too little was measured", "More than chance, but not beyond doubt"
 ALONE, BESIDE = "Without references no leak could", "The undefended model did not leak here"
-CALM = both(of_control(p_value=0.5, leaked="inconclusive"),
+CALM = both(of_control(p_value=0.5, adjusted_p=0.5, leaked="inconclusive"),
             lambda d: d["releases"][1].update(leaked="inconclusive"))  # fmt: skip
 REFUSED: list[tuple[Results, Edit, str]] = [
     # a leak that is called anything else
@@ -390,7 +390,7 @@ REFUSED: list[tuple[Results, Edit, str]] = [
     (made(finding(0.024, HALF), tests=2), of_first(leaked="inconclusive"), follows("leak")),
     (NINE, of_first(leaked="no leak found"), follows("inconclusive", ABOVE)),
     (made(finding(blind=BLIND, fair_coins=False, unit="AUC")), of_first(fair_coins=True),
-     follows("leak")),
+     "follows"),
     # no leak that is called one
     (made(QUIET), of_first(leaked="leak"), follows("no leak found")),
     # silence that shows nothing
@@ -398,15 +398,21 @@ REFUSED: list[tuple[Results, Edit, str]] = [
     (made(QUIET), of_first(least_p=0.0501), follows("inconclusive", TOO_FEW)),
     (made(QUIET), of_release(tests=60_000), follows("inconclusive", TOO_FEW)),
     (made(QUIET), of_first(untrained="Lost."), follows("inconclusive", "Lost. What was not")),
-    (made(QUIET), of_bound(guesses=[[R, MOST]], value=SHOWN), follows("inconclusive", ABOVE)),
-    (made(QUIET), both(of_first(claim_test=LOW_P), of_release(claim_tests=9)),
-     follows("inconclusive", ABOVE)),
-    (made(QUIET), of_first(control=None, chance=0.01), follows("inconclusive", ABOVE)),
+    (made(QUIET), of_first(adjusted_p=0.1), follows("inconclusive", ABOVE)),
+    (made(QUIET), of_first(guesses_p=0.1), follows("inconclusive", ABOVE)),
+    (made(QUIET), of_first(adjusted_p=0.04), follows("leak")),
+    (made(QUIET), of_first(adjusted_p=None), follows("inconclusive", "Its p-value is not adj")),
+    (made(QUIET), of_first(guesses_p=None), "has the adjusted p = None of guesses whose p is"),
+    (made(finding(0.2, HALF)), of_first(p_value=0.3), "has the adjusted p = 0.2, below its p"),
+    (made(finding(NONE, 33)), of_first(guesses_p=0.4),
+     "of guesses whose p is"),
+    (made(QUIET), of_first(power={**finding().power.model_dump(), "found": 0.79}),
+     follows("inconclusive", "If one person in four leaked wholly, it would be called")),
     (made(QUIET), lambda d: d["releases"].pop(), follows("inconclusive", ALONE)),
     (made(QUIET), lambda d: d["releases"][1].update(seed=1), follows("inconclusive", ALONE)),
     (made(QUIET), lambda d: d["plan"].update(references=False), follows("inconclusive", ALONE)),
     (made(QUIET), of_control(metric="recall"), follows("inconclusive", BESIDE)),
-    (made(QUIET), of_control(p_value=0.5), follows("inconclusive", BESIDE)),
+    (made(QUIET), of_control(p_value=0.5, adjusted_p=0.5), follows("inconclusive", BESIDE)),
     (made(QUIET), CALM, follows("inconclusive", BESIDE)),
     (made(QUIET), of_first(leaked="not measured"), follows("no leak found")),
     (made(QUIET), of_first(**UNREAD), follows("not measured")),
@@ -778,7 +784,7 @@ def over_two(
 
 
 ONE = made(finding()).releases[0]
-TWO = over_two([finding(0.5, HALF)], [finding(0.04, HALF)], (8.0, 8.0))
+TWO = over_two([finding(0.5, HALF)], [finding(0.01, HALF)], (8.0, 8.0))
 SILENT = over_two([QUIET], [QUIET], (2.0, 2.0))
 OF_CELLS: list[tuple[Results, Edit, str]] = [
     (swept(a_cell(ONE), ONE), of_joined(leaked="inconclusive"), "is not that of its only seed"),

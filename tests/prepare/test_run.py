@@ -29,4 +29,5 @@ def test_family_adds_up_attacks_without_scores_beside_unknown_base(
     planted, rest = Planted(Corpus("toy", ()), toys.secrets(PLANTED), toys.COINS), Any
     run = Run(plan, planted, rest, rest, rest, {}, (), {})  # type: ignore[arg-type]
     claims = 2 * scores + 1 + 2
-    assert run.family == Family(claims + 2 * 2 + 2, claims)
+    tossed = 3 * 2 * scores + 2 * 2  # a rank test, a top and guesses each; two low ends each
+    assert run.family == Family(tossed + 1 + 2 * 2, claims, tossed)

@@ -56,6 +56,7 @@ def finding(**changes):
         "claim": "not testable",
         "claim_sentence": "No test.",
     }  # fmt: skip
+    fields |= {**changes, "adjusted_p": changes.get("p_value", fields["p_value"])}
     return FindingResult(**{**fields, **changes})
 
 

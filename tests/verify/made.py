@@ -28,13 +28,13 @@ from audit.core.evidence import (
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, Coins, Secret, digits
+from audit.core.secret import PLANTED, Coins, Secret, digits
 from audit.findings import Case, stored
 from audit.findings.headline import headline
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, shown
 from audit.measure import evidence_file
-from audit.measure.attacked import Attacked
+from audit.measure.attacked import Attacked, of_release
 from audit.measure.evidence_file import EvidenceFile
 from audit.measure.ratios import Ratio, measures
 from audit.measure.release import Measured
@@ -54,7 +54,7 @@ KINDS = {
     "name_leak": ("code",),
     "ledger": ("code",),
 }
-FAMILY = Family(14, 10)
+FAMILY = Family(40, 10, 30)
 
 
 @dataclass(frozen=True)
@@ -231,8 +231,8 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         {name: one.model_copy(update={"share": 0.5}) for name, one in utility.items()}
         | {"bleu4": bleu},
         tuple(sessions),
-        tuple(found for one in attacked for found in one.measurements()),
-        Shows(dict.fromkeys(KINDS, shown("trained by this tool", 15))),
+        tuple(of_release(attacked, FAMILY)),
+        Shows(dict.fromkeys(PLANTED, shown("trained by this tool", 15))),
         tuple(attacked),
         ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,

@@ -52,6 +52,7 @@ def finding(test: str, p: float | None, **changes: Any) -> FindingResult:
         "chance": 0.5,
         "control": None,
         "p_value": p,
+        "adjusted_p": p,
         "test": test,
         "epsilon_lower": None,
         "power": Power(smallest_rate=None, largest_epsilon=None, n=100),

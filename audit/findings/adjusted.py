@@ -1,0 +1,73 @@
+"""Adjusts the tests of one release for each other, before anything is judged.
+
+Tests of coins are adjusted together by tossing the coins again, so that tests which agree cost
+little. Tests with another null, such as hits among uniform values, are adjusted by Holm. Each of
+the two groups gets its share of the level by its number of tests, fixed before any coin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from audit.core.guarantee import Guarantee
+from audit.core.randomness import stream
+from audit.findings.guesses import name_of, test_claim
+from audit.findings.rejections import Family, confounded_tests, test_of
+from audit.results.measurement import Measurement
+from audit.statistics import holm
+from audit.statistics.retossed import adjusted_p_values, tosses_for
+from audit.statistics.tossed import Coins as Heads
+from audit.statistics.tossed import Tossed
+
+
+def adjusted(
+    measurements: Sequence[Measurement],
+    tests: Mapping[str, Tossed],
+    heads: Heads,
+    guarantee: Guarantee,
+    family: Family,
+    seed: int,
+) -> list[Measurement]:
+    """Return the measurements of one release with the adjusted p-values of their tests.
+
+    tests: those that are functions of scores and coins, by name. heads: (users,), bool.
+    """
+    sound = [m for m in measurements if test_of(m) not in confounded_tests(measurements)]
+    p_of = {test_of(m): m.p_value for m in sound if m.p_value is not None}
+    guesses = {name_of(test_of(m)) for m in sound if test_claim(m, guarantee)}
+    run = {name: test for name, test in tests.items() if name in p_of or name in guesses}
+    others = {name: p for name, p in p_of.items() if name not in tests}
+    found = {**_by_tosses(run, heads, family, seed), **_by_holm(others, family)}
+    return [_with(m, found) for m in measurements]
+
+
+def _with(measurement: Measurement, found: Mapping[str, float]) -> Measurement:
+    name, bounded = test_of(measurement), measurement.epsilon_lower is not None
+    return measurement.changed(
+        adjusted_p=None if measurement.p_value is None else found.get(name),
+        guesses_p=found.get(name_of(name)) if bounded else None,
+    )
+
+
+def _by_tosses(
+    tests: Mapping[str, Tossed], heads: Heads, family: Family, seed: int
+) -> dict[str, float]:
+    if not tests:
+        return {}
+    size = max(family.tossed, len(tests))
+    every = max(family.tests, size)
+    again = stream(seed, "findings", "tosses")
+    p_values = adjusted_p_values(list(tests.values()), heads, again, tosses_for(every))
+    return {
+        name: min(1.0, float(p) * every / size) for name, p in zip(tests, p_values, strict=True)
+    }
+
+
+def _by_holm(p_values: Mapping[str, float], family: Family) -> dict[str, float]:
+    size = max(family.tests - family.tossed, len(p_values))
+    every = max(family.tests, size)
+    not_run = [1.0] * (size - len(p_values))
+    adjusted = holm.adjusted_p_values([*p_values.values(), *not_run])
+    return {
+        name: min(1.0, float(p) * every / size) for name, p in zip(p_values, adjusted, strict=False)
+    }

@@ -1,0 +1,86 @@
+"""Power against one effect for all measures: each planted person leaks wholly or not at all.
+
+Persons leak independently with the same probability, the share. Of a person who leaks, a value
+comes up, or a score is above all controls; others are exchangeable with twins. Derivations and
+figures: docs/methods/silence-reach.md.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from audit.statistics import binomial, low_end, top_test
+
+
+def of_hits(tries: int, planted: int, needed: int | None, share: float) -> float:
+    """Compute the probability that `needed` leaking values come up among so many generations.
+
+    All planted values compete for the words before them, so each of them comes up in a generation
+    with probability 1/planted at most. needed: different values for a leak; None: no number is.
+    """
+    if needed is None or not planted:
+        return 0.0
+    comes_up = -math.expm1(tries * math.log1p(-1.0 / planted)) if planted > 1 else 1.0
+    return binomial.tail(needed, planted, share * comes_up)
+
+
+def of_list(tries: int, planted: int, needed: int | None, share: float) -> float:
+    """Compute the same for a list of the most likely values, which leaking ones lead."""
+    fits = needed is not None and needed <= tries
+    return binomial.tail(needed, planted, share) if needed is not None and fits else 0.0
+
+
+def needed_by_coins(level: float) -> int:
+    """Compute how many people, all heads, a two-sided test of fair coins needs."""
+    return math.ceil(1.0 - math.log2(level) - 1e-9)
+
+
+def of_rank_test(planted: int, twins: int, share: float, level: float) -> float:
+    """Compute the power of the two-sided rank test, by the normal law without ties."""
+    if not planted or not twins:
+        return 0.0
+    leaks = np.arange(planted + 1)
+    rest = planted - leaks
+    spread = math.sqrt(planted * twins * (planted + twins + 1) / 12)
+    least = planted * twins / 2 + float(scipy.stats.norm.isf(level / 2)) * spread + 0.5
+    mean = leaks * twins + rest * twins / 2
+    deviation = np.sqrt(rest * twins * (rest + twins + 1) / 12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(deviation > 0, (least - mean) / deviation, np.where(mean >= least, -9.0, 9.0))
+    chances = scipy.stats.binom.pmf(leaks, planted, share)
+    return float(chances @ scipy.stats.norm.sf(z))
+
+
+@lru_cache(maxsize=256)
+def of_low_end(planted: int, twins: int, share: float, level: float) -> float:
+    """Compute the power of the test of people above all controls, from those who leak alone."""
+    if not planted or not twins:
+        return 0.0
+    for count in range(1, planted + 1):
+        if low_end.p_value(count, planted, twins) <= level:
+            return binomial.tail(count, planted, share)
+    return 0.0
+
+
+def of_top_test(planted: int, twins: int, share: float, level: float) -> float:
+    """Compute the power of the top test, of the share of scores that is chosen for these sizes."""
+    if not planted or not twins:
+        return 0.0
+    return top_test.power(planted, twins, top_test.best_share(planted, twins, level), share, level)
+
+
+def of_first_rank(ranks: int, space: float, share: float, level: float) -> float:
+    """Compute the probability that one of so many ranks is the first, where that is a leak."""
+    return 1.0 - (1.0 - share) ** ranks if 2.0 * ranks <= level * space else 0.0
+
+
+def of_choice(people: int, share: float, level: float) -> float:
+    """Compute the power of the two-sided test of which of two values was planted."""
+    for right in range((people + 1) // 2, people + 1):
+        if 2.0 * binomial.tail(right, people, 0.5) <= level:
+            return binomial.tail(right, people, 0.5 + share / 2)
+    return 0.0

@@ -1,0 +1,232 @@
+"""Tests of coins by closed forms, for one toss or for many: functions of scores and coins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from audit.statistics import coin_test, low_end
+from audit.statistics.binomial import tail
+from audit.statistics.top_test import places, top_weights
+
+_NOISE = 1e-9  # of a sum of shares of a count
+
+Coins = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+class Tossed(ABC):
+    """A test of the coins whose p-value has a closed form, the same for every toss."""
+
+    @abstractmethod
+    def p_values(self, coins: Coins) -> Floats:
+        """Compute the p-value of each toss: coins (tosses, users), True = heads; (tosses,)."""
+
+    def p_value(self, coins: Coins) -> float:
+        """Compute the p-value of one toss, shape (users,)."""
+        return float(self.p_values(coins[None])[0])
+
+
+@dataclass(frozen=True, eq=False)
+class OfOwners(Tossed):
+    """A test of scores whose owners have the coins: it gets the coin of each score's owner.
+
+    owners: (scores,), int, places among the users.
+    """
+
+    test: Tossed
+    owners: NDArray[np.int64]
+
+    def p_values(self, coins: Coins) -> Floats:
+        return self.test.p_values(coins[:, self.owners])
+
+
+@dataclass(frozen=True, eq=False)
+class OfScores(Tossed):
+    """A test of scores. scores: (users,), higher = leaks more; NaN: the user was not measured."""
+
+    scores: Floats
+
+    def p_values(self, coins: Coins) -> Floats:
+        chosen = coins[:, self._measured]
+        return self._of_measured(chosen) if chosen.shape[1] else np.ones(len(coins))
+
+    @cached_property
+    def _measured(self) -> Coins:
+        return ~np.isnan(self.scores)
+
+    @cached_property
+    def _own(self) -> Floats:
+        return self.scores[self._measured]
+
+    @abstractmethod
+    def _of_measured(self, coins: Coins) -> Floats:
+        """Compute the p-values from the coins of the measured users, at least one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked(OfScores):
+    """The rank test of Mann and Whitney, with ties and half a rank of continuity.
+
+    sides: 2 if lower scores of heads would be a leak, too. By the normal law, with Cornish and
+    Fisher's term where the tails are lighter than its.
+    """
+
+    sides: int = 1
+
+    @cached_property
+    def _deviations(self) -> Floats:
+        """Ranks less their mean."""
+        return np.asarray(scipy.stats.rankdata(self._own)) - (self._own.size + 1) / 2
+
+    def _of_measured(self, coins: Coins) -> Floats:
+        from_mean, every = self._deviations, coins.shape[1]
+        heads = coins.sum(axis=1)
+        squares, fourths = float((from_mean**2).sum()), float((from_mean**4).sum())
+        variance = heads * (every - heads) / (every * max(1, every - 1)) * squares
+        above = coins @ from_mean
+        size = np.abs(above) if self.sides == 2 else above
+        possible = variance > 0
+        safe = np.where(possible, variance, 1.0)
+        z = (size - 0.5) / np.sqrt(safe)
+        lighter = np.minimum(0.0, _fourth_moment(heads, every, squares, fourths) / safe**2 - 3.0)
+        z = z - lighter * (z**3 - 3 * z) / 24
+        one = np.maximum(scipy.special.ndtr(-z), _of_one_order(heads, every))
+        return np.where(possible, np.minimum(1.0, self.sides * one), 1.0)
+
+
+def _of_one_order(heads: NDArray[np.int64], every: int) -> Floats:
+    """Compute the probability of one choice of heads, below which no tail is."""
+    counts = (heads + 1.0, every - heads + 1.0, every + 1.0)
+    inside, outside, whole = map(scipy.special.gammaln, counts)
+    return np.asarray(np.exp(inside + outside - whole))
+
+
+def _fourth_moment(
+    heads: NDArray[np.int64], every: int, squares: float, fourths: float
+) -> Floats | float:
+    """Compute the fourth moment of a sum of `heads` of `every` values, drawn without replacement.
+
+    squares, fourths: sums of powers of the values, whose mean is 0. Three times the squared
+    variance, as of the normal law, where there are fewer than four values.
+    """
+    if every < 4:
+        return np.inf
+    n, left = heads.astype(float), every - heads
+    of_fourths = (every**2 + every - 6.0 * every * n + 6.0 * n**2) * fourths
+    of_squares = 3.0 * (n - 1) * (left - 1) * squares**2
+    ways = every * (every - 1.0) * (every - 2.0) * (every - 3.0)
+    return np.asarray(n * left / ways * (of_fourths + of_squares))
+
+
+@dataclass(frozen=True, eq=False)
+class Top(OfScores):
+    """The top test: heads among the highest scores, by the hypergeometric law.
+
+    share: of the measured scores that are the top, chosen beforehand. Ties at the cut are counted
+    in part, and the part is rounded down in every toss alike.
+    """
+
+    share: Fraction
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return top_weights(self._own, places(self._own.size, 0, self.share))
+
+    def _of_measured(self, coins: Coins) -> Floats:
+        top, every = round(float(self._weights.sum())), coins.shape[1]
+        counts = np.floor(coins @ self._weights + _NOISE).astype(int)
+        return _each(
+            lambda heads, count: scipy.stats.hypergeom.sf(count - 1, every, heads, top),
+            coins.sum(axis=1),
+            counts,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LowEnd(OfScores):
+    """The exact test of the low end: heads before tails number `passing` + 1.
+
+    lots: (users,), by which ties are ordered.
+    """
+
+    lots: Floats
+    passing: int = 0
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.lexsort((self.lots[self._measured], -self._own))
+
+    def _of_measured(self, coins: Coins) -> Floats:
+        every = coins.shape[1]
+        heads = coins.sum(axis=1)
+        tails = np.cumsum(~coins[:, self._order], axis=1)
+        above = (tails <= self.passing).sum(axis=1) - self.passing
+
+        def p_value(members: int, count: int) -> float:
+            controls = every - members
+            if controls <= self.passing:
+                return 1.0
+            return low_end.p_value(count, members, controls, self.passing)
+
+        return _each(p_value, heads, above)
+
+
+@dataclass(frozen=True, eq=False)
+class Summed(Tossed):
+    """The two-sided test of a sum over heads, by the law of fair coins: `coin_test`.
+
+    weights: (users,), whole numbers >= 0.
+    """
+
+    weights: Floats
+
+    @cached_property
+    def _law(self) -> Floats:
+        return coin_test.tails(self.weights.astype(np.int64))
+
+    def p_values(self, coins: Coins) -> Floats:
+        heads = np.rint(coins @ self.weights).astype(np.int64)
+        most = np.maximum(heads, int(self.weights.sum()) - heads)
+        return np.minimum(1.0, np.maximum(1e-300, 2.0 * self._law[most]))
+
+
+@dataclass(frozen=True, eq=False)
+class Guessed(Tossed):
+    """The test of guesses: the first users of an order are guessed heads, the last ones tails.
+
+    order: (guessable,), int, users by falling score, ties by lots. rules: pairs of how many are
+    guessed on each side, and whether on both; the best of k rules counts k times its p-value.
+    """
+
+    order: NDArray[np.int64]
+    rules: Sequence[tuple[int, bool]]
+
+    def p_values(self, coins: Coins) -> Floats:
+        ordered = coins[:, self.order]
+        least = np.ones(len(coins))
+        for each, both in self.rules:
+            right = ordered[:, :each].sum(axis=1)
+            if both:
+                right = right + (~ordered[:, -each:]).sum(axis=1)
+            guesses = 2 * each if both else each
+            law = np.array([tail(count, guesses, 0.5) for count in range(guesses + 1)])
+            least = np.minimum(least, law[right])
+        return np.minimum(1.0, len(self.rules) * least)
+
+
+def _each(
+    p_value: Callable[[int, int], float], heads: NDArray[np.int64], counts: NDArray[np.int64]
+) -> Floats:
+    """Compute p-values that depend on two counts only, once for each pair that occurs."""
+    width = int(counts.max(initial=0)) + 1
+    pairs, place = np.unique(heads * width + counts, return_inverse=True)
+    of_pairs = [p_value(*divmod(int(pair), width)) for pair in pairs]
+    return np.minimum(1.0, np.array(of_pairs, dtype=np.float64))[place]
