@@ -30,7 +30,8 @@ def leaked(
     if test in rejections.confounded:
         return Leaked.INCONCLUSIVE, "The candidates can be told apart without the model."
     if test in rejections.leaking:
-        return Leaked.LEAK, _leak(finding, rejections)
+        word = Leaked.INSIDERS if finding.stronger_than_release else Leaked.LEAK
+        return word, _leak(word, finding, rejections)
     if finding.value is None:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
     why = _unsure(finding, rejections, sensitive)
@@ -39,15 +40,15 @@ def leaked(
     return Leaked.NONE_FOUND, f"Not told apart from chance. {_reach(finding)}".strip()
 
 
-def _leak(finding: Measurement, rejections: Rejections) -> str:
+def _leak(word: Leaked, finding: Measurement, rejections: Rejections) -> str:
     p = rejections.leaking[test_of(finding)]
-    sentence = f"A leak (adjusted p = {p:.2g})"
+    sentence = f"A {word} (adjusted p = {p:.2g})"
     if finding.value is None:
         sentence += ", by the bounds of what was measured"
     elif not above_chance(finding):
         sentence += ", by the test of all planted secrets together: this figure alone hides it"
     if finding.stronger_than_release:
-        sentence += "; not of this release, which gives samples only"
+        sentence += "; the release itself gives less access"
     return f"{sentence}.{_told_apart(finding)}"
 
 

@@ -48,12 +48,12 @@ def sensitive_where(
     """Find by (attack, metric) whether a positive control leaked."""
     own = {(one.attack, one.metric): True for one in measurements}
     judged = judge(measurements, guarantee, own, family)
-    return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in judged}
+    return {(f.attack, f.metric): f.leaked.detected for f in judged}
 
 
 def leaks(finding: FindingResult) -> bool:
-    """Return whether a judged finding is a leak of its release."""
-    return finding.leaked == Leaked.LEAK and not finding.stronger_than_release
+    """Return whether a judged finding is a leak of its release, not to insiders only."""
+    return finding.leaked == Leaked.LEAK
 
 
 def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:

@@ -33,7 +33,8 @@ def verdict(
     for label, release in releases:
         accepted = regression.accepted(release, baseline, rule)
         named = {**accepted, **limits.named(release, policy.limit)}
-        checks += leaks.leak_checks(label, release, named, every=bool(policy.leaks) or alone)
+        every = bool(policy.leaks) or alone
+        checks += leaks.leak_checks(label, release, named, every, leaks.to_insiders(policy))
         if policy.empirical:
             checks.append(leaks.claim_check(label, release))
     checks += settings.checks(results, policy, baseline)

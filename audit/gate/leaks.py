@@ -9,6 +9,7 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
 from audit.gate.outcome import Check, State
+from audit.gate.policy import Policy
 from audit.gate.strength import UNTRAINED, between, counted
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, count
@@ -17,29 +18,42 @@ _UNTESTED = "No test of the claim: "
 
 
 def leak_checks(
-    label: str, release: ReleaseResult, allowed: Mapping[str, str], every: bool
+    label: str,
+    release: ReleaseResult,
+    allowed: Mapping[str, str],
+    every: bool,
+    insiders: State = State.WARNED,
 ) -> Iterator[Check]:
     """Check each finding for a leak, and add a check for each attack that measured nothing.
 
-    A test of charges does not look for a leak: `claim_check` reads it. A finding that needs more
-    access than the release gives is not a leak of that release. allowed: by `attack.metric`, what
-    allows a leak of this name, if it has a value to allow. every: whether findings without a leak
-    have a check, too.
+    A test of charges does not look for a leak: `claim_check` reads it. allowed: by `attack.metric`,
+    what allows a leak of this name, if it has a value to allow. every: whether findings without a
+    leak have a check, too. insiders: state of a leak to those who have more access than the release
+    gives, which nothing allows by name.
     """
     searches = [f for f in release.findings if f.charge_test is None]
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
-        measured = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
-        if every and not applicable:
+        known = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
+        inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
+        if every and not applicable and not inside:
             why = "needs more access than the release gives"
             yield Check("leak", label, attack, State.SKIPPED, f"{attack} {why}")
-        elif every and not measured:
+        elif every and applicable and not known:
             why = "measured nothing, which does not show that the release is safe"
             yield Check("leak", label, attack, State.INCONCLUSIVE, f"{attack} {why}")
-        for finding in measured:
+        for finding in known:
             if every or finding.leaked == Leaked.LEAK:
                 yield _leak(label, finding, allowed)
+        for finding in inside:
+            sentence = f"a {Leaked.INSIDERS} ({measured(finding)}); the release gives less access"
+            yield Check("leak", label, finding.name, insiders, sentence)
+
+
+def to_insiders(policy: Policy) -> State:
+    """Return the state of a leak to insiders."""
+    return State.FAIL if policy.insiders else State.WARNED
 
 
 def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:

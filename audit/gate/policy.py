@@ -98,12 +98,14 @@ class Policy:
 
     confidence: of the one-sided bounds of limits. leaks: every finding is checked for a leak, not
     only those that leak; None: where there is neither a limit nor a baseline. A leak always fails,
-    unless a limit or the baseline allows it by name. empirical: a measured ε above the
+    unless a limit or the baseline allows it by name. insiders: a leak to those who have more access
+    than the release gives fails, too, instead of a warning. empirical: a measured ε above the
     claimed one fails. regression: None without the table; an existing baseline is compared anyway.
     """
 
     confidence: float = 0.95
     leaks: bool | None = None
+    insiders: bool = False
     empirical: bool = True
     regression: Regression | None = None
     limit: tuple[Limit, ...] = ()

@@ -25,7 +25,7 @@ def checks(results: Results, policy: Policy, baseline: Baseline | None) -> Itera
     named = zip(labels(settings), settings, audited, strict=True)
     for label, setting, (_, releases) in named:
         for check in _of_setting(label, setting, releases, policy, baseline):
-            if check.state == State.FAIL:
+            if check.state in (State.FAIL, State.WARNED):
                 together = f"all {len(releases)} seeds together: {check.sentence}"
                 yield replace(check, sentence=together)
 
@@ -48,6 +48,7 @@ def _of_setting(
     for release in releases:
         allowed |= regression.accepted(release, baseline, policy.regression or Regression())
     allowed |= limits.named(setting, policy.limit)
-    yield from leaks.leak_checks(label, setting, allowed, every=False)
+    insiders = leaks.to_insiders(policy)
+    yield from leaks.leak_checks(label, setting, allowed, False, insiders)
     if policy.empirical:
         yield leaks.claim_check(label, setting)
