@@ -235,11 +235,12 @@ class Attacked:
         leaks = value is not None and changes.pop("p_value", 1.0) < 1e-3
         stronger = self.name == "submix" and access != "generate"
         word = "no leak found" if value is not None else "not measured"
-        word = "leak" if leaks else word
+        word = ("leak to insiders" if stronger else "leak") if leaks else word
         bound = changes.get("epsilon_lower")
         if bound and not leaks:
             changes["epsilon_lower"] = bound.model_copy(update={"value": 0.0})
         said = {"no leak found": "Not told apart from chance.", "leak": "A leak.",
+                "leak to insiders": "A leak to insiders.",
                 "not measured": "It needs at least 1000 controls."}[word]  # fmt: skip
         claim, why = CLAIMED.get(self.name, ("nothing claimed", "Nothing was promised."))
         said = f"{metric}: {value:.3g}. {said}" if value is not None else said

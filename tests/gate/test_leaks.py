@@ -13,6 +13,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows
 from audit.findings.verdict import judge
 from audit.gate import verdict
 from audit.gate.leaks import claim_check, leak_checks
@@ -50,7 +51,7 @@ def test_what_leaked_decides_whatever_it_says_about_the_claim(
 
 
 def test_what_asks_more_than_the_release_gives_is_no_leak_of_it(make: SimpleNamespace) -> None:
-    beyond = make.rate(40, leaked="leak", stronger_than_release=True)
+    beyond = make.rate(40, stronger_than_release=True)
     found = states(make, make.release("submix", beyond))
     assert found["leak/submix/extraction"] == State.SKIPPED
     assert State.FAIL not in found.values()
@@ -211,7 +212,7 @@ def answered(
     make: SimpleNamespace, claim: Guarantee, *found: FindingResult, tests: int = 1
 ) -> Check:
     """The check of a claim, after both answers were given to all findings."""
-    judged = judge(found, claim, {}, Family(tests, tests))
+    judged = judge(found, claim, Shows(), Family(tests, tests))
     guarantee = GuaranteeResult.of(claim)
     release = make.release("dp_sgd", *judged, guarantee=guarantee, tests=tests, claim_tests=tests)
     return claim_check("dp_sgd", release)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from audit.accounting import Gaussians, Mechanism, epsilon, to_table
+from audit.core import secret as core_secret
 from audit.core.digest import digest_of_json
 from audit.core.evidence import (
     Divergences,
@@ -28,7 +29,7 @@ from audit.core.evidence import (
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
-from audit.core.secret import KINDS, Coins, Secret, digits
+from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, stored
 from audit.findings.headline import headline
 from audit.findings.rejections import Family
@@ -232,7 +233,7 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         | {"bleu4": bleu},
         tuple(sessions),
         tuple(found for one in attacked for found in one.measurements()),
-        Shows(dict.fromkeys(KINDS, shown("trained by this tool", 15))),
+        Shows(dict.fromkeys(core_secret.KINDS, shown("trained by this tool", 15))),
         tuple(attacked),
         ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,
