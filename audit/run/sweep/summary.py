@@ -182,9 +182,9 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
         "not in its ε"
     )
     verdicts = (
-        "the answers on a setting are of its seeds' p-values together (Fisher), adjusted for the "
-        f"tests of one release, not for {count(settings, 'setting')}: up to 5 in 100 settings that "
-        "do not leak are called a leak"
+        "the answers on a setting are of all its seeds together, adjusted for "
+        f"{count(settings, 'setting')}: in at most 5 of 100 sweeps without any leak, a setting of "
+        "several seeds is called a leak; a leak of one seed that the others do not confirm is named"
     )
     return [*common, picked, verdicts, *joint(releases), *own]
 
