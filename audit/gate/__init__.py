@@ -28,12 +28,13 @@ def verdict(
     places = [place for place, one in enumerate(results.releases) if not one.reference]
     audited = [results.releases[place] for place in places]
     releases = list(zip(labels(audited), audited, strict=True))
-    joint = settings.settings_of(results, policy, baseline)
+    same = regression.same_plan(results, baseline)
+    joint = settings.settings_of(results, policy, same)
     rule = policy.regression or Regression()
     alone = policy.leaks is None and not policy.limit and baseline is None
     checks: list[Check] = [*settings.missing(results)]
     for place, (label, release) in zip(places, releases, strict=True):
-        accepted = regression.accepted(release, baseline, rule)
+        accepted = regression.accepted(release, same, rule)
         named = {**accepted, **limits.named(release, policy.limit)}
         every = bool(policy.leaks) or alone
         own = [*leaks.leak_checks(label, release, named, every, leaks.to_insiders(policy))]

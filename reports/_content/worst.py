@@ -14,7 +14,8 @@ def rank(release: ReleaseResult) -> int:
     """Order releases, the worst first: a refuted claim, then a leak to anybody, then the rest."""
     if release.claim == OnClaim.REFUTED:
         return 0
-    return 1 if any(f.leaked.detected for f in release.findings) else 2
+    leaks = release.leaked.detected or any(f.leaked.detected for f in release.findings)
+    return 1 if leaks else 2
 
 
 def worst(releases: Sequence[ReleaseResult], most: int) -> list[int]:
