@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from audit.core.terms import Leaked, OnClaim
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.core.terms import Leaked, OnClaim, Shown
+from audit.findings.shows import shown
+from audit.findings.verdict import BY_CONTROL, claim_overall, leaked_overall
 from audit.plugins import registry
 from audit.results.schema import (
     Control,
@@ -29,6 +30,7 @@ from audit.results.schema import (
     Results,
     SeedResult,
     SessionResult,
+    Silence,
     SweepResult,
 )
 from audit.run.sweep.over_seeds import cells
@@ -39,8 +41,13 @@ HOSTILE = (
     '</style></title> #eval("1+1") $x^2$ {{7*7}} \x1b[31m \u202eexe.gnp \u2066 \x00 \ud800 \u200b '
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
+SILENCE = Silence(
+    contact=shown("trained by this tool", 60),
+    sight=shown(BY_CONTROL, 100),
+    reach=shown("A rate of 3 % would have been called a leak.", 100),
+)
 KEPT = {"schema_version", "status", "kind"}
-LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
+LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *Shown}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:
@@ -81,6 +88,7 @@ def finding(value: float | None = 0.0, **changes: Any) -> FindingResult:
         "sentence": "A sentence about it.",
         "claim": "not testable",
         "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
+        "silence": SILENCE,
     }
     return FindingResult(**{**fields, **changes})
 

@@ -37,7 +37,7 @@ def verdict(
         accepted = regression.accepted(release, same, rule)
         named = {**accepted, **limits.named(release, policy.limit)}
         every = bool(policy.leaks) or alone
-        own = [*leaks.leak_checks(label, release, named, every, leaks.to_insiders(policy))]
+        own = [*leaks.leak_checks(label, release, named, every, leaks.Rules.of(policy))]
         own += [leaks.claim_check(label, release)] if policy.empirical else []
         checks += settings.judged(own, place, joint)
     checks += settings.checks(joint, policy)

@@ -16,6 +16,7 @@ from audit.core.errors import UsageError
 from audit.gate.tables import Lines, made
 
 FILENAME = "audit.toml"
+ACCEPT = "accept"
 NOISE = ("seed", "system")
 
 
@@ -101,13 +102,15 @@ class Policy:
     confidence: of the one-sided bounds of limits. leaks: every finding is checked for a leak, not
     only those that leak; None: where there is neither a limit nor a baseline. A leak always fails,
     unless a limit or the baseline allows it by name. insiders: a leak to those who have more access
-    than the release gives fails, too, instead of a warning. empirical: a measured ε above the
+    than the release gives fails, too, instead of a warning. removed: "accept" where what
+    was removed before training need not be measured. empirical: a measured ε above the
     claimed one fails. regression: None without the table; an existing baseline is compared anyway.
     """
 
     confidence: float = 0.95
     leaks: bool | None = None
     insiders: bool = False
+    removed: str | None = None
     empirical: bool = True
     regression: Regression | None = None
     limit: tuple[Limit, ...] = ()
@@ -167,6 +170,8 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
     at, rule = lines.at, policy.regression or Regression()
     refuse(policy.leaks is False, at("", 0, "leaks"),
            "leaks cannot be switched off; name one in a [[limit]] or a [[waiver]]")  # fmt: skip
+    refuse(policy.removed not in (None, ACCEPT), at("", 0, "removed"),
+           f"removed can only be {ACCEPT!r}")  # fmt: skip
     refuse(not 0.5 <= policy.confidence < 1, at("", 0, "confidence"),
            "confidence must be at least 0.5 and below 1")  # fmt: skip
     refuse(not 0 < rule.level <= 0.5, at("regression", 0, "level"),

@@ -104,8 +104,7 @@ def checks(settings: Sequence[Setting], policy: Policy) -> Iterator[Check]:
     several = [one for one in settings if len(one.seeds) > 1]
     joined = [_as_release(one) for one in several]
     for label, release, of in zip(labels(joined), joined, several, strict=True):
-        insiders = leaks.to_insiders(policy)
-        found = [*leaks.leak_checks(label, release, of.allowed, False, insiders)]
+        found = [*leaks.leak_checks(label, release, of.allowed, False, leaks.Rules.of(policy))]
         found += [leaks.claim_check(label, release)] if policy.empirical else []
         for check in found:
             confirmed = check.state == State.FAIL and of.confirms(check.rule)

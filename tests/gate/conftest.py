@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from audit.findings.shows import shown
-from audit.findings.verdict import BY_CONTROL, claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import measured
 from audit.results.schema import (
     Control,
@@ -23,18 +22,13 @@ from audit.results.schema import (
     Power,
     ReleaseResult,
     Results,
-    Silence,
 )
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import no_interval
 from audit.statistics.roc import auc
 from audit.statistics.stopped_rate import Series, stopped_rate
+from tests.by_hand import SILENCE
 
-SILENCE = Silence(
-    contact=shown("trained by this tool", 60),
-    sight=shown(BY_CONTROL, 100),
-    reach=shown("A rate of 3 % would have been called a leak.", 100),
-)
 TODAY = datetime.date(2030, 6, 15)
 
 
