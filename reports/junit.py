@@ -53,7 +53,7 @@ def _counts(outcome: Outcome, checks: list[Check] | tuple[Check, ...]) -> dict[s
 
 
 def _skipped(outcome: Outcome, check: Check) -> bool:
-    return not outcome.stops(check) and check.state != State.PASS
+    return not outcome.stops(check) and check.state not in (State.PASS, State.WARNED)
 
 
 def _case(suite: ElementTree.Element, outcome: Outcome, check: Check) -> None:
@@ -68,4 +68,5 @@ def _case(suite: ElementTree.Element, outcome: Outcome, check: Check) -> None:
         message = f"{check.state}: {check.sentence}"
         ElementTree.SubElement(case, "skipped", type=check.state.value, message=message)
     else:
-        ElementTree.SubElement(case, "system-out").text = check.sentence
+        warned = f"{check.state}: " if check.state == State.WARNED else ""
+        ElementTree.SubElement(case, "system-out").text = f"{warned}{check.sentence}"

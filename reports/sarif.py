@@ -17,19 +17,24 @@ from reports import Format, Report
 FILENAME = "report.sarif"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _IDS = [one.id for one in rules.RULES]
-_LEVELS = {State.FAIL: "error", State.INCONCLUSIVE: "warning", State.WAIVED: "note"}
+_LEVELS = {
+    State.FAIL: "error",
+    State.INCONCLUSIVE: "warning",
+    State.WAIVED: "note",
+    State.WARNED: "note",
+}
 
 
 @dataclass(frozen=True)
 class Sarif(Format):
-    """The checks of the gate that failed, are inconclusive or are waived, for code scanning."""
+    """The checks of the gate that are open, waived or a warning, for code scanning."""
 
     def files(self, report: Report) -> dict[str, bytes]:
         return {FILENAME: render(report.outcome).encode("ascii")}
 
 
 def render(outcome: Outcome) -> str:
-    """Format the file: the checks that failed, are inconclusive or are waived."""
+    """Format the file: the checks that failed, are inconclusive, waived or a warning."""
     driver = {
         "name": "audit",
         "version": __version__,

@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from audit.core.terms import Leaked, OnClaim
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.core.terms import Leaked, OnClaim, Shown
+from audit.findings.shows import shown
+from audit.findings.verdict import BY_CONTROL, claim_overall, leaked_overall
 from audit.plugins import registry
 from audit.results.schema import (
     Control,
@@ -29,6 +30,7 @@ from audit.results.schema import (
     Results,
     SeedResult,
     SessionResult,
+    Silence,
     SweepResult,
 )
 from audit.run.sweep.over_seeds import cells
@@ -39,8 +41,13 @@ HOSTILE = (
     '</style></title> #eval("1+1") $x^2$ {{7*7}} \x1b[31m \u202eexe.gnp \u2066 \x00 \ud800 \u200b '
     "javascript:alert(1) 中文 العربية " + "A" * 90
 )
+SILENCE = Silence(
+    contact=shown("trained by this tool", 60),
+    sight=shown(BY_CONTROL, 100),
+    reach=shown("A rate of 3 % would have been called a leak.", 100),
+)
 KEPT = {"schema_version", "status", "kind"}
-LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim}
+LITERALS = {"inf", "one_run", "rank", *Leaked, *OnClaim, *Shown}
 
 
 def guarantee(epsilon: float | None, **changes: Any) -> GuaranteeResult:
@@ -81,6 +88,7 @@ def finding(value: float | None = 0.0, **changes: Any) -> FindingResult:
         "sentence": "A sentence about it.",
         "claim": "not testable",
         "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
+        "silence": SILENCE,
     }
     return FindingResult(**{**fields, **changes})
 
@@ -235,11 +243,12 @@ class Attacked:
         leaks = value is not None and changes.pop("p_value", 1.0) < 1e-3
         stronger = self.name == "submix" and access != "generate"
         word = "no leak found" if value is not None else "not measured"
-        word = "leak" if leaks else word
+        word = ("leak to insiders" if stronger else "leak") if leaks else word
         bound = changes.get("epsilon_lower")
         if bound and not leaks:
             changes["epsilon_lower"] = bound.model_copy(update={"value": 0.0})
         said = {"no leak found": "Not told apart from chance.", "leak": "A leak.",
+                "leak to insiders": "A leak to insiders.",
                 "not measured": "It needs at least 1000 controls."}[word]  # fmt: skip
         claim, why = CLAIMED.get(self.name, ("nothing claimed", "Nothing was promised."))
         said = f"{metric}: {value:.3g}. {said}" if value is not None else said

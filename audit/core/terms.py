@@ -36,9 +36,15 @@ class Leaked(StrEnum):
 
     __repr__ = str.__repr__
     LEAK = "leak"
+    INSIDERS = "leak to insiders"
     NONE_FOUND = "no leak found"
     INCONCLUSIVE = "inconclusive"
     NOT_MEASURED = "not measured"
+
+    @property
+    def detected(self) -> bool:
+        """Return whether a test found a leak, to everybody or to insiders only."""
+        return self in (Leaked.LEAK, Leaked.INSIDERS)
 
 
 class Shown(StrEnum):

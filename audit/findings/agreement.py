@@ -1,8 +1,8 @@
 """Joint answers of the seeds of one setting: both answers, from all of them at once.
 
-Seeds toss their own coins, so their p-values are independent: Fisher's method makes one of them,
-and Holm adjusts it for the tests of a release, as in a single run. So one seed of many that leaks
-by chance is not a leak of the setting, and weak signs in all of them are.
+Each seed has one p-value of a leak, and a setting one of its seeds (`audit.findings.settings`),
+adjusted for all settings of a sweep. So one seed of many that leaks by chance is not a leak of the
+setting, and is still named; weak signs in all of them are a leak.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from enum import StrEnum
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import charges_over_seeds as charges
-from audit.findings.case import LEVEL
+from audit.findings.case import GREY, LEVEL
+from audit.findings.leaked import word_of
 from audit.findings.rejections import (
     Family,
     Rejections,
@@ -25,6 +26,8 @@ from audit.findings.rejections import (
     test_of,
     untestable,
 )
+from audit.findings.settings import adjusted_over, setting_p_value, unconfirmed
+from audit.findings.verdict import leaked_overall
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.schema import ReleaseResult
 from audit.results.words import count
@@ -35,13 +38,16 @@ from audit.statistics.fisher import combined_p_value
 class Agreement:
     """Joint evidence of the seeds of one setting, test by test.
 
-    seeds: how many the setting has. p_values: of "nothing depends on what was planted", unadjusted.
-    rejections: the tests that reject that, and the claim, at the family-wise level of a single
-    release.
+    seeds: how many the setting has. adjusted_p: of "nothing depends on what was planted" in any
+    seed, adjusted for all settings. leading: the tests that a leak of the setting is by. p_values:
+    of single tests, unadjusted. rejections: the tests that reject the claim, at the family-wise
+    level of a single release.
     """
 
     seeds: int
     claim: Guarantee
+    adjusted_p: float
+    leading: frozenset[str]
     p_values: dict[str, float]
     rejections: Rejections
 
@@ -51,18 +57,25 @@ class Agreement:
         p = self.p_values.get(test_of(joined))
         together = "" if p is None else f" Together p = {p:.2g} before adjustment."
         exact = charges.sentence(joined, per_seed)
-        alone = exact or self._each(Leaked, [f.leaked for f in per_seed])
+        words = [f.leaked for f in per_seed]
+        alone = exact or self._unconfirmed(word, words) or self._each(Leaked, words)
         return word, alone + together
 
     def _leaked(self, joined: Measurement, per_seed: Sequence[FindingResult]) -> Leaked:
-        if test_of(joined) in self.rejections.leaking:
-            return Leaked.LEAK
-        words = [f.leaked for f in per_seed]
+        test, words = test_of(joined), [f.leaked for f in per_seed]
+        shown = joined.value is not None or test not in self.rejections.measured
+        if self.adjusted_p <= LEVEL and test in self.leading and shown:
+            return word_of(joined)
         if all(word == Leaked.NOT_MEASURED for word in words):
             return Leaked.NOT_MEASURED
-        p = self.p_values.get(test_of(joined), 1.0)
+        grey = self.adjusted_p <= GREY and test in self.leading
         silent = words.count(Leaked.NONE_FOUND) == self.seeds
-        return Leaked.NONE_FOUND if silent and p >= LEVEL else Leaked.INCONCLUSIVE
+        return Leaked.NONE_FOUND if silent and not grey else Leaked.INCONCLUSIVE
+
+    def _unconfirmed(self, word: Leaked, words: Sequence[Leaked]) -> str:
+        """Describe a leak of some seeds that is none of the setting; empty where there is none."""
+        found = sum(one.detected for one in words)
+        return "" if word.detected or not found else f"{unconfirmed(found, self.seeds)}."
 
     def on_claim(
         self, joined: Measurement, per_seed: Sequence[FindingResult]
@@ -70,7 +83,9 @@ class Agreement:
         """Answer the claim by the tests of all seeds together."""
         words = [f.claim for f in per_seed]
         refuting = self.rejections.refuting.get(test_of(joined))
-        if refuting is not None and not all(untestable(f, self.claim) for f in per_seed):
+        leaks = self.adjusted_p <= LEVEL or joined.charge_test is not None
+        able = leaks and not all(untestable(f, self.claim) for f in per_seed)
+        if refuting is not None and able:
             word, evidence = OnClaim.REFUTED, f" (adjusted p = {refuting:.2g})"
         elif OnClaim.REFUTED in words or OnClaim.NOT_REFUTED in words:
             word, evidence = OnClaim.NOT_REFUTED, ""
@@ -95,8 +110,18 @@ def _untested(per_seed: Sequence[FindingResult]) -> tuple[OnClaim, str]:
     return word, max(sorted(set(sentences)), key=sentences.count)
 
 
-def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
-    """Combine the releases of one setting, one a seed."""
+def agreements(settings: Sequence[Sequence[ReleaseResult]], one_toss: bool) -> list[Agreement]:
+    """Combine the releases of each setting, one a seed.
+
+    Audited settings are adjusted for each other, and references for each other. one_toss: whether
+    the seeds share the coins of one manifest.
+    """
+    p_values = [setting_p_value(releases, one_toss) for releases in settings]
+    adjusted = adjusted_over([all(r.reference for r in rs) for rs in settings], p_values)
+    return [_agreement(rs, p) for rs, p in zip(settings, adjusted, strict=True)]
+
+
+def _agreement(releases: Sequence[ReleaseResult], adjusted_p: float) -> Agreement:
     claims = [release.guarantee for release in releases]
     findings = [f for release in releases for f in release.findings]
     p_values = _combined(releases, lambda f, _: f.p_value)
@@ -105,6 +130,8 @@ def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
     return Agreement(
         seeds=len(releases),
         claim=max(claims, key=lambda c: (c.epsilon is None, c.epsilon or 0.0, c.delta or 0.0)),
+        adjusted_p=adjusted_p,
+        leading=_leading(findings, p_values),
         p_values=p_values,
         rejections=rejected(
             p_values,
@@ -114,6 +141,22 @@ def agreement(releases: Sequence[ReleaseResult]) -> Agreement:
             ledgers=ledgers_of(findings),
         ),
     )
+
+
+def leaked_by_setting(
+    findings: Sequence[FindingResult], releases: Sequence[ReleaseResult]
+) -> Leaked:
+    """Join what leaked: no leak found only where each seed by itself found none."""
+    word = leaked_overall(findings)
+    silent = all(release.leaked == Leaked.NONE_FOUND for release in releases)
+    return Leaked.INCONCLUSIVE if word == Leaked.NONE_FOUND and not silent else word
+
+
+def _leading(findings: Sequence[FindingResult], p_values: dict[str, float]) -> frozenset[str]:
+    """Name the tests by which a seed leaks; where none does, those with the least p-value."""
+    found = frozenset(test_of(f) for f in findings if f.leaked.detected)
+    least = min(p_values.values(), default=1.0)
+    return found or frozenset(test for test, p in p_values.items() if p == least < 1.0)
 
 
 P = Callable[[Measurement, Guarantee], float | None]

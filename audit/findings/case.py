@@ -23,6 +23,7 @@ from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.tossed import OfOwners, OfScores, Tossed
 
+GREY = 0.15  # of adjusted p-values: up to it neither a leak nor its absence is shown
 LEVEL = 0.05  # family-wise, over the tests of one release
 
 

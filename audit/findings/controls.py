@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from audit.core.guarantee import Guarantee
-from audit.core.terms import Leaked, Shown
+from audit.core.terms import Shown
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown
 from audit.findings.verdict import judge
@@ -49,7 +49,7 @@ def leaks_in(
 ) -> tuple[FindingResult, ...]:
     """Find the leaks of a positive control, which need nothing shown."""
     found = judge(measurements, guarantee, Shows(), family)
-    return tuple(f for f in found if f.leaked == Leaked.LEAK)
+    return tuple(f for f in found if f.leaked.detected)
 
 
 def sight_by(

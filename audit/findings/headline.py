@@ -44,15 +44,14 @@ def _found(release: ReleaseResult, releases: Sequence[ReleaseResult]) -> str:
     attacks = list(dict.fromkeys(f.attack for f in release.findings))
     groups: dict[str, list[str]] = {answer: [] for answer in _ANSWERS}
     for attack in attacks:
-        answer, name, seen = _by(attack, release)
         alone = len(attacks) == 1
-        if seen is not None and not groups[answer] and (answer != _NONE or alone):
-            beside = _beside(seen, releases, release.defense) if alone else ""
-            name += f" ({_shown(seen)}{beside})"
-        groups[answer].append(name)
+        for answer, name, seen in _answers_by(attack, release):
+            beside = _beside(seen, releases, release.defense) if seen and alone else ""
+            figured = seen is not None and not groups[answer] and (answer != _NONE or alone)
+            groups[answer].append(f"{name} ({_shown(seen)}{beside})" if seen and figured else name)
     silent = [attack for attack in attacks if _by(attack, release)[0] == _NONE]
     parts = [answer.format(", ".join(names)) for answer, names in groups.items() if names]
-    also = _without(silent, release.defense, releases)
+    also = _without(silent, release, releases)
     parts = [f"{part}{also}" if part.startswith(_NONE[:-2]) else part for part in parts]
     return "; ".join(parts) or "no attack was run"
 
@@ -67,14 +66,27 @@ _UNSURE, _BEYOND, _UNMEASURED = (
 _ANSWERS = (_LEAK, _INSIDE, _NONE, _CHARGES, _UNSURE, _BEYOND, _UNMEASURED)
 
 
-def _by(attack: str, release: ReleaseResult) -> tuple[str, str, FindingResult | None]:
+Answer = tuple[str, str, FindingResult | None]  # what was found, by what, the measure to quote
+
+
+def _answers_by(attack: str, release: ReleaseResult) -> Iterator[Answer]:
+    """Return what an attack found, then a leak to insiders, where it is none of the release."""
+    answer = _by(attack, release)
+    of_attack = [f for f in release.findings if f.attack == attack]
+    inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
+    if answer[0] != _BEYOND or not inside:
+        yield answer
+    if answer[0] != _LEAK and inside:
+        yield _INSIDE, attack, quoted(inside)
+
+
+def _by(attack: str, release: ReleaseResult) -> Answer:
     """Return what an attack found, its name, and the measure that it is quoted by."""
     of_attack = [f for f in release.findings if f.attack == attack]
     own = [f for f in of_attack if not f.stronger_than_release]
     measured = [f for f in own if f.value is not None or leaks(f)]
     if not own:
-        inside = next((f for f in of_attack if f.leaked == Leaked.LEAK), None)
-        return (_BEYOND if inside is None else _INSIDE), attack, inside
+        return _BEYOND, attack, None
     if not measured:
         return _UNMEASURED, attack, None
     tests = [(f, f.charge_test) for f in measured if f.charge_test is not None]
@@ -87,12 +99,19 @@ def _by(attack: str, release: ReleaseResult) -> tuple[str, str, FindingResult | 
     return (_NONE if words == {Leaked.NONE_FOUND} else _UNSURE), attack, first
 
 
-def _without(attacks: Sequence[str], defense: str, releases: Sequence[ReleaseResult]) -> str:
+def _without(
+    attacks: Sequence[str], release: ReleaseResult, releases: Sequence[ReleaseResult]
+) -> str:
     """Describe what attacks without a leak find in a service's own models, unprotected.
 
-    Where these do not leak either, finding no leak does not credit the protection.
+    Only by the same measures: a leak by another one does not credit the protection. Where these do
+    not leak either, finding no leak does not credit it.
     """
-    mixture = _mixture(defense, releases)
+    mixture = _mixture(release.defense, releases)
+    same = {_kind(f) for f in release.findings if f.value is not None}
+    if mixture is not None:
+        measures = [f for f in mixture.findings if _kind(f) in same]
+        mixture = mixture.model_copy(update={"findings": measures})
     found = {} if mixture is None else {a: _by(a, mixture)[0] for a in attacks}
     clauses = ""
     for words, wanted in ((", but one", _LEAK), (", nor", _NONE)):
@@ -100,6 +119,11 @@ def _without(attacks: Sequence[str], defense: str, releases: Sequence[ReleaseRes
         which = "" if names == list(attacks) else f" by {', '.join(names)}"
         clauses += f"{words} in its models unprotected{which}" if names else ""
     return clauses
+
+
+def _kind(finding: FindingResult) -> tuple[str, str, bool]:
+    """Name a measure and whether the release gives what it reads."""
+    return finding.attack, finding.metric, finding.stronger_than_release
 
 
 def _mixture(defense: str, releases: Sequence[ReleaseResult]) -> ReleaseResult | None:

@@ -23,7 +23,7 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     if test in rejections.confounded:
         return Leaked.INCONCLUSIVE, "The candidates can be told apart without the model."
     if test in rejections.leaking:
-        return Leaked.LEAK, _leak(finding, rejections, silence)
+        return word_of(finding), _leak(finding, rejections, silence)
     if finding.value is None:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
     if finding.p_value is not None and finding.adjusted_p is None:
@@ -59,15 +59,20 @@ def _bounded(finding: Measurement, rejections: Rejections) -> str:
     )
 
 
+def word_of(detected: Measurement) -> Leaked:
+    """Return the word for a measurement whose test is rejected."""
+    return Leaked.INSIDERS if detected.stronger_than_release else Leaked.LEAK
+
+
 def _leak(finding: Measurement, rejections: Rejections, silence: Silence) -> str:
     p = rejections.leaking[test_of(finding)]
-    sentence = f"A leak (adjusted p = {p:.2g})"
+    sentence = f"A {word_of(finding)} (adjusted p = {p:.2g})"
     if finding.value is None:
         sentence += ", by the bounds of what was measured"
     elif not above_chance(finding):
         sentence += ", by the test of all planted secrets together: this figure alone hides it"
     if finding.stronger_than_release:
-        sentence += "; not of this release, which gives samples only"
+        sentence += "; the release itself gives less access"
     if silence.contact.state != Shown.SHOWN:
         sentence += "; contact not shown"
     return f"{sentence}.{_told_apart(finding)}"

@@ -97,7 +97,7 @@ def joined(findings: Sequence[FindingResult]) -> Silence | None:
 
     None where a seed leaks or was not examined: then nothing can be said of their silence.
     """
-    each = [f.silence for f in findings if f.leaked != Leaked.LEAK and f.silence is not None]
+    each = [f.silence for f in findings if not f.leaked.detected and f.silence is not None]
     if len(each) < len(findings) or not each:
         return None
     return Silence(

@@ -18,10 +18,11 @@ from audit.core.errors import UsageError, first_line
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, guesses
-from audit.findings.agreement import agreement
+from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.case import LEVEL
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family, Rejections, rejections, test_of
+from audit.findings.settings import one_toss
 from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
 from audit.findings.verdict import claim_overall, judged, leaked_overall
 from audit.results.numbers import FROM_FILE, agree, rounded
@@ -57,8 +58,11 @@ def load(path: Path) -> Results:
         why = _of_accounting(release.guarantee) or _of_release(release, _controls(results, place))
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
-    for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
-        why = _of_cell(cell, [results.releases[one] for one in cell.releases])
+    cells = [] if results.sweep is None else results.sweep.cells
+    seeds_of = [[results.releases[one] for one in cell.releases] for cell in cells]
+    together = agreements(seeds_of, one_toss(results.plan))
+    for place, (cell, several) in enumerate(zip(cells, seeds_of, strict=True)):
+        why = _of_cell(cell, several, together[place])
         if why:
             raise UsageError(f"{path}: sweep.cells.{place}: {why}{_AGAIN}")
     return results
@@ -113,7 +117,7 @@ def _of_release(release: ReleaseResult, leaks: Sequence[FindingResult] | None) -
         )
         if why:
             return f"{_name(finding)} {why}"
-    return _overall(release, claim)
+    return _overall(release, claim, leaked_overall(release.findings))
 
 
 def _of_adjusted(finding: FindingResult, claim: Guarantee, found: Rejections) -> str:
@@ -142,9 +146,10 @@ def _shows(finding: FindingResult, leaks: Sequence[FindingResult] | None) -> Sho
     return Shows(stated.contact, own).beside(control)
 
 
-def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:
+def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult], together: Agreement) -> str:
     """Describe what a setting of a sweep states that does not follow from its seeds."""
-    together = agreement(seeds)
+    if not agree(cell.adjusted_p, together.adjusted_p):
+        return f"has p = {cell.adjusted_p}, but its seeds give {together.adjusted_p:.6g}"
     for finding in cell.findings:
         of = (finding.attack, finding.metric, finding.unit)
         each = [f for r in seeds for f in r.findings if (f.attack, f.metric, f.unit) == of]
@@ -159,7 +164,7 @@ def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:
             )
         if why:
             return f"{_name(finding)} {why}"
-    return _overall(cell, together.claim)
+    return _overall(cell, together.claim, leaked_by_setting(cell.findings, seeds))
 
 
 def _unlike(
@@ -231,9 +236,8 @@ def _name(finding: FindingResult) -> str:
     return repr(f"{finding.attack}.{finding.metric}")  # whatever the file holds, one line
 
 
-def _overall(joined: ReleaseResult | Cell, claim: Guarantee) -> str:
-    """Compare the answers of a release, or of a setting, with those of its measures."""
-    word = leaked_overall(joined.findings)
+def _overall(joined: ReleaseResult | Cell, claim: Guarantee, word: Leaked) -> str:
+    """Compare the answers of a release, or of a setting, with those that follow."""
     if joined.leaked != word:
         of_them = "a measure of it is a leak" if word == Leaked.LEAK else f"its measures: {word}"
         return f"it is called {str(joined.leaked)!r}, but {of_them}"

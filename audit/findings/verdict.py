@@ -35,7 +35,7 @@ def judged(
     silence = silence_of(one, shows, found.family.tests)
     word, sentence = leaked(one, found, silence)
     claim, claim_sentence = on_claim(one, guarantee, found)
-    conditions = beside_leak(silence) if word == Leaked.LEAK else silence
+    conditions = beside_leak(silence) if word.detected else silence
     answers = {
         "silence": None if word == Leaked.NOT_MEASURED else conditions,
         "leaked": word,
@@ -47,8 +47,8 @@ def judged(
 
 
 def leaks(finding: FindingResult) -> bool:
-    """Return whether a judged finding is a leak of its release."""
-    return finding.leaked == Leaked.LEAK and not finding.stronger_than_release
+    """Return whether a judged finding is a leak of its release, not to insiders only."""
+    return finding.leaked == Leaked.LEAK
 
 
 def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:

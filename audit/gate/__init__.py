@@ -25,18 +25,22 @@ def verdict(
 
     today: decides which waivers are valid. Every string of the outcome is printable, on one line.
     """
-    audited = [release for release in results.releases if not release.reference]
+    places = [place for place, one in enumerate(results.releases) if not one.reference]
+    audited = [results.releases[place] for place in places]
     releases = list(zip(labels(audited), audited, strict=True))
+    same = regression.same_plan(results, baseline)
+    joint = settings.settings_of(results, policy, same)
     rule = policy.regression or Regression()
     alone = policy.leaks is None and not policy.limit and baseline is None
-    checks: list[Check] = []
-    for label, release in releases:
-        accepted = regression.accepted(release, baseline, rule)
+    checks: list[Check] = [*settings.missing(results)]
+    for place, (label, release) in zip(places, releases, strict=True):
+        accepted = regression.accepted(release, same, rule)
         named = {**accepted, **limits.named(release, policy.limit)}
-        checks += leaks.leak_checks(label, release, named, every=bool(policy.leaks) or alone)
-        if policy.empirical:
-            checks.append(leaks.claim_check(label, release))
-    checks += settings.checks(results, policy, baseline)
+        every = bool(policy.leaks) or alone
+        own = [*leaks.leak_checks(label, release, named, every, leaks.Rules.of(policy))]
+        own += [leaks.claim_check(label, release)] if policy.empirical else []
+        checks += settings.judged(own, place, joint)
+    checks += settings.checks(joint, policy)
     for limit in policy.limit:
         checks += limits.checks(limit, releases, policy.confidence)
     for claim in policy.claim:

@@ -19,6 +19,7 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.findings.verdict import leaks
 from audit.gate.identity import changes, key, labels, plan_of
+from audit.gate.policy import has_text
 from audit.gate.strength import comparable, counted, exact, measured_in, shown, strength
 from audit.results.measurement import Measurement, Strict
 from audit.results.numbers import FROM_FILE, Table, check_once, refuse, when_read
@@ -71,7 +72,7 @@ def _check(entry: Entry) -> None:
 
 def make(results: Results, reason: str, today: datetime.date) -> Baseline:
     """Make the baseline that accepts these results. Raises UsageError without a reason."""
-    if not reason.strip():
+    if not has_text(reason):
         raise UsageError("a baseline needs a reason; give with --reason why these results are fine")
     entries = [_entry(release) for release in results.releases if not release.reference]
     if not entries:

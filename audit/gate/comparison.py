@@ -11,6 +11,7 @@ from audit.gate import setting_changes
 from audit.gate.identity import changes, key, labels, plan_of
 from audit.gate.measure_changes import Both, Change, Pair, pairs, written
 from audit.gate.render.escaping import visible
+from audit.results.quoting import leaked_of
 from audit.results.schema import Cell, FindingResult, GuaranteeResult, ReleaseResult, Results
 from audit.results.words import at_most, count
 
@@ -188,7 +189,8 @@ def _words(answered: FindingResult | ReleaseResult | Cell) -> str:
     """Write `leak; claim refuted`: both answers, the second where there is a claim."""
     silent = answered.claim in (OnClaim.NOTHING_CLAIMED, OnClaim.UNKNOWN)
     claim = str(answered.claim) if silent else f"claim {answered.claim}"
-    return f"{answered.leaked}; {claim}"
+    leaked = answered.leaked if isinstance(answered, FindingResult) else leaked_of(answered)
+    return f"{leaked}; {claim}"
 
 
 def _alone(both: Sequence[Both]) -> Iterator[Row]:

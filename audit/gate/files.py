@@ -21,11 +21,16 @@ from audit.results.schema import Results
 
 def finished(folder: Path) -> Results:
     """Read the results of a complete run. Raises UsageError for an incomplete one."""
+    _check_complete(folder, _status(folder))
     results = stored.load(folder / "results.json")
-    for status in (results.status, _status(folder)):
-        if status != "complete":
-            raise UsageError(f"{folder}: the run is {status}, not complete; run its plan again")
+    _check_complete(folder, results.status)
     return results
+
+
+def _check_complete(folder: Path, status: str) -> None:
+    if status != "complete":
+        again = f"resume it with the command that started it, and `--output {folder}`"
+        raise UsageError(f"{folder}: the run is {status}, not complete; {again}")
 
 
 def _status(folder: Path) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
+from audit.findings.shows import first_missing
 from audit.gate.outcome import Check, State
+from audit.gate.policy import ACCEPT, Policy
 from audit.gate.strength import UNTRAINED, between, counted
 from audit.results.schema import FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, count
@@ -16,30 +19,63 @@ from audit.results.words import at_least, at_most, count
 _UNTESTED = "No test of the claim: "
 
 
+REMOVED = "removed before training"  # how such a contact begins
+
+
+@dataclass(frozen=True)
+class Rules:
+    """States that the policy chooses.
+
+    insiders: of a leak to those who have more access than the release gives, which nothing allows
+    by name. removed: of what was removed before training, so that nothing was measured.
+    """
+
+    insiders: State = State.WARNED
+    removed: State = State.INCONCLUSIVE
+
+    @classmethod
+    def of(cls, policy: Policy) -> Rules:
+        """Read them from a policy."""
+        insiders = State.FAIL if policy.insiders else State.WARNED
+        accepted = policy.removed == ACCEPT
+        return cls(insiders, State.SKIPPED if accepted else State.INCONCLUSIVE)
+
+
 def leak_checks(
-    label: str, release: ReleaseResult, allowed: Mapping[str, str], every: bool
+    label: str,
+    release: ReleaseResult,
+    allowed: Mapping[str, str],
+    every: bool,
+    rules: Rules,
 ) -> Iterator[Check]:
     """Check each finding for a leak, and add a check for each attack that measured nothing.
 
-    A test of charges does not look for a leak: `claim_check` reads it. A finding that needs more
-    access than the release gives is not a leak of that release. allowed: by `attack.metric`, what
-    allows a leak of this name, if it has a value to allow. every: whether findings without a leak
-    have a check, too.
+    A test of charges does not look for a leak: `claim_check` reads it. allowed: by `attack.metric`,
+    what allows a leak of this name, if it has a value to allow. every: whether findings without a
+    leak have a check, too.
     """
     searches = [f for f in release.findings if f.charge_test is None]
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
-        measured = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
-        if every and not applicable:
+        known = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
+        removed = [f for f in applicable if f.leaked == Leaked.NOT_MEASURED and _removed(f)]
+        inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
+        if every and not applicable and not inside:
             why = "needs more access than the release gives"
             yield Check("leak", label, attack, State.SKIPPED, f"{attack} {why}")
-        elif every and not measured:
+        elif every and not known and len(removed) < len(applicable):
             why = "measured nothing, which does not show that the release is safe"
             yield Check("leak", label, attack, State.INCONCLUSIVE, f"{attack} {why}")
-        for finding in measured:
+        for finding in known:
             if every or finding.leaked == Leaked.LEAK:
                 yield _leak(label, finding, allowed)
+        for finding in removed:
+            sentence = f"not measured: {_removed(finding)}"
+            yield Check("leak", label, finding.name, rules.removed, sentence)
+        for finding in inside:
+            sentence = f"a {Leaked.INSIDERS} ({measured(finding)}); the release gives less access"
+            yield Check("leak", label, finding.name, rules.insiders, sentence)
 
 
 def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Check:
@@ -50,11 +86,27 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
         state, sentence = State.SKIPPED, f"a leak ({seen}), which {allowed[name]} allows by name"
     elif finding.leaked == Leaked.LEAK:
         state, sentence = State.FAIL, f"a leak ({seen})"
-    elif finding.leaked == Leaked.NONE_FOUND:
+    elif finding.leaked == Leaked.NONE_FOUND and not _missing(finding):
         state, sentence = State.PASS, f"no different from chance ({seen})"
     else:
-        state, sentence = State.INCONCLUSIVE, f"neither a leak nor its absence is shown ({seen})"
+        why = "; ".join(filter(None, [f"({seen})", _missing(finding)]))
+        state, sentence = State.INCONCLUSIVE, f"neither a leak nor its absence is shown {why}"
     return Check("leak", label, name, state, sentence)
+
+
+def _missing(finding: FindingResult) -> str:
+    """Return the first condition of "no leak found" that was not shown; empty where all were."""
+    if finding.silence is None:
+        return "its conditions were not examined"
+    link = first_missing(finding.silence)
+    return "" if link is None else link.by.rstrip(".")
+
+
+def _removed(finding: FindingResult) -> str:
+    """Describe that nothing planted of its kinds was left in the training text; empty otherwise."""
+    contact = None if finding.silence is None else finding.silence.contact
+    gone = contact is not None and contact.by.lower().startswith(REMOVED)
+    return contact.by.rstrip(".") if contact is not None and gone else ""
 
 
 def measured(finding: FindingResult) -> str:

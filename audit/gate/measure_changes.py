@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from audit.core.terms import Leaked
 from audit.gate import increase_test
 from audit.gate.strength import comparable, counted
 from audit.results import words
@@ -86,7 +85,7 @@ def written(measured: Measured | None) -> str:
     if measured is None:
         return "no such measure"
     if measured.value is None:
-        leak = isinstance(measured, FindingResult) and measured.leaked == Leaked.LEAK
+        leak = isinstance(measured, FindingResult) and measured.leaked.detected
         return "known within bounds only" if leak else "not measured"
     shown = words.measured(measured.value, measured.ci, measured.unit).replace(_NBSP, " ")
     if measured.ci is None:

@@ -8,12 +8,16 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Final state of a check. FAIL stops a build; INCONCLUSIVE does so only if strict."""
+    """Final state of a check. FAIL stops a build; INCONCLUSIVE does so only if strict.
+
+    WARNED: a leak to those who have more access than the release gives.
+    """
 
     PASS = "PASS"
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     WAIVED = "WAIVED"
+    WARNED = "WARNED"
     SKIPPED = "SKIPPED"
 
 
@@ -75,6 +79,7 @@ class Outcome:
             State.INCONCLUSIVE: "inconclusive",
             State.PASS: "passed",
             State.WAIVED: "waived",
+            State.WARNED: "warned",
             State.SKIPPED: "not applicable",
         }
         parts = [f"{counted[state]} {word}" for state, word in words.items() if counted[state]]

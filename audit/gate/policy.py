@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import tomllib
+import unicodedata
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +16,7 @@ from audit.core.errors import UsageError
 from audit.gate.tables import Lines, made
 
 FILENAME = "audit.toml"
+ACCEPT = "accept"
 NOISE = ("seed", "system")
 
 
@@ -98,12 +101,16 @@ class Policy:
 
     confidence: of the one-sided bounds of limits. leaks: every finding is checked for a leak, not
     only those that leak; None: where there is neither a limit nor a baseline. A leak always fails,
-    unless a limit or the baseline allows it by name. empirical: a measured ε above the
+    unless a limit or the baseline allows it by name. insiders: a leak to those who have more access
+    than the release gives fails, too, instead of a warning. removed: "accept" where what
+    was removed before training need not be measured. empirical: a measured ε above the
     claimed one fails. regression: None without the table; an existing baseline is compared anyway.
     """
 
     confidence: float = 0.95
     leaks: bool | None = None
+    insiders: bool = False
+    removed: str | None = None
     empirical: bool = True
     regression: Regression | None = None
     limit: tuple[Limit, ...] = ()
@@ -114,6 +121,14 @@ class Policy:
 
 
 _TABLES = {"limit": Limit, "claim": ClaimLimit, "utility": UtilityLimit, "waiver": Waiver}
+
+
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that show nothing
+
+
+def has_text(reason: str) -> bool:
+    """Return whether a reason has a visible character: a letter, a digit or a sign."""
+    return any(unicodedata.category(c)[0] in "LNPS" and c not in _BLANK for c in reason)
 
 
 def load(path: Path) -> Policy:
@@ -155,23 +170,36 @@ def _checked(policy: Policy, lines: Lines) -> Policy:
     at, rule = lines.at, policy.regression or Regression()
     refuse(policy.leaks is False, at("", 0, "leaks"),
            "leaks cannot be switched off; name one in a [[limit]] or a [[waiver]]")  # fmt: skip
+    refuse(policy.removed not in (None, ACCEPT), at("", 0, "removed"),
+           f"removed can only be {ACCEPT!r}")  # fmt: skip
     refuse(not 0.5 <= policy.confidence < 1, at("", 0, "confidence"),
            "confidence must be at least 0.5 and below 1")  # fmt: skip
     refuse(not 0 < rule.level <= 0.5, at("regression", 0, "level"),
            "level must be above 0 and at most 0.5")  # fmt: skip
-    refuse(not rule.min_delta >= 0, at("regression", 0, "min_delta"), "min_delta must be 0 or more")
+    refuse(
+        not 0 <= rule.min_delta < math.inf,
+        at("regression", 0, "min_delta"),
+        "min_delta must be 0 or more, and finite",
+    )
     for i, limit in enumerate(policy.limit):
-        refuse(not limit.max >= 0, at("limit", i, "max"), "max must be 0 or more")
+        refuse(not 0 <= limit.max < math.inf, at("limit", i, "max"),
+               "max must be 0 or more, and finite: a limit of inf limits nothing")  # fmt: skip
     for i, claim in enumerate(policy.claim):
-        refuse(not claim.max_epsilon >= 0, at("claim", i), "max_epsilon must be 0 or more")
-        refuse(not (claim.max_total or 0.0) >= 0, at("claim", i, "max_total"),
-               "max_total must be 0 or more")  # fmt: skip
+        refuse(not 0 <= claim.max_epsilon < math.inf, at("claim", i, "max_epsilon"),
+               "max_epsilon must be 0 or more, and finite")  # fmt: skip
+        refuse(not 0 <= (claim.max_total or 0.0) < math.inf, at("claim", i, "max_total"),
+               "max_total must be 0 or more, and finite")  # fmt: skip
         refuse(claim.noise not in (None, *NOISE), at("claim", i, "noise"),
                f"noise is one of {', '.join(NOISE)}")  # fmt: skip
     for i, utility in enumerate(policy.utility):
         given = [r for r in (utility.max_ratio, utility.min_ratio) if r is not None]
         refuse(len(given) != 1, at("utility", i), "give one of max_ratio and min_ratio")
-        refuse(not all(r > 0 for r in given), at("utility", i), "a ratio must be above 0")
+        refuse(not all(0 < r < math.inf for r in given), at("utility", i),
+               "a ratio must be above 0, and finite")  # fmt: skip
     for i, waiver in enumerate(policy.waiver):
-        refuse(not waiver.reason.strip(), at("waiver", i, "reason"), "a waiver needs a reason")
+        refuse(
+            not has_text(waiver.reason),
+            at("waiver", i, "reason"),
+            "a waiver needs a reason in visible characters",
+        )
     return policy

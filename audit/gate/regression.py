@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import partial
 
 from audit.gate import increase_test
@@ -31,7 +33,8 @@ def checks(
     other secrets or another training.
     """
     changed = changes(baseline.plan, plan_of(results))
-    checks = [_plan(changed)]
+    accepts = any(entry.leaks for entry in baseline.releases)
+    checks = [_plan(changed, accepts), *_unmatched(releases, baseline, rule)]
     now = {key(release): (label, release) for label, release in releases}
     pairs: list[Pair] = []
     for old, entry in zip(labels(baseline.releases), baseline.releases, strict=True):
@@ -49,10 +52,20 @@ def checks(
     return checks + _increases(pairs, rule, bool(changed))
 
 
+def same_plan(results: Results, baseline: Baseline | None) -> Baseline | None:
+    """Return the baseline whose accepted leaks hold; None where its plan is not that of the run.
+
+    A leak was accepted of this corpus, these secrets, this model and this training.
+    """
+    changed = baseline is not None and changes(baseline.plan, plan_of(results))
+    return None if changed else baseline
+
+
 def accepted(release: ReleaseResult, baseline: Baseline | None, rule: Regression) -> dict[str, str]:
     """List what allows a leak by name, by `attack.metric`: that the baseline accepted it as one.
 
-    Whether it has grown is tested by `checks`; one that is not compared may not grow at all.
+    baseline: as `same_plan` returns it. Whether a leak has grown is tested by `checks`; one that is
+    not compared may not grow at all.
     """
     entries = () if baseline is None else baseline.releases
     own = [entry for entry in entries if key(entry) == key(release)]
@@ -76,13 +89,26 @@ def _grown(before: Measurement, after: Measurement | None) -> bool:
     return (strength(after).value or 0.0) > (strength(before).value or 0.0)
 
 
-def _plan(changed: Sequence[str]) -> Check:
+def _unmatched(releases: Releases, baseline: Baseline, rule: Regression) -> Iterator[Check]:
+    """Fail for each pattern of the rule that matches no metric: it may be misspelt."""
+    known = {one.name for entry in baseline.releases for one in entry.measurements}
+    known |= {name for _, release in releases for name in measured_in(release.findings)}
+    for pattern in rule.metrics:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            near = get_close_matches(pattern, sorted(known), n=3, cutoff=0.4) or sorted(known)[:3]
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            sentence = f"[regression] metrics: no metric matches {pattern!r}{hint}"
+            yield _check("", pattern, State.FAIL, sentence, rule.line)
+
+
+def _plan(changed: Sequence[str], accepts: bool) -> Check:
     if not changed:
         same = "corpus, secrets and plan are those of the baseline"
         return Check("plan", "", "", State.PASS, same)
     sentence = (
-        f"differs from the baseline: {', '.join(changed)}; the measurements are not comparable. If "
-        "this is intended, run `audit baseline update`"
+        f"differs from the baseline: {', '.join(changed)}; the measurements are not comparable"
+        f"{', and the leaks that it accepts are not accepted here' if accepts else ''}. If this is "
+        "intended, run `audit baseline update`"
     )
     return Check("plan", "", "", State.INCONCLUSIVE, sentence)
 

@@ -1,53 +1,141 @@
-"""The settings of a sweep: what its seeds show together, where each alone shows nothing."""
+"""The settings of a sweep: a leak or a refutation counts where all seeds together confirm it.
+
+27 releases that are each judged at 5 % fail a build in three of four sweeps without any leak. So a
+setting has one p-value of all its seeds, and settings are adjusted for each other (Holm).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from audit.core.terms import OnClaim
+from audit.findings.case import LEVEL
+from audit.findings.settings import adjusted_over, one_toss, setting_p_value, unconfirmed
 from audit.gate import leaks, limits, regression
 from audit.gate.baseline import Baseline
 from audit.gate.identity import labels
 from audit.gate.outcome import Check, State
 from audit.gate.policy import Policy, Regression
 from audit.results.schema import Cell, ReleaseResult, Results
+from audit.results.words import count
 
 
-def checks(results: Results, policy: Policy, baseline: Baseline | None) -> Iterator[Check]:
+@dataclass(frozen=True)
+class Setting:
+    """An audited setting with its seeds. allowed: by `attack.metric`, what allows a leak.
+
+    adjusted_p: of "nothing leaked", but for what is allowed or only warned of, over all settings.
+    """
+
+    cell: Cell
+    seeds: Sequence[ReleaseResult]
+    allowed: Mapping[str, str]
+    adjusted_p: float
+
+    def confirms(self, rule: str) -> bool:
+        """Return whether all seeds together confirm a failed check of a seed."""
+        leaks = self.adjusted_p <= LEVEL
+        if rule == "leak":
+            return leaks
+        charged = any(
+            f.charge_test is not None and f.claim == OnClaim.REFUTED for f in self.cell.findings
+        )
+        return self.cell.claim == OnClaim.REFUTED and (leaks or charged)
+
+
+def settings_of(results: Results, policy: Policy, baseline: Baseline | None) -> list[Setting]:
+    """List the audited settings of a sweep; none of a run."""
+    cells = [] if results.sweep is None else results.sweep.cells
+    several = [(cell, [results.releases[i] for i in cell.releases]) for cell in cells]
+    audited = [(cell, seeds) for cell, seeds in several if not all(r.reference for r in seeds)]
+    allowed = [_allowed(seeds, policy, baseline) for _, seeds in audited]
+    p_values = [
+        setting_p_value(seeds, one_toss(results.plan), {*by, *_warned(seeds, policy)})
+        for (_, seeds), by in zip(audited, allowed, strict=True)
+    ]
+    adjusted = adjusted_over([False] * len(p_values), p_values)
+    pairs = zip(audited, allowed, adjusted, strict=True)
+    return [Setting(cell, seeds, by, p) for (cell, seeds), by, p in pairs]
+
+
+def _allowed(
+    seeds: Sequence[ReleaseResult], policy: Policy, baseline: Baseline | None
+) -> dict[str, str]:
+    """List what allows a leak of a setting: a limit, or a baseline that accepted it in a seed."""
+    rule, allowed = policy.regression or Regression(), dict[str, str]()
+    for release in seeds:
+        allowed |= regression.accepted(release, baseline, rule)
+        allowed |= limits.named(release, policy.limit)
+    return allowed
+
+
+def _warned(seeds: Sequence[ReleaseResult], policy: Policy) -> set[str]:
+    """Name the findings of which a leak is no failure, since it is one to insiders."""
+    inside = {f.name for r in seeds for f in r.findings if f.stronger_than_release}
+    return set() if policy.insiders else inside
+
+
+def judged(checks: Sequence[Check], place: int, settings: Sequence[Setting]) -> list[Check]:
+    """Open the failed checks of a seed that its setting does not confirm. place: of its release."""
+    own = next((one for one in settings if place in one.cell.releases), None)
+    return list(checks) if own is None else [_opened(check, own) for check in checks]
+
+
+def _opened(check: Check, of: Setting) -> Check:
+    if check.state != State.FAIL or of.confirms(check.rule):
+        return check
+    adjusted = f"together p = {of.adjusted_p:.2g}, adjusted for all settings"
+    if check.rule == "leak":
+        names = (
+            any(f.name == check.subject and f.leaked.detected for f in r.findings) for r in of.seeds
+        )
+        why = f"{unconfirmed(sum(names), len(of.seeds))} ({adjusted})".lower()
+    else:
+        why = f"refuted in this one of {count(len(of.seeds), 'seed')} ({adjusted})"
+    return replace(check, state=State.INCONCLUSIVE, sentence=f"{why}: {check.sentence}")
+
+
+def checks(settings: Sequence[Setting], policy: Policy) -> Iterator[Check]:
     """Fail each setting that leaks, or whose claim is refuted, by all its seeds together.
 
     All else is for the releases to show. A setting of one seed is its release.
     """
-    cells = [] if results.sweep is None else results.sweep.cells
-    several = [(cell, [results.releases[i] for i in cell.releases]) for cell in cells]
-    audited = [(c, rs) for c, rs in several if len(rs) > 1 and not all(r.reference for r in rs)]
-    settings = [_as_release(cell, releases) for cell, releases in audited]
-    named = zip(labels(settings), settings, audited, strict=True)
-    for label, setting, (_, releases) in named:
-        for check in _of_setting(label, setting, releases, policy, baseline):
-            if check.state == State.FAIL:
-                together = f"all {len(releases)} seeds together: {check.sentence}"
+    several = [one for one in settings if len(one.seeds) > 1]
+    joined = [_as_release(one) for one in several]
+    for label, release, of in zip(labels(joined), joined, several, strict=True):
+        found = [*leaks.leak_checks(label, release, of.allowed, False, leaks.Rules.of(policy))]
+        found += [leaks.claim_check(label, release)] if policy.empirical else []
+        for check in found:
+            confirmed = check.state == State.FAIL and of.confirms(check.rule)
+            if confirmed or check.state == State.WARNED:
+                together = f"all {len(of.seeds)} seeds together: {check.sentence}"
                 yield replace(check, sentence=together)
 
 
-def _as_release(cell: Cell, releases: list[ReleaseResult]) -> ReleaseResult:
+def _as_release(one: Setting) -> ReleaseResult:
     """Return the setting in the shape of a release; its label names no seed."""
+    cell = one.cell
     joined = {"findings": cell.findings, "leaked": cell.leaked, "claim": cell.claim, "seed": 0}
-    return releases[0].model_copy(update=joined)
+    return one.seeds[0].model_copy(update=joined)
 
 
-def _of_setting(
-    label: str,
-    setting: ReleaseResult,
-    releases: list[ReleaseResult],
-    policy: Policy,
-    baseline: Baseline | None,
-) -> Iterator[Check]:
-    """Check it like a release; a leak that the baseline accepted in a seed of it is accepted."""
-    allowed: dict[str, str] = {}
-    for release in releases:
-        allowed |= regression.accepted(release, baseline, policy.regression or Regression())
-    allowed |= limits.named(setting, policy.limit)
-    yield from leaks.leak_checks(label, setting, allowed, every=False)
-    if policy.empirical:
-        yield leaks.claim_check(label, setting)
+def missing(results: Results) -> Iterator[Check]:
+    """Fail for each setting or seed of the plan of a sweep that its results do not have."""
+    if results.sweep is None:
+        return
+    cells = [(c, results.releases[c.releases[0]]) for c in results.sweep.cells]
+    planned = [d for d in results.plan.get("defenses", ()) if not d.get("reference")]
+    for defense in planned:
+        own, values = str(defense.get("name")), dict(defense.get("parameters", {}))
+        if not any(
+            r.defense == own and values.items() <= r.parameters.items() and not r.reference
+            for _, r in cells
+        ):
+            said = f"a setting of the plan is not in the results: {own} {values}"
+            yield Check("plan", own, "", State.FAIL, said)
+    seeds = len(results.plan.get("seeds", ()))
+    for cell, first in cells:
+        if len(cell.releases) < seeds and not first.reference:
+            said = f"{len(cell.releases)} of {count(seeds, 'planned seed')} are in the results"
+            yield Check("plan", first.defense, "", State.FAIL, said)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audit.core.terms import Leaked, OnClaim
-from audit.results.schema import FindingResult
+from audit.results.schema import Cell, FindingResult, ReleaseResult
 
 
 def quoted(findings: Sequence[FindingResult]) -> FindingResult:
@@ -20,6 +20,13 @@ def quoted(findings: Sequence[FindingResult]) -> FindingResult:
     return min(findings, key=_standing)
 
 
+def leaked_of(joined: ReleaseResult | Cell) -> str:
+    """Write what a release or a setting leaked, with a leak to insiders next to another word."""
+    inside = any(f.leaked == Leaked.INSIDERS for f in joined.findings)
+    insiders = inside and joined.leaked != Leaked.LEAK
+    return f"{joined.leaked}; {Leaked.INSIDERS}" if insiders else str(joined.leaked)
+
+
 def is_open(finding: FindingResult) -> bool:
     """Return whether a measure was made and tested, and remains inconclusive."""
     tested = finding.value is not None and finding.p_value is not None
@@ -29,9 +36,9 @@ def is_open(finding: FindingResult) -> bool:
 def _standing(finding: FindingResult) -> tuple[bool, ...]:
     return (
         finding.claim != OnClaim.REFUTED,
-        finding.value is None and finding.leaked != Leaked.LEAK,
+        finding.value is None and not finding.leaked.detected,
         finding.stronger_than_release,
-        finding.leaked != Leaked.LEAK,
+        not finding.leaked.detected,
         not is_open(finding),
         finding.leaked != Leaked.NONE_FOUND,
     )

@@ -256,13 +256,17 @@ class Cell(Strict):
 
     releases: indices into `releases`, one per seed; the claim is there. utility: means over seeds,
     n the number of seeds. findings: counts are pooled over the trained models, values averaged
-    over seeds. A bound on ε (nats) is the lower median over seeds. A p-value combines theirs by
-    Fisher's method, and what leaked follows from it, adjusted for the tests of one release.
+    over seeds. A bound on ε (nats) is the lower median over seeds. A finding's p-value combines
+    theirs by Fisher's method. What leaked follows from adjusted_p, which combines the smallest
+    adjusted p-value of each seed.
     """
 
     releases: list[int]
     utility: dict[str, Measure]
     findings: list[FindingResult]
+    adjusted_p: Probability = Field(
+        description="of the hypothesis that nothing leaked in any seed, adjusted for all settings"
+    )
     leaked: Annotated[Leaked, words_of(Leaked)] = Field(description="over all its measures")
     claim: Annotated[OnClaim, words_of(OnClaim)] = Field(description="over all its measures")
 

@@ -20,7 +20,7 @@ from audit.models.external_model import export_adapter
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results import digests
+from audit.results import digests, quoting
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
 from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
@@ -201,7 +201,7 @@ def _promise(
         "guarantee": guarantee,
         "audit": {
             "plan_hash": results.plan["hash"],
-            "leaked": str(found.leaked),
+            "leaked": quoting.leaked_of(found),
             "claim": str(found.claim),
             "attacks": sorted({finding.attack for finding in found.findings}),
             "not_tested": results.not_tested,

@@ -33,6 +33,11 @@ def of_releases(run: Stated) -> Iterator[str]:
     found = [_short(r["defense"], r["parameters"], r["reference"]) for r in own]
     if asked != found:
         yield f"releases: stand {'; '.join(found)}, of the plan follow {'; '.join(asked)}"
+    mixtures = {f"positive control of {r['defense']}" for r in own}
+    for release in releases:
+        if release["role"] not in {_role(release), *(mixtures if release["reference"] else ())}:
+            where = f"releases.{release['defense']}.role"
+            yield f"{where}: stands {shown(release['role'])}, follows {shown(_role(release))}"
     attacks = [a["name"] for a in plan["attacks"]]
     for release in releases:
         names = dict.fromkeys(f["attack"] for f in release["findings"])
@@ -58,6 +63,16 @@ def of_coins(run: Stated, evidence: EvidenceFile) -> Iterator[str]:
             "evidence.json: its coins are not those that the plan's seed tosses for "
             f"{shown(users)} users"
         )
+
+
+def _role(release: dict[str, Any]) -> str:
+    """Return the role of a release that is not a service's own models without protection."""
+    if not release["reference"]:
+        return "audited"
+    defense = str(release["defense"])
+    return {"none": "positive control", "public": "null control"}.get(
+        defense, f"control of {defense}"
+    )
 
 
 def _short(name: str, parameters: dict[str, Any], reference: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from audit.core.terms import Leaked, OnClaim
+from audit.core.terms import OnClaim
 from audit.results import words
 from audit.results.schema import Control, FindingResult, ReleaseResult
 from reports._content import verdicts, wording
@@ -84,7 +84,7 @@ def _attack(
     kinds = dict.fromkeys(kind for i in order for kind in tables[i])
     title = wording.spelled(attack)
     pairs = [(kind, finding) for table in tables.values() for kind, finding in table.items()]
-    measured = {k for k, f in pairs if f.value is not None or f.leaked == Leaked.LEAK}
+    measured = {k for k, f in pairs if f.value is not None or f.leaked.detected}
     matrices = []
     for suffix, piece in pieces(len(order), MOST_RELEASES):
         shown = order[piece]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from audit.results import words
+from audit.results import quoting, words
 from audit.results.schema import Measure, ReleaseResult, Results
 from reports._content import claims, page, sweep, wording
 from reports._content.worst import rank, worst
@@ -91,7 +91,7 @@ def _line(release: ReleaseResult, name: str) -> Line:
     cells = (
         name,
         _claimed(release),
-        str(release.leaked),
+        quoting.leaked_of(release),
         str(release.claim),
         _found(release),
         _perplexity(release.utility.get("perplexity")),

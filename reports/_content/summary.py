@@ -168,7 +168,7 @@ def _with_something(release: ReleaseResult) -> list[int]:
 
 
 def _known(finding: FindingResult) -> bool:
-    answered = finding.leaked == Leaked.LEAK or finding.claim == OnClaim.REFUTED
+    answered = finding.leaked.detected or finding.claim == OnClaim.REFUTED
     return finding.value is not None or answered
 
 
@@ -178,8 +178,10 @@ def mildness(finding: FindingResult) -> tuple[bool, int]:
     First whether it refutes no claim, then 0 for a leak, 1 for a leak to those who read more than
     the release gives, 2 for neither.
     """
-    leaks = 1 if finding.stronger_than_release else 0
-    return finding.claim != OnClaim.REFUTED, leaks if finding.leaked == Leaked.LEAK else 2
+    return finding.claim != OnClaim.REFUTED, _MILD.get(finding.leaked, len(_MILD))
+
+
+_MILD = {Leaked.LEAK: 0, Leaked.INSIDERS: 1}
 
 
 def _row(

@@ -9,8 +9,9 @@ from audit.core.terms import Leaked, OnClaim
 from audit.results import words
 from audit.results.schema import FindingResult
 
-LEAK, REFUTED, NO_SEARCH = str(Leaked.LEAK), "claim refuted", "no search for leaks"
-ALARMS = (LEAK, REFUTED)
+LEAK, INSIDERS = str(Leaked.LEAK), str(Leaked.INSIDERS)
+REFUTED, NO_SEARCH = "claim refuted", "no search for leaks"
+ALARMS = (LEAK, INSIDERS, REFUTED)
 _CLAIMS = {
     OnClaim.REFUTED: REFUTED,
     OnClaim.NOT_REFUTED: "claim not refuted",
@@ -20,6 +21,8 @@ _CLAIMS = {
 }
 MEANINGS = {
     LEAK: "A test found that the release depends on what was planted, whatever was promised.",
+    INSIDERS: "A test found that the release depends on what was planted, for those who have more "
+    "access to it than it gives.",
     "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
     "power says what could have been seen.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
@@ -36,6 +39,8 @@ _LINE = 'fill="none" stroke="currentColor" stroke-width="1.5"'
 _TRIANGLE = "M6 .8 11.6 11H.4z"
 _SHAPES = {
     LEAK: '<circle cx="6" cy="6" r="4.6" fill="currentColor"/>',
+    INSIDERS: f'<circle cx="6" cy="6" r="4.6" {_LINE}/>'
+    '<circle cx="6" cy="6" r="2.4" fill="currentColor"/>',
     "no leak found": f'<circle cx="6" cy="6" r="4" {_LINE}/>',
     "inconclusive": f'<circle cx="6" cy="6" r="4" {_LINE}/>'
     '<path d="M6 2a4 4 0 0 1 0 8z" fill="currentColor"/>',
@@ -51,7 +56,7 @@ _SHAPES = {
 
 def measured(finding: FindingResult) -> str:
     """Write the value of a finding with its interval; a leak may be known without one."""
-    if finding.value is None and finding.leaked == Leaked.LEAK:
+    if finding.value is None and finding.leaked.detected:
         return "within bounds only"
     return words.measured(finding.value, finding.ci, finding.unit)
 

@@ -18,6 +18,7 @@ from reports._figures.rows import Kind, Mark, Row
 
 PLANTED = {
     Leaked.LEAK: Kind("leak", "o", 0.55, size=7.5, colour=svg.ALARM),
+    Leaked.INSIDERS: Kind("leak to insiders", "o", 0.55, size=5, colour=svg.ALARM),
     Leaked.NONE_FOUND: Kind("no leak found", "o", 0.55, fill="none"),
     Leaked.INCONCLUSIVE: Kind("inconclusive", "o", 0.55, fill="left"),
     Leaked.NOT_MEASURED: Kind("no answer", "|", 0.55, size=10),
@@ -90,10 +91,10 @@ def _elsewhere(release: ReleaseResult, shown: FindingResult | None) -> str:
 
     Where nothing leaks, it names a measure that is open.
     """
-    if shown is not None and shown.leaked == Leaked.LEAK:
+    if shown is not None and shown.leaked.detected:
         return ""
-    leaks = [f for f in release.findings if f.leaked == Leaked.LEAK]
-    own = [f for f in leaks if not f.stronger_than_release]
+    leaks = [f for f in release.findings if f.leaked.detected]
+    own = [f for f in leaks if f.leaked == Leaked.LEAK]
     if own:
         return wording.clip(f"a leak by {_names(own, shown)}", 48)
     if leaks:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from audit.core.errors import UsageError, first_line
+from audit.results import quoting
 from audit.results.schema import ReleaseResult, Results
 from reports._content import verdicts, wording
 from reports._content.page import inert, labels
@@ -57,7 +58,7 @@ def _log_release(mlflow: Any, results: Results, release: ReleaseResult) -> None:
     mlflow.log_params({key: _text(value) for key, value in {**params, **about}.items()})
     mlflow.log_metrics(dict(metrics(release)))
     tags = {
-        "leaked": release.leaked,
+        "leaked": quoting.leaked_of(release),
         "claim": release.claim,
         "claimed": wording.claim(release.guarantee),
         "role": release.role,

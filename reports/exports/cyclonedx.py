@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from audit import __version__
+from audit.results import quoting
 from audit.results.schema import FindingResult, ReleaseResult, Results, to_json
 from reports import Format, Report
 from reports._content import wording
@@ -143,7 +144,7 @@ def _properties(results: Results, release: ReleaseResult) -> Iterator[dict[str, 
         yield _property("audited-model", finished.get("name"))
         yield _property("audited-model-sha256", finished.get("sha256"))
     yield _property("claimed", wording.claim(release.guarantee))
-    yield _property("leaked", release.leaked)
+    yield _property("leaked", quoting.leaked_of(release))
     yield _property("claim", release.claim)
     for name, measure in release.utility.items():
         yield _property(f"measure:{name}", wording.about(measure))

@@ -28,7 +28,7 @@ FILENAME = "statement.intoto.json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_OPEN = (State.INCONCLUSIVE, State.WAIVED)
+_OPEN = (State.INCONCLUSIVE, State.WAIVED, State.WARNED)
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,31 @@ def statement(report: Report) -> dict[str, Any]:
         "subject": [*_subjects(report), _written(report)],
         "predicateType": PREDICATE,
         "predicate": {
-            **_answers(report.outcome, _leaks(report), _refuted(report)),
+            **_answers(report.outcome, _leaks(report), _refuted(report), _members(report)),
             "configuration": list(_configuration(report)),
         },
     }
 
 
-def _answers(outcome: Outcome, leaks: set[str], refuted: Sequence[str]) -> dict[str, Any]:
+def _answers(
+    outcome: Outcome, leaks: set[str], refuted: Sequence[str], members: set[str]
+) -> dict[str, Any]:
     """Sort the checks. One that is waived, or a leak that is allowed, never counts as passed.
 
     leaks, refuted: ids of the checks of what leaked, and of claims that were refuted. These are
     here though a policy checks no claim; no other check that is not applicable is in a list. Names
-    so long that they are cut may be the same; such a name is in the worst list alone.
+    so long that they are cut may be the same; such a name is in the worst list alone. members:
+    releases whose models are a subject: a leak to insiders is one to whoever holds them.
     """
     checks = outcome.checks
-    failed = dict.fromkeys(c.id for c in checks if c.state == State.FAIL)
+    bad = [c for c in checks if c.state == State.WARNED and c.release in members]
+    failed = dict.fromkeys(c.id for c in checks if c.state == State.FAIL or c in bad)
     open_checks = [c.id for c in checks if c.state in _OPEN or _allowed(c, leaks)]
     warned = dict.fromkeys([*open_checks, *(name for name in refuted if name not in failed)])
     passed = dict.fromkeys(c.id for c in checks if c.state == State.PASS)
     open_ = bool(warned) or outcome.state == State.INCONCLUSIVE
     return {
-        "result": "FAILED" if outcome.state == State.FAIL else "WARNED" if open_ else "PASSED",
+        "result": "FAILED" if failed else "WARNED" if open_ else "PASSED",
         "passedTests": [name for name in passed if name not in {**failed, **warned}],
         "warnedTests": [name for name in warned if name not in failed],
         "failedTests": list(failed),
@@ -94,6 +98,12 @@ def _leaks(report: Report) -> set[str]:
         for finding in release.findings
         if finding.leaked == Leaked.LEAK
     }
+
+
+def _members(report: Report) -> set[str]:
+    """Return the labels of the releases whose models are a subject, as the gate has them."""
+    audited = _audited(report)
+    return {name for name, one, known in audited if known and one.guarantee.release != "model"}
 
 
 def _refuted(report: Report) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from audit.results import quoting
 from audit.results.schema import FindingResult, Measure, ReleaseResult, Results
 from reports import Format, Report
 from reports._content import wording
@@ -63,7 +64,7 @@ def _metrics(results: Results, release: ReleaseResult) -> Iterator[dict[str, Any
     """List the claim and what leaked in words, then every value."""
     yield _metric("status", "Whether the run is complete", results.status)
     yield _metric("claimed_epsilon", "What is claimed", wording.claim(release.guarantee))
-    yield _metric("leaked", "What leaked", str(release.leaked))
+    yield _metric("leaked", "What leaked", quoting.leaked_of(release))
     yield _metric("claim", "What this says about the claim", str(release.claim))
     for name, measure in release.utility.items():
         yield _metric(name, f"{wording.spelled(name)} ({_interval(measure)})", measure.value)

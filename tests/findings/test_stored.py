@@ -18,6 +18,7 @@ from audit.core.errors import UsageError
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds, stored
+from audit.findings.settings import seed_p_value
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import Measurement
 from audit.results.schema import (
@@ -760,7 +761,7 @@ def swept(cell: Mapping[str, Any], *releases: ReleaseResult) -> Results:
 def a_cell(release: ReleaseResult, **changes: Any) -> dict[str, Any]:
     return {
         "releases": [0], "utility": {}, "findings": release.findings, "leaked": release.leaked,
-        "claim": release.claim, **changes,
+        "claim": release.claim, "adjusted_p": seed_p_value(release), **changes,
     }  # fmt: skip
 
 
@@ -795,6 +796,7 @@ OF_CELLS: list[tuple[Results, Edit, str]] = [
     (TWO, of_joined(claim="not refuted"), follows("not testable")),
     (TWO, of_joined(p_value=0.3), "has p = 0.3, but its seeds give"),
     (TWO, of_joined(p_value=None), "has p = None, but its seeds give"),
+    (SILENT, of_cell(adjusted_p=0.5), "has p = 0.5, but its seeds give 1"),
     (TWO, of_joined(unit="bits"), "is measured in none of its seeds"),
     (SILENT, of_joined(leaked="leak"), follows("no leak found")),
     (SILENT, of_joined(claim="not testable"), follows("not refuted")),

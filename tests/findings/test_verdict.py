@@ -47,7 +47,7 @@ LEAKED: list[tuple[str, Measurement, Mapping[tuple[str, str], bool] | None, str]
     ("without references", finding(), None, "leak"),
     ("whatever the control did", finding(), {}, "leak"),
     ("read with more than the release gives", finding(stronger_than_release=True), SENSITIVE,
-     "leak"),
+     "leak to insiders"),
     ("without a bound", finding(v=None), SENSITIVE, "leak"),
     ("a value below nominal chance", finding(chance=0.5), SENSITIVE, "leak"),
     ("a value below the twins'", finding(control=Control(value=0.4, ci=(0.3, 0.5), k=40, n=100)),
@@ -168,7 +168,8 @@ def test_no_rejected_test_is_ever_called_anything_but_a_leak(
             r.test == result.test and r.value is not None for r in results
         )
         if result.test in rejected and shown:
-            assert result.leaked == Leaked.LEAK
+            assert result.leaked.detected
+            assert (result.leaked == Leaked.INSIDERS) == result.stronger_than_release
         if result.p_value is not None and result.p_value < LEVEL:
             assert result.leaked != Leaked.NONE_FOUND
         if result.leaked == Leaked.NONE_FOUND:
@@ -519,7 +520,7 @@ def test_an_answer_carries_what_it_was_given_on() -> None:
         (finding(), promise(2.0, **RENYI), ["Rényi", "order 2"]),
         (finding(), promise(2.0, unit="record"), ["per record", "per user"]),
         (finding(stronger_than_release=True), promise(2.0),
-         ["samples only", "not of this release"]),
+         ["A leak to insiders", "the release itself gives less access"]),
         (finding(chance=0.5), promise(2.0), ["this figure alone hides it"]),
         (finding(NONE, MOST), promise(2.0), ["30 of 100"]),
         (finding(observation="7 of 29 planted secrets came up, and 0 of 31 twins."), promise(2.0),

@@ -27,6 +27,7 @@ from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import no_interval
 from audit.statistics.roc import auc
 from audit.statistics.stopped_rate import Series, stopped_rate
+from tests.by_hand import SILENCE
 
 TODAY = datetime.date(2030, 6, 15)
 
@@ -70,6 +71,8 @@ def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) 
         "sentence": "A sentence.",
         "claim": "not testable",
         "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
+        "kinds": ("code",),
+        "silence": SILENCE,
     }
     return FindingResult(**{**fields, **changes})
 

@@ -267,7 +267,9 @@ def test_the_leaks_that_it_accepts_are_named(make: SimpleNamespace, tmp_path: Pa
     assert files.update_baseline(path, made(make, make.rate(2)), only_tighten=False) == [str(path)]
     leaky = make.rate(40, leaked="leak")
     recall = make.rate(9, metric="recall", leaked="leak")
-    read = make.rate(90, metric="probability", leaked="leak", stronger_than_release=True)
+    read = make.rate(
+        90, metric="probability", leaked="leak to insiders", stronger_than_release=True
+    )
     two = make.release("submix", leaky, recall, make.rate(1, metric="verbatim"))
     other = make.release("submix", leaky, parameters={"k": 4})
     for releases, said in (

@@ -207,6 +207,10 @@ def test_a_run_that_is_not_complete_is_refused(
         assert "not complete" in refused(audit("gate", folder))
         assert "not complete" in refused(audit("baseline", "update", folder, "--reason", "x"))
     assert not (calm / "run" / "junit.xml").exists()
+    (calm / "empty").mkdir()
+    (calm / "empty" / "manifest.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    said = refused(audit("gate", "empty"))  # no results yet
+    assert "the run is interrupted, not complete; resume it" in said and "--output empty" in said
     (calm / "run" / "manifest.json").write_text(json.dumps({**manifest, "status": "complete"}))
     assert audit("gate", "run").returncode == 0
 

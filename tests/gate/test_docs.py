@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from audit.cli.app import cli
-from audit.gate import increase_test, policy, verdict
+from audit.gate import baseline, increase_test, policy, verdict
 
 PROJECT = Path(__file__).parents[2]
 DOC = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -56,9 +56,15 @@ def test_its_policy_is_read_and_its_checks_exist(tmp_path: Path, make: SimpleNam
     public = make.release(
         "public", reference=True, utility={"perplexity": make.measure(20, 19, 21)}
     )
-    rates = (make.rate(0, 200), make.rate(0, metric="recall"))
+    name = "extraction:generations=300"  # as the page's plan calls it
+    rates = (make.rate(0, 200, attack=name), make.rate(0, metric="recall", attack=name))
     submix = make.release("submix", *rates, guarantee=claim, utility=used)
-    outcome = verdict(make.run(submix, public), found, None, make.today)
+    run = make.run(submix, public)
+    accepted = baseline.make(run, "first accepted run", make.today)
+    outcome = verdict(run, found, accepted, make.today)
+    compared = [c.subject for c in outcome.checks if c.rule == "regression" and c.subject]
+    assert {f"{name}.hit_rate", f"{name}.recall"} <= set(compared)
+    assert not any("waives nothing" in note for note in outcome.notes)
     assert outcome.state == "INCONCLUSIVE" or outcome.exit_code == 0
     rules = {check.rule: check.state for check in outcome.checks}
     assert rules["claim"] == rules["utility"] == "PASS"

@@ -13,12 +13,21 @@ from audit.core.guarantee import Guarantee
 from audit.core.terms import OnClaim
 from audit.findings import bounds
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows, not_shown
 from audit.findings.verdict import judge
 from audit.gate import verdict
-from audit.gate.leaks import claim_check, leak_checks
+from audit.gate.leaks import Rules, claim_check, leak_checks
 from audit.gate.outcome import Check, Outcome, State
 from audit.gate.policy import Limit, Policy
-from audit.results.schema import ChargeTest, FindingResult, GuaranteeResult, ReleaseResult
+from audit.results.schema import (
+    ChargeTest,
+    FindingResult,
+    GuaranteeResult,
+    ReleaseResult,
+    Silence,
+)
+from reports import junit
+from tests.by_hand import SILENCE
 
 
 def outcome(make: SimpleNamespace, *releases: ReleaseResult, **policy: Any) -> Outcome:
@@ -50,7 +59,7 @@ def test_what_leaked_decides_whatever_it_says_about_the_claim(
 
 
 def test_what_asks_more_than_the_release_gives_is_no_leak_of_it(make: SimpleNamespace) -> None:
-    beyond = make.rate(40, leaked="leak", stronger_than_release=True)
+    beyond = make.rate(40, stronger_than_release=True)
     found = states(make, make.release("submix", beyond))
     assert found["leak/submix/extraction"] == State.SKIPPED
     assert State.FAIL not in found.values()
@@ -88,7 +97,7 @@ def test_every_other_release_is(defense: str, epsilon: float | None, make: Simpl
 
 def test_each_attack_is_told_apart(make: SimpleNamespace) -> None:
     other = make.rate(None, attack="exposure", metric="exposure_1_copy")
-    checks = list(leak_checks("x", make.release("x", make.rate(0), other), {}, every=True))
+    checks = list(leak_checks("x", make.release("x", make.rate(0), other), {}, True, Rules()))
     assert [(c.subject, c.state) for c in checks] == [
         ("extraction.hit_rate", State.PASS),
         ("exposure", State.INCONCLUSIVE),
@@ -211,7 +220,7 @@ def answered(
     make: SimpleNamespace, claim: Guarantee, *found: FindingResult, tests: int = 1
 ) -> Check:
     """The check of a claim, after both answers were given to all findings."""
-    judged = judge(found, claim, {}, Family(tests, tests))
+    judged = judge(found, claim, Shows(), Family(tests, tests))
     guarantee = GuaranteeResult.of(claim)
     release = make.release("dp_sgd", *judged, guarantee=guarantee, tests=tests, claim_tests=tests)
     return claim_check("dp_sgd", release)
@@ -259,7 +268,9 @@ def test_a_ledger_speaks_of_the_claim_and_of_no_leak(
     finding = make.rate(None, attack="ledger", metric="charges", leaked="not measured", claim=word)
     finding = finding.model_copy(update={"charge_test": test})
     release = make.release("submix", make.rate(0, claim="not testable"), finding)
-    assert [c.subject for c in leak_checks("", release, {}, True)] == ["extraction.hit_rate"]
+    assert [c.subject for c in leak_checks("", release, {}, True, Rules())] == [
+        "extraction.hit_rate"
+    ]
     check = claim_check("", release)
     assert check.state == state
     assert "at least" not in check.sentence
@@ -381,3 +392,40 @@ def test_policy_switches_are_independent(make: SimpleNamespace) -> None:
     for policy in (Policy(), Policy(leaks=True), Policy(empirical=False)):
         found = verdict(make.run(leaky), replace(policy, confidence=0.9), None, make.today)
         assert found.exit_code == 1
+
+
+def unseen(**links: str) -> Silence:
+    """Conditions of silence, of which some were not shown, with the reason."""
+    return SILENCE.changed(**{name: not_shown(why) for name, why in links.items()})
+
+
+REMOVED = unseen(contact="Removed before training: 0 of 343 planted codes are in the text.")
+
+
+@pytest.mark.parametrize(
+    ("word", "silence", "policy", "state", "said"),
+    [
+        ("inconclusive", unseen(contact="Not loaded."), {}, "INCONCLUSIVE", "; Not loaded"),
+        ("inconclusive", unseen(sight="Blind.", reach="Few."), {}, "INCONCLUSIVE", "; Blind"),
+        ("no leak found", unseen(reach="Few."), {}, "INCONCLUSIVE", "; Few"),
+        ("no leak found", None, {}, "INCONCLUSIVE", "; its conditions were not examined"),
+        ("not measured", REMOVED, {}, "INCONCLUSIVE", "not measured: Removed before training: 0 "),
+        ("not measured", REMOVED, {"removed": "accept"}, "SKIPPED", "0 of 343 planted codes"),
+    ],
+)
+def test_first_missing_condition_stands_in_the_line(
+    word: str,
+    silence: Silence | None,
+    policy: dict[str, Any],
+    state: str,
+    said: str,
+    make: SimpleNamespace,
+) -> None:
+    found = make.rate(None if word == "not measured" else 0, leaked=word, silence=silence)
+    outcome = verdict(
+        make.run(make.release("submix", found)), Policy(leaks=True, **policy), None, make.today
+    )
+    (check,) = (c for c in outcome.checks if c.id == "leak/submix/extraction.hit_rate")
+    assert check.state == state and said in check.sentence
+    assert [c.id for c in outcome.checks if c.rule == "leak"] == [check.id]
+    assert said in junit.render(outcome)

@@ -129,6 +129,20 @@ def test_an_empty_policy_is_the_default_one(tmp_path: Path) -> None:
             "[[waiver]]\ncheck = '*'\nexpires = 2030-01-01\nreason = ' '",
             "audit.toml:4: a waiver needs a reason",
         ),
+        *(
+            (
+                f"[[waiver]]\ncheck = '*'\nexpires = 2030-01-01\nreason = '{blank}'",
+                "audit.toml:4: a waiver needs a reason",
+            )
+            for blank in ("\u200b", "\u00a0\u2060", "\u3164", "\u2800")
+        ),
+        ("[[limit]]\nmax = inf", "audit.toml:2: max must be 0 or more, and finite"),
+        ("[[utility]]\nmax_ratio = inf", "audit.toml:1: a ratio must be above 0, and finite"),
+        ("[regression]\nmin_delta = inf", "audit.toml:2: min_delta must be 0 or more, and fin"),
+        (
+            "[[claim]]\nmax_epsilon = inf\nunit = 'user'\nrelation = 'replace'",
+            "audit.toml:2: max_epsilon must be 0 or more, and finite",
+        ),
         ("[[waiver]]\ncheck = '*'\nexpires = 2030-01-01", "audit.toml:1: [[waiver]] has no"),
         ("x =", "cannot be read as TOML"),
     ],

@@ -260,9 +260,11 @@ def test_whatever_changes_a_real_plan_asks_for_an_update(
         )
         assert held(make, before, before).state == State.PASS
         outcome = held(make, before, after)
-        assert outcome.state == State.INCONCLUSIVE
+        assert outcome.state == (State.FAIL if leaks else State.INCONCLUSIVE)
         found = states(outcome)
-        assert (LEAK in found) == bool(leaks)
+        assert found.get(LEAK) == (State.FAIL if leaks else None)  # accepted of another plan
+        (plan,) = (c for c in outcome.checks if c.rule == "plan")
+        assert ("accepts are not accepted here" in plan.sentence) == bool(leaks)
         measured = {s for i, s in found.items() if i.startswith("regression/submix/extraction")}
         assert measured == {State.INCONCLUSIVE}
         (plan,) = (check for check in outcome.checks if check.rule == "plan")
@@ -301,3 +303,16 @@ def test_too_few_trials_decide_nothing(make: SimpleNamespace) -> None:
     bits = make.rate(0, 1, "exposure_1_copy", unit="bits", ci=None)
     one = make.run(make.release("a", bits.model_copy(update={"k": None, "value": 2.0})))
     assert held(make, one, one).state == State.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("pattern", "near"),
+    [("extraction.hit_rat", "extraction.hit_rate"), ("nothing", "extraction.hit_rate")],
+)
+def test_pattern_without_a_metric_fails(pattern: str, near: str, make: SimpleNamespace) -> None:
+    run = make.run(make.release("submix", make.rate(0), make.rate(0, metric="recall")))
+    accepted = baseline.make(run, "why", make.today)
+    rule = Regression(metrics=("extraction.recall", pattern))
+    outcome = verdict(run, Policy(regression=rule), accepted, make.today)
+    (check,) = (c for c in outcome.checks if c.id == f"regression/{pattern}")
+    assert check.state == State.FAIL and near in check.sentence

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy
 
+from audit.findings.case import GREY, LEVEL
 from audit.gate import baseline, verdict
 from audit.gate.outcome import Outcome, State
 from audit.gate.policy import Limit, Policy, Waiver
@@ -127,3 +132,87 @@ def test_settings_of_one_defense_are_told_apart(make: SimpleNamespace) -> None:
     del several[0]  # of one setting, the first seed is missing: no label names another
     found = failed(gate(make, sweep(make, *several)))
     assert found == [f"leak/submix:k={k}/extraction.hit_rate" for k in (4, 8)]
+
+
+def drawn(make: SimpleNamespace, p: float, **changes: Any) -> FindingResult:
+    """A finding whose only test has this p-value, and the word that follows."""
+    word = "leak" if p <= LEVEL else "inconclusive" if p <= GREY else "no leak found"
+    found: FindingResult = make.rate(2, p_value=p, test="extraction", leaked=word, **changes)
+    return found
+
+
+def grid(make: SimpleNamespace, settings: Sequence[Sequence[float]], **changes: Any) -> Results:
+    """A sweep of one setting for each row of p-values, one a seed."""
+    releases = [
+        one
+        for k, row in enumerate(settings)
+        for one in seeds(make, *[drawn(make, p) for p in row], parameters={"k": k})
+    ]
+    return sweep(make, *releases).changed(**changes)
+
+
+QUIET, MANIFEST = [0.9, 0.8, 0.7], {"plan": {"hash": "a", "planting": None, "attacks": []}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "state", "said"),
+    [
+        # 2 × min(Fisher's 0.15, 3 × 0.02) is 0.12
+        ([[0.02, 0.6, 0.7]], {}, State.INCONCLUSIVE, "leak in 1 of 3 seeds, not confirmed by the"),
+        ([[0.1, 0.6, 0.7]], {}, State.INCONCLUSIVE, "neither a leak nor its absence is shown"),
+        ([[0.02, 0.04, 0.7]], {}, State.FAIL, "a leak (0.02"),  # Fisher's 0.021, twice
+        ([[0.008, 0.6, 0.7]], {}, State.FAIL, "a leak (0.02"),  # 2 × 3 × 0.008 = 0.048
+        ([[0.008, 0.6, 0.7], QUIET], {}, State.INCONCLUSIVE, "leak in 1 of 3 seeds"),  # 0.096
+        ([[0.015, 0.6, 0.7]], {}, State.INCONCLUSIVE, "leak in 1 of 3 seeds"),
+        ([[0.015, 0.6, 0.7]], MANIFEST, State.FAIL, "a leak (0.02"),  # 3 × 0.015, no Fisher
+        ([[0.02, 0.04, 0.7]], MANIFEST, State.INCONCLUSIVE, "leak in 2 of 3 seeds"),  # 0.06
+        ([[0.004], *[[0.9]] * 8], {}, State.FAIL, "a leak (0.02"),  # 9 × 0.004
+        ([[0.006], *[[0.9]] * 8], {}, State.INCONCLUSIVE, "by the other settings"),
+        ([QUIET], {}, State.PASS, "no different from chance"),
+    ],
+)
+def test_leak_of_a_seed_needs_its_setting(
+    settings: Sequence[Sequence[float]],
+    changes: dict[str, Any],
+    state: State,
+    said: str,
+    make: SimpleNamespace,
+) -> None:
+    outcome = gate(make, grid(make, settings, **changes), leaks=True, empirical=False)
+    assert outcome.state == state
+    assert any(c.state == state and said in c.sentence for c in outcome.checks)
+
+
+def test_setting_or_seed_that_is_missing_fails(make: SimpleNamespace) -> None:
+    planned = [{"name": "submix", "parameters": {"k": k}, "reference": False} for k in (0, 1)]
+    plan = {"hash": "a", "attacks": [], "seeds": [0, 1, 2], "defenses": planned}
+    whole = grid(make, [QUIET, QUIET], plan=plan)
+    assert failed(gate(make, whole)) == []
+    for found in (grid(make, [QUIET], plan=plan), grid(make, [QUIET, QUIET[:2]], plan=plan)):
+        assert failed(gate(make, found)) == ["plan/submix"]
+
+
+@pytest.mark.calibration
+def test_null_sweeps_rarely_fail_the_gate(make: SimpleNamespace) -> None:
+    """9 settings of 3 seeds, each seed's least adjusted p uniform: the most that a null allows."""
+    generator, times = np.random.default_rng(11), 1000
+    failures = alone = 0
+    for p in generator.random((times, 9, 3)):
+        outcome = gate(make, grid(make, p.tolist()), empirical=False)
+        failures += outcome.state == State.FAIL
+        alone += bool((p <= LEVEL).any())
+    print(f"gate {failures}, each release by itself {alone}, of {times}")
+    assert failures <= 0.05 * times + 3 * math.sqrt(0.05 * 0.95 * times) < 0.1 * times
+    assert alone > 0.7 * times
+
+
+@pytest.mark.calibration
+def test_sweeps_with_one_leaking_setting_fail(make: SimpleNamespace) -> None:
+    """Power: one of 9 settings has three seeds whose p-value is that of a shift of 3."""
+    generator, times = np.random.default_rng(12), 300
+    failures = 0
+    for p in generator.random((times, 9, 3)):
+        p[0] = scipy.stats.norm.sf(generator.normal(3.0, 1.0, 3))
+        failures += gate(make, grid(make, p.tolist()), empirical=False).state == State.FAIL
+    print(f"gate {failures} of {times}")
+    assert failures >= 0.95 * times

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows
 from audit.findings.verdict import judge
 from audit.gate import baseline, verdict
 from audit.gate.outcome import State
@@ -74,7 +75,7 @@ def test_a_claim_is_not_upheld_by_what_was_not_trained(
         make.rate(0, metric=f"rate_{i}", epsilon_lower=bound, untrained=told)
         for i, told in enumerate([LOST, *others])
     ]
-    judged = judge(found, make.claim(), {}, Family(2, 2))
+    judged = judge(found, make.claim(), Shows(), Family(2, 2))
     outcome = verdict(make.run(make.release("as_is", *judged)), Policy(), None, make.today)
     (check,) = (c for c in outcome.checks if c.rule == "empirical")
     assert check.state is state

@@ -79,6 +79,7 @@ def metrics(annex: Annex, key: str) -> list[str]:
 TEXT, NUMBERS = {"generate", "text", "else"}, {"score", "distribution", "else"}
 DIRECT, QUERIES, MEMBERS = "edpb-direct", "edpb-queries", "edpb-membership"
 SCORE = {"attack": "membership", "metric": "auc", "unit": "AUC", "access": "score", "k": None}
+INSIDERS = "leak to insiders"
 LEAK, QUIET = make.finding(0.4, leaked="leak"), make.finding(0.0)
 UNSURE, UNMEASURED = (
     make.finding(0.1, leaked="inconclusive"),
@@ -97,7 +98,7 @@ UNSURE, UNMEASURED = (
          [DIRECT, MEMBERS, "aisvs-11.2.5"]),
         (make.finding(0.4, attack="theirs", leaked="leak"),  # in no row forgotten
          [QUERIES, MEMBERS, "edpb-attacks", "nist-learning", "aisvs-11.2.5"], []),
-        (make.finding(0.8, leaked="leak", stronger_than_release=True, **SCORE),  # to insiders
+        (make.finding(0.8, leaked=INSIDERS, stronger_than_release=True, **SCORE),
          [MEMBERS, "aisvs-11.2.5"], [QUERIES]),
         (make.finding(0.5, attack="exposure", metric="exposure_1_copy", unit="bits", k=None,
                       access="distribution", leaked="leak"),
@@ -118,7 +119,8 @@ def test_a_leak_is_a_leak_in_every_row_of_its_family(
     "deciding", [LEAK, UNSURE], ids=lambda found: str(found.leaked)
 )  # fmt: skip
 def test_the_measure_that_decides_is_shown_beside_the_quoted(deciding: Any) -> None:
-    inside = deciding.model_copy(update={"metric": "recall", "stronger_than_release": True})
+    word = INSIDERS if deciding is LEAK else deciding.leaked
+    inside = deciding.changed(metric="recall", stronger_than_release=True, leaked=word)
     made = annex(released(QUIET, inside))
     assert row(made, QUERIES).answer == str(deciding.leaked)
     assert metrics(made, QUERIES) == ["hit_rate", "recall"]
@@ -131,9 +133,9 @@ def test_one_leaking_release_among_silent_ones_decides() -> None:
     assert len(made.releases) == 12 and "bad" in [r.name for r in made.releases]
     assert "bad" in [f.release for f in row(made, QUERIES).figures]
     assert any("all 21; the other 9" in text for text in made.statements)
-    told = LEAK.model_copy(update={"stronger_than_release": True})
+    told = LEAK.changed(stronger_than_release=True, leaked=INSIDERS)
     inside = annex(*silent, released(told, name="inside"))
-    assert [f.release for f in row(inside, QUERIES).figures if f.leaked == "leak"] == ["inside"]
+    assert [f.release for f in row(inside, QUERIES).figures if f.leaked == INSIDERS] == ["inside"]
 
 
 def test_references_count_in_no_answer() -> None:

@@ -137,12 +137,12 @@ def test_answers_and_the_claim_stand_in_properties(results: Results, tmp_path: P
 
 
 def test_more_access_than_the_release_gives_is_said(tmp_path: Path) -> None:
-    found = make.finding(0.4, leaked="leak", stronger_than_release=True)
+    found = make.finding(0.4, leaked="leak to insiders", stronger_than_release=True)
     model, _ = built(make.run(make.release("a", make.guarantee(1.0), found)), tmp_path)[
         "components"
     ]
     assert properties(model)["audit:leaked:extraction.hit_rate"] == (
-        "leak, with more access than the release gives"
+        "leak to insiders, with more access than the release gives"
     )
 
 

@@ -166,7 +166,7 @@ def test_a_leak_by_another_attack_stands_in_the_row_of_its_release() -> None:
     """The picture shows one measure; what it does not show must not look like silence."""
     quiet = make.finding(0.0)
     loud = make.finding(0.9, attack="membership", metric="record_ratio_auc", leaked="leak")
-    inside = loud.model_copy(update={"stronger_than_release": True})
+    inside = loud.changed(stronger_than_release=True, leaked="leak to insiders")
     own = make.release("own", make.guarantee(1.0), quiet, loud)
     insider = make.release("insider", make.guarantee(1.0), quiet, inside)
     silent = make.release("silent", make.guarantee(1.0), quiet)
@@ -191,6 +191,6 @@ def test_a_leak_by_another_measure_of_a_reference_stands_in_its_row() -> None:
 
 
 def test_a_leak_to_insiders_goes_before_silence_in_the_table() -> None:
-    loud = make.finding(0.9, metric="recall", leaked="leak", stronger_than_release=True)
+    loud = make.finding(0.9, metric="recall", leaked="leak to insiders", stronger_than_release=True)
     assert mildness(loud) < mildness(make.finding(0.0))
-    assert mildness(loud.model_copy(update={"stronger_than_release": False})) < mildness(loud)
+    assert mildness(loud.changed(leaked="leak")) < mildness(loud)

@@ -90,9 +90,13 @@ def test_every_check_that_applies_is_in_one_list(results: Results, workplace: Pa
     assert found["result"] == "FAILED"
 
 
+INSIDERS = "leak to insiders"
+
+
 def release(leaked: str, **changes: Any) -> Any:
-    p = {"leak": 1e-9}.get(leaked, 0.25)
-    found = make.finding(0.4 if leaked == "leak" else 0.0, leaked=leaked, p_value=p, **changes)
+    p = {"leak": 1e-9, INSIDERS: 1e-9}.get(leaked, 0.25)
+    inside = {"stronger_than_release": leaked == INSIDERS, **changes}
+    found = make.finding(0.4 if p < 0.05 else 0.0, leaked=leaked, p_value=p, **inside)
     return make.release("dp_sgd", make.guarantee(None), found)
 
 
@@ -101,6 +105,7 @@ def release(leaked: str, **changes: Any) -> Any:
     [
         ("no leak found", "PASSED", "passedTests"),
         ("inconclusive", "WARNED", "warnedTests"),
+        (INSIDERS, "WARNED", "warnedTests"),
         ("leak", "FAILED", "failedTests"),
     ],
 )
@@ -235,3 +240,7 @@ def test_no_member_of_a_service_is_what_is_released(
     found = stated(make.run(make.release("submix", claim, make.finding())), workplace)
     names = {one["name"]: list(one["digest"]) for one in found["subject"]}
     assert names == {"submix/members": ["dirHash"], "results.json": ["sha256"]}
+    inside = make.finding(0.4, leaked=INSIDERS, stronger_than_release=True)
+    loud = predicate(make.run(make.release("submix", claim, inside)), workplace)
+    assert loud["failedTests"] == ["leak/submix/extraction.hit_rate"]  # who holds the subject
+    assert (loud["result"], loud["warnedTests"]) == ("FAILED", ["empirical/submix"])

@@ -54,7 +54,9 @@ def test_a_refuted_control_is_shown() -> None:
 
 
 def test_an_attack_is_quoted_by_its_worst() -> None:
-    beyond = make.finding(0.9, metric="probability", leaked="leak", stronger_than_release=True)
+    beyond = make.finding(
+        0.9, metric="probability", leaked="leak to insiders", stronger_than_release=True
+    )
     found = [
         make.finding(None, leaked="not measured"),
         beyond,
@@ -124,7 +126,7 @@ def test_long_guarantees_are_left_to_the_details() -> None:
 
 
 def test_a_stronger_attack_is_marked() -> None:
-    strong = make.finding(0.9, stronger_than_release=True, leaked="leak")
+    strong = make.finding(0.9, stronger_than_release=True, leaked="leak to insiders")
     page = page_of(make.release("submix", make.guarantee(2.0), strong))
     assert "insiders only" in page.summary.blocks[0].rows[0].aside
     assert ("Standing", "reads more than the release gives: no evidence on the claim") in (

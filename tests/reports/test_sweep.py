@@ -90,7 +90,7 @@ def test_of_many_settings_page_one_shows_those_that_leak() -> None:
         make.release("submix", make.guarantee(2.0), make.finding(0.1), parameters={"k": k})
         for k in range(30)
     ]
-    settings[29] = settings[29].model_copy(update={"leaked": "leak"})
+    settings[29] = settings[29].changed(leaked="leak")
     figure = run_figures.of_settings(settings, [f"k={k}" for k in range(30)])[0]
     assert [row[0] for row in figure.table.rows] == [*(f"k={k}" for k in range(11)), "k=29"]
     assert figure.caption.endswith(" 12 of 30 settings, leaks first.")

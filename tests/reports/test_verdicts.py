@@ -40,7 +40,11 @@ def test_every_label_has_a_meaning_and_a_shape() -> None:
 
 
 def test_a_leak_and_a_refuted_claim_alarm_and_nothing_else_does() -> None:
-    assert set(verdicts.ALARMS) == {"leak", "claim refuted"} < set(verdicts.MEANINGS)
+    assert (
+        set(verdicts.ALARMS)
+        == {"leak", "leak to insiders", "claim refuted"}
+        < set(verdicts.MEANINGS)
+    )
     red = {label for label, shape in verdicts.on_paper().items() if "#9b2c1f" in shape}
     assert red == set(verdicts.ALARMS)
 
@@ -73,4 +77,4 @@ def test_a_tally_counts_leaks_first(words: list[tuple[str, str]], tally: str) ->
 def test_a_leak_without_a_value_is_not_called_unmeasured() -> None:
     for word in Leaked:
         found = make.finding(None, leaked=word)
-        assert (verdicts.measured(found) == "not measured") is (word != Leaked.LEAK)
+        assert (verdicts.measured(found) == "not measured") is not word.detected

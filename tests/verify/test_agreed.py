@@ -137,3 +137,12 @@ def test_the_manifest_has_the_hash_of_the_plan(folder: Folder) -> None:
     folder.edit("manifest.json", lambda d: d.update(hash="0" * 64))
     (line,) = verify(folder.path).differences
     assert line.startswith("manifest.json: hash: stands ")
+
+
+@pytest.mark.parametrize("role", ["null control", "positive control of submix"])
+def test_role_that_all_files_agree_on_is_found(role: str, folder: Folder) -> None:
+    """An edited role moves a release out of the controls, or into them."""
+    folder.edit("evidence.json", lambda d: service(d).update(role=role))
+    follow(folder)
+    lines = verify(folder.path).differences
+    assert any("submix.role: stands" in line or "of the plan follow" in line for line in lines)

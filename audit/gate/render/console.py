@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from audit.gate.outcome import Outcome, State
 
-_ORDER = (State.SKIPPED, State.PASS, State.WAIVED, State.INCONCLUSIVE, State.FAIL)
+_ORDER = (State.SKIPPED, State.PASS, State.WAIVED, State.WARNED, State.INCONCLUSIVE, State.FAIL)
 
 
 def render(outcome: Outcome) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from audit.gate.outcome import Outcome, State
 from audit.gate.render.escaping import markdown
 
-_ORDER = (State.FAIL, State.INCONCLUSIVE, State.WAIVED, State.PASS, State.SKIPPED)
+_ORDER = (
+    *(State.FAIL, State.INCONCLUSIVE, State.WARNED, State.WAIVED),
+    *(State.PASS, State.SKIPPED),
+)
 
 
 def render(outcome: Outcome) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 from audit.findings import charges_over_seeds as charges
 from audit.findings import shows
-from audit.findings.agreement import Agreement, agreement
+from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.rejections import test_of
-from audit.findings.verdict import claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall
 from audit.results.measurement import Measurement, measured
 from audit.results.numbers import Bounds
 from audit.results.schema import (
@@ -37,16 +37,21 @@ from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import COVERAGE, t_interval
 
 
-def cells(releases: Sequence[ReleaseResult]) -> list[Cell]:
-    """Group releases by defense and parameters, in the order of the first seed."""
+def cells(releases: Sequence[ReleaseResult], one_toss: bool = False) -> list[Cell]:
+    """Group releases by defense and parameters, in the order of the first seed.
+
+    one_toss: whether the seeds share the coins of one manifest.
+    """
     places: dict[str, list[int]] = {}
     for place, release in enumerate(releases):
         alike = json.dumps([release.defense, release.parameters, release.reference], default=str)
         places.setdefault(alike, []).append(place)
-    return [_cell(indices, [releases[i] for i in indices]) for indices in places.values()]
+    several = [[releases[i] for i in indices] for indices in places.values()]
+    joint = agreements(several, one_toss)
+    return [_cell(*one) for one in zip(places.values(), several, joint, strict=True)]
 
 
-def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
+def _cell(places: list[int], releases: Sequence[ReleaseResult], together: Agreement) -> Cell:
     measures: dict[str, list[Measure]] = {}
     by_measure: dict[tuple[str, str, str], list[FindingResult]] = {}
     for release in releases:
@@ -55,13 +60,13 @@ def _cell(places: list[int], releases: Sequence[ReleaseResult]) -> Cell:
         for f in release.findings:
             by_measure.setdefault((f.attack, f.metric, f.unit), []).append(f)
     utility = {name: mean_measure(measured) for name, measured in measures.items()}
-    together = agreement(releases)
     findings = [joined(several, together) for several in by_measure.values()]
     return Cell(
         releases=places,
         utility=utility,
         findings=findings,
-        leaked=leaked_overall(findings),
+        adjusted_p=together.adjusted_p,
+        leaked=leaked_by_setting(findings, releases),
         claim=claim_overall(findings, together.claim),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.headline import NULL_LEAKS, headline
+from audit.results.quoting import leaked_of
 from audit.results.schema import Cell, GuaranteeResult, ReleaseResult, Results
 from audit.results.words import at_most, count
 
@@ -42,11 +43,12 @@ def _found(cells: Sequence[Cell], releases: Sequence[ReleaseResult]) -> str:
     searched = [cell for cell in cells if not _searches_nothing(cell)]
     if not searched:
         return "these attacks look for no planted secret."
-    counts = Counter(cell.leaked for cell in searched)
-    unsure = counts[Leaked.INCONCLUSIVE] + counts[Leaked.NOT_MEASURED]
-    answers = {"a leak": counts[Leaked.LEAK], "no leak": counts[Leaked.NONE_FOUND],
-               "nothing conclusive": unsure}  # fmt: skip
-    open_ = [cell for cell in searched if cell.leaked not in (Leaked.LEAK, Leaked.NONE_FOUND)]
+    inside = [cell for cell in searched if leaked_of(cell).endswith(Leaked.INSIDERS)]
+    others = [cell for cell in searched if cell not in inside]
+    counts = Counter(cell.leaked for cell in others)
+    open_ = [cell for cell in others if cell.leaked not in (Leaked.LEAK, Leaked.NONE_FOUND)]
+    answers = {"a leak": counts[Leaked.LEAK], "a leak to insiders only": len(inside),
+               "no leak": counts[Leaked.NONE_FOUND], "nothing conclusive": len(open_)}  # fmt: skip
     named = _named(open_, cells, releases) if len(open_) < len(searched) else ""
     parts = [f"{answer} in {number}" for answer, number in answers.items() if number]
     parts[-1] += named
@@ -180,9 +182,9 @@ def warnings(runs: Sequence[Results], releases: Sequence[ReleaseResult]) -> list
         "not in its ε"
     )
     verdicts = (
-        "the answers on a setting are of its seeds' p-values together (Fisher), adjusted for the "
-        f"tests of one release, not for {count(settings, 'setting')}: up to 5 in 100 settings that "
-        "do not leak are called a leak"
+        "the answers on a setting are of all its seeds together, adjusted for "
+        f"{count(settings, 'setting')}: in at most 5 of 100 sweeps without any leak, a setting of "
+        "several seeds is called a leak; a leak of one seed that the others do not confirm is named"
     )
     return [*common, picked, verdicts, *joint(releases), *own]
 

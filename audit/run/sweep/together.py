@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from audit.findings.settings import one_toss
 from audit.results.schema import Results, SeedResult, SweepResult
 from audit.run.sweep import summary
 from audit.run.sweep.over_seeds import cells
@@ -26,7 +27,7 @@ def together(
     """
     first = runs[0]
     releases = [release for run in runs for release in run.releases]
-    grouped = cells(releases)
+    grouped = cells(releases, one_toss(plan))
     return Results(
         status="complete" if all(run.status == "complete" for run in runs) else "partial",
         headline=summary.sweep_headline(releases, grouped),

@@ -81,7 +81,7 @@ def _release(one: One) -> Release:
         role=wording.clip(one.release.role, 60),
         **{name: getattr(guarantee, name) for name in names},
         claimed=guarantees.claimed(guarantee),
-        insiders="a leak to those who read more than it gives" if _insiders(one) else "",
+        insiders=str(Leaked.INSIDERS) if _insiders(one) else "",
         leaked=one.release.leaked,
         claim=one.release.claim,
     )
@@ -89,7 +89,7 @@ def _release(one: One) -> Release:
 
 def _insiders(one: One) -> bool:
     found = one.release.findings
-    return any(f.stronger_than_release and f.leaked == Leaked.LEAK for f in found)
+    return any(f.leaked == Leaked.INSIDERS for f in found)
 
 
 def _source(view: View, text: Text) -> Source:

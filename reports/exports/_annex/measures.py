@@ -58,7 +58,7 @@ def counts(view: View, asked: Asked, finding: FindingResult) -> bool:
 def of(findings: Sequence[FindingResult]) -> Answer:
     """Answer for one release: a leak, to whomever, is a leak; what is open stays open."""
     answers = {finding.leaked for finding in findings}
-    if Leaked.LEAK in answers:
+    if any(answer.detected for answer in answers):
         return Answer.LEAK
     if any(finding.claim == OnClaim.REFUTED for finding in findings):
         return Answer.REFUTED

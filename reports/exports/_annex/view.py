@@ -6,7 +6,6 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from audit.core.terms import Leaked
 from audit.results.schema import FindingResult, ReleaseResult, Results
 from reports._content import claims, glance, page, summary, wording
 from reports._content.worst import rank
@@ -51,12 +50,6 @@ def name_of(label: str) -> str:
     return label.partition(":")[0]
 
 
-def _rank(release: ReleaseResult) -> int:
-    """Order releases as the report does, but a leak to those who read more counts, too."""
-    leaks = any(finding.leaked == Leaked.LEAK for finding in release.findings)
-    return min(rank(release), 1 if leaks else 2)
-
-
 @dataclass(frozen=True)
 class View:
     """Results in visible text. releases: of a sweep, its settings over all seeds."""
@@ -82,7 +75,7 @@ class View:
     @functools.cached_property
     def shown(self) -> list[One]:
         """Those that are shown row by row: refuted claims first, then leaks, be it to insiders."""
-        ranked = sorted(range(len(self.audited)), key=lambda i: _rank(self.audited[i].release))
+        ranked = sorted(range(len(self.audited)), key=lambda i: rank(self.audited[i].release))
         return [self.audited[i] for i in sorted(ranked[:MOST])]
 
     @functools.cached_property

@@ -62,7 +62,7 @@ NONE = rejected({}, {}, Family(1, 1), frozenset())
 def over(found: Sequence[FindingResult], seeds: int | None = None) -> FindingResult:
     """Joins one measure of seeds (as many as have it) of which nothing else is known."""
     claim = no_guarantee("nothing is promised")
-    return joined(found, Agreement(seeds or len(found), claim, {}, NONE))
+    return joined(found, Agreement(seeds or len(found), claim, 1.0, frozenset(), {}, NONE))
 
 
 # ------------------------------------------------------------------- the grid
@@ -247,8 +247,7 @@ def test_an_answer_says_what_each_seed_found_by_itself() -> None:
     found = [finding(0), finding(9, leaked="leak"), finding(0, leaked="inconclusive")]
     whole = over(found)
     assert whole.leaked == "inconclusive"
-    told = "Of 3 seeds, each by itself: leak in 1, no leak found in 1, inconclusive in 1."
-    assert whole.sentence == told
+    assert whole.sentence == "Leak in 1 of 3 seeds, not confirmed by the others."
     assert over([finding(0), finding(0)]).leaked == "no leak found"
     of_one = over([finding(0)], seeds=3)  # a measure that the other seeds do not have
     told = "Of 3 seeds, each by itself: no leak found in 1, no such measure in 2."
