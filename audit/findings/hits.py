@@ -15,6 +15,7 @@ from audit.statistics import hits as hits_test
 from audit.statistics import power
 from audit.statistics.clopper_pearson import clopper_pearson, one_sided_upper
 from audit.statistics.interval import Interval
+from audit.statistics.withheld_rate import withheld_rate
 
 
 def measurements(hits: Hits, case: Case) -> list[Measurement]:
@@ -34,14 +35,17 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         count = int(case.planted.sum())
         p = hits_test.p_value(k, hits.repeats, count, case.chance)
         least = hits_test.p_value(n, _spread(n, count), count, case.chance) if count else 1.0
+    withheld = sum(hits.withheld)
     tries = "generations" if hits.sampled else "most likely values"
     planted = len(case.planted_values)
     return case.measurement(
         hits,
         of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
-        case.rate(k, n),
+        case.rate(k, n, withheld),
+        withheld=withheld,
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
-        observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
+        observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'"
+        f"{withheld_words(withheld)}.",
         k=k,
         chance=None if case.chance is None else min(1.0, case.chance * planted),
         control=Control.of(case.rate(k_twins, n), k_twins),
@@ -50,7 +54,7 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         test=f"{case.attack} {of_kind(hits.kind, 'hits' if hits.sampled else 'search')}",
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
-        power=rate_power(n, case),
+        power=rate_power(n, case, withheld),
         cut=case.cut and not hits.whole,
         examples=_examples(hits, case) if hits.sampled else (),
     )
@@ -75,13 +79,16 @@ def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:
     n, named = len(hits.found), set(_named(hits, case))
     k, k_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
     planted = len(case.planted_values) if n else 0
+    withheld = min(rate.withheld, planted - k)  # each may have been another secret
     twins = len(case.twin_values) if n else 0
     return case.measurement(
         hits,
         of_kind(hits.kind, "recall" if hits.sampled else "searched_recall"),
-        _conservative(clopper_pearson(k, planted)),
+        _conservative(withheld_rate(k, planted, withheld)),
+        withheld=withheld,
         unit="share of planted secrets",
-        observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins.",
+        observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins"
+        f"{withheld_words(rate.withheld)}.",
         k=k,
         chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
         control=Control.of(clopper_pearson(k_twins, twins), k_twins),
@@ -116,13 +123,18 @@ def _often(hits: Hits, case: Case) -> dict[str, float]:
     return often
 
 
-def rate_power(n: int, case: Case) -> Power:
+def withheld_words(withheld: int) -> str:
+    """Append how many answers an observation lacks."""
+    return f", and {withheld} answers were withheld or cut" if withheld else ""
+
+
+def rate_power(n: int, case: Case, withheld: int = 0) -> Power:
     """Compute what n tries could show: the smallest rate, and the largest ε (nats)."""
     if not n:
         return Power()
     owners = len({s.owner for s in case.secrets})
     return Power(
-        smallest_rate=case.smallest_rate(n),
+        smallest_rate=case.smallest_rate(n, withheld),
         detectable_rate=_detectable(n, case),
         largest_epsilon=bounds.largest(owners, case.delta, n, case.claim_tests),
         n=n,
@@ -151,5 +163,5 @@ def _detectable(n: int, case: Case) -> float | None:
 
 def _conservative(interval: Interval) -> Interval:
     """Label a binomial interval as too wide: which secrets come up is negatively associated."""
-    method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
+    method = f"{interval.method}, over secrets (conservative: finds are negatively associated)"
     return replace(interval, method=method)

@@ -7,6 +7,7 @@ import numpy as np
 from audit.core.evidence import Mentions
 from audit.findings import bounds, mechanism
 from audit.findings.case import Case, value
+from audit.findings.hits import withheld_words
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics import coin_test
 
@@ -17,7 +18,7 @@ def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
 
 
 def _r_name(mentions: Mentions, case: Case) -> Measurement:
-    n = len(mentions.named)
+    n, withheld = len(mentions.named), sum(mentions.withheld)
     often = dict.fromkeys((s.owner for s in case.secrets), 0)
     k = k_twins = 0
     for indices in mentions.named:
@@ -31,10 +32,11 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
     return case.measurement(
         mentions,
         "r_name",
-        case.rate(k, n),
+        case.rate(k, n, withheld),
+        withheld=withheld,
         unit="share of generations",
         observation=f"{k} of {n} generations name a planted user who was trained on, "
-        f"{k_twins} a twin.",
+        f"{k_twins} a twin{withheld_words(withheld)}.",
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=coin_test.p_value(list(often.values()), coins, case.stream("coins")) if n else None,
@@ -44,7 +46,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         epsilon_lower=bounds.presence(counts, case) if n else None,
         claim_test=mechanism.presence(counts, case) if n else None,
         power=Power(
-            smallest_rate=case.smallest_rate(n),
+            smallest_rate=case.smallest_rate(n, withheld),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
             if n
             else None,

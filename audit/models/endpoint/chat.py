@@ -82,7 +82,7 @@ class ChatSession:
 
     def _answer(self, read: int, length: int, choice: Choice) -> Answer:
         """Raise UsageError unless the server has read these tokens, with or without the start."""
-        if choice.prompt_tokens not in (read - 1, read):
+        if not choice.withheld and choice.prompt_tokens not in (read - 1, read):
             raise UsageError(
                 f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
                 f"prompt tokens where the chat template here writes {read}: it does not go on with "

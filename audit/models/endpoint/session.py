@@ -54,13 +54,25 @@ class EndpointSession:
         """Sample each text with a seed of its own; after a stop token all are stop tokens."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         fields = {**self.capabilities.extras, "max_tokens": length}
-        read = partial(generation, tokenizer=self.tokenizer, length=length)
         return self.client.send(
             [
-                Request({**fields, "prompt": [*prompt], "seed": seed}, read)
+                Request(
+                    {**fields, "prompt": [*prompt], "seed": seed},
+                    partial(self._answer, len(prompt), length),
+                )
                 for prompt, seed in zip(prompts, seeds, strict=True)
             ]
         )
+
+    def _answer(self, sent: int, length: int, choice: Choice) -> Answer:
+        """Raise UsageError where the server has read another number of tokens than were sent."""
+        if not choice.withheld and choice.prompt_tokens not in (None, sent):
+            raise UsageError(
+                f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
+                f"prompt tokens where {sent} were sent: it cuts prompts, or adds text of its own; "
+                "ask the model itself, or give a smaller as_is:context=TOKENS"
+            )
+        return generation(choice, self.tokenizer, length)
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
@@ -84,12 +96,12 @@ class EndpointSession:
 
 def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
     """Read a generated text of `length` tokens, filled with stop tokens where it is shorter."""
-    tokens, reports = generated(choice, tokenizer, length)
+    tokens, reports, given = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
     for i, token in enumerate(reports):
         if token.log_prob is not None and token.top is not None:
             log_probs[i], top1[i] = token.log_prob, token.log_prob >= token.top
-    return Answer(tuple(tokens), log_probs, top1, answered=length)
+    return Answer(tuple(tokens), log_probs, top1, length, given=given, more=choice.more)
 
 
 def _scored(first: int, tail: Tokens, choice: Choice) -> Answer:
