@@ -76,6 +76,7 @@ class Case:
             "test": f"{self.attack} {metric}",
             "power": Power(n=seen.n),
             "stronger_than_release": self.stronger(evidence.access),
+            "kinds": tuple(dict.fromkeys(secret.kind for secret in self.secrets)),
             "untrained": self.untrained,
             **measured(seen),
         }

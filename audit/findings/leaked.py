@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from audit.core.terms import Leaked
+from audit.core.terms import Leaked, Shown
 from audit.findings.case import LEVEL
 from audit.findings.rejections import Rejections, is_confounded, test_of
-from audit.results.measurement import ChargeTest, Measurement
-from audit.results.words import at_least, percent_at_most
-
-NOTICED = 0.5  # a rate of hits; where only higher ones would be noticed, silence shows nothing
-Sensitive = Mapping[tuple[str, str], bool]
+from audit.findings.shows import first_missing
+from audit.results.measurement import ChargeTest, Measurement, Silence
 
 
-def leaked(
-    finding: Measurement, rejections: Rejections, sensitive: Sensitive | None
-) -> tuple[Leaked, str]:
+def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tuple[Leaked, str]:
     """Answer what leaked: a rejected test is a leak, whatever the displayed value looks like.
 
-    sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
-    run has no references. Silence of an attack that finds no leak anywhere shows nothing.
+    silence: the conditions of "no leak found". All must be shown: no default, missing value or
+    positive control of another measure turns a null result into reassurance.
     """
     test = test_of(finding)
     if finding.charge_test is not None:
@@ -30,16 +23,21 @@ def leaked(
     if test in rejections.confounded:
         return Leaked.INCONCLUSIVE, "The candidates can be told apart without the model."
     if test in rejections.leaking:
-        return Leaked.LEAK, _leak(finding, rejections)
+        return Leaked.LEAK, _leak(finding, rejections, silence)
     if finding.value is None:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
-    why = _unsure(finding, rejections, sensitive)
-    if why:
-        return Leaked.INCONCLUSIVE, why
-    return Leaked.NONE_FOUND, f"Not told apart from chance. {_reach(finding)}".strip()
+    if suspicious(finding) and silence.contact.state == Shown.SHOWN:
+        return Leaked.INCONCLUSIVE, SUSPICIOUS
+    missing = first_missing(silence)
+    if missing is not None:
+        return Leaked.INCONCLUSIVE, missing.by
+    return Leaked.NONE_FOUND, f"Not told apart from chance. {silence.reach.by}".strip()
 
 
-def _leak(finding: Measurement, rejections: Rejections) -> str:
+SUSPICIOUS = "More than chance, but not beyond doubt once adjusted for all tests."
+
+
+def _leak(finding: Measurement, rejections: Rejections, silence: Silence) -> str:
     p = rejections.leaking[test_of(finding)]
     sentence = f"A leak (adjusted p = {p:.2g})"
     if finding.value is None:
@@ -48,6 +46,8 @@ def _leak(finding: Measurement, rejections: Rejections) -> str:
         sentence += ", by the test of all planted secrets together: this figure alone hides it"
     if finding.stronger_than_release:
         sentence += "; not of this release, which gives samples only"
+    if silence.contact.state != Shown.SHOWN:
+        sentence += "; contact not shown"
     return f"{sentence}.{_told_apart(finding)}"
 
 
@@ -77,25 +77,6 @@ def _unmeasured(finding: Measurement) -> str:
     return f"It {why}." if why.startswith("needs") else "Nothing was answered to measure it on."
 
 
-def _unsure(finding: Measurement, rejections: Rejections, sensitive: Sensitive | None) -> str:
-    """Explain why finding no leak shows nothing; empty where it does."""
-    least = finding.least_p
-    if finding.untrained:
-        return f"{finding.untrained} What was not trained on cannot leak."
-    if sensitive is None:
-        return "Without references no leak could be told from none."
-    if finding.p_value is None or least * rejections.family.tests >= LEVEL:
-        return finding.untested or "Too little was measured for any test."
-    rate = finding.power.detectable_rate
-    if rate is not None and rate > NOTICED:
-        return f"So few tries would notice a leak only from a rate of {percent_at_most(rate)} on."
-    if suspicious(finding):
-        return "More than chance, but not beyond doubt once adjusted for all tests."
-    if not sensitive.get((finding.attack, finding.metric), False):
-        return "The undefended model did not leak here: silence shows nothing."
-    return ""
-
-
 def suspicious(finding: Measurement) -> bool:
     """Return whether the finding alone, unadjusted, rejects chance at 95 %."""
     p, bound, chance = finding.p_value, finding.epsilon_lower, finding.chance
@@ -106,14 +87,3 @@ def suspicious(finding: Measurement) -> bool:
     if finding.control is not None or chance is None or finding.ci is None:
         return False
     return finding.ci[0] > chance or (finding.sides == 2 and finding.ci[1] < chance)
-
-
-def _reach(finding: Measurement) -> str:
-    """State what the run could have shown."""
-    rate, largest = finding.power.detectable_rate, finding.power.largest_epsilon
-    if rate is not None and finding.k is not None:
-        most = percent_at_most(rate)
-        return f"A rate of {most} over different secrets would have been called a leak (95 %)."
-    if largest and finding.epsilon_lower is not None:
-        return f"A claim of up to ε = {at_least(largest)} nats could have been refuted."
-    return ""

@@ -20,9 +20,16 @@ from audit.core.terms import Leaked, OnClaim
 from audit.findings import bounds
 from audit.findings.agreement import agreement
 from audit.findings.case import LEVEL
-from audit.findings.leaked import Sensitive
-from audit.findings.rejections import Family, test_of
-from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
+from audit.findings.rejections import Family, rejections, test_of
+from audit.findings.shows import NO_CONTROL, NO_REFERENCES, NOT_NEEDED, Shows, stated_by
+from audit.findings.verdict import (
+    BY_CONTROL,
+    Sight,
+    claim_overall,
+    judged,
+    leaked_overall,
+    sight_by,
+)
 from audit.results.numbers import FROM_FILE, agree, rounded
 from audit.results.schema import (
     SCHEMA_VERSION,
@@ -34,6 +41,7 @@ from audit.results.schema import (
     first_error,
 )
 
+_FOLLOWS = (BY_CONTROL, NO_CONTROL, NO_REFERENCES, NOT_NEEDED.by)  # sight by other findings
 _AGAIN = "; run its plan again, which trains nothing that is there"
 
 
@@ -52,9 +60,9 @@ def load(path: Path) -> Results:
     except ValidationError as error:
         raise UsageError(f"{path}: {first_error(error)}") from None
     seeds = {release.seed for release in results.releases}
-    sensitive = {seed: _sensitive(results, seed) for seed in seeds}
+    sight = {seed: _sight(results, seed) for seed in seeds}
     for place, release in enumerate(results.releases):
-        why = _of_accounting(release.guarantee) or _of_release(release, sensitive[release.seed])
+        why = _of_accounting(release.guarantee) or _of_release(release, sight[release.seed])
         if why:
             raise UsageError(f"{path}: releases.{place} ({release.defense!r}): {why}{_AGAIN}")
     for place, cell in enumerate(() if results.sweep is None else results.sweep.cells):
@@ -74,24 +82,29 @@ def _document(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _sensitive(results: Results, seed: int) -> Sensitive | None:
+def _sight(results: Results, seed: int) -> Sight | None:
     """Find where the positive control of a seed leaks; None without references."""
     controls = [r for r in results.releases if r.defense == "none" and r.seed == seed]
     if not controls or not results.plan.get("references", True):
         return None
     control = min(controls, key=lambda release: not release.reference)
-    return sensitive_where(control.findings, control.guarantee, _family(control))
+    return sight_by(control.findings, control.guarantee, _family(control))
 
 
 def _family(release: ReleaseResult) -> Family:
     return Family(release.tests, release.claim_tests)
 
 
-def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
-    """Describe what a release states that does not follow from its numbers; empty if all does."""
+def _of_release(release: ReleaseResult, sight: Sight | None) -> str:
+    """Describe what a release states that does not follow from its numbers; empty if all does.
+
+    sight: of the positive control. Contact and any other sight are taken as they stand: they follow
+    from the models, not from numbers.
+    """
     claim = release.guarantee
-    answers = judge(release.findings, claim, sensitive, _family(release))
-    for finding, answer in zip(release.findings, answers, strict=True):
+    found = rejections(release.findings, claim, _family(release))
+    for finding in release.findings:
+        answer = judged(finding, claim, _shows(finding, sight), found)
         reason = answer.sentence.removeprefix(answer.observation)
         why = (
             _of_bound(finding.epsilon_lower)
@@ -102,6 +115,13 @@ def _of_release(release: ReleaseResult, sensitive: Sensitive | None) -> str:
         if why:
             return f"{_name(finding)} {why}"
     return _overall(release, claim)
+
+
+def _shows(finding: FindingResult, control: Sight | None) -> Shows:
+    """Return what a finding states was shown for it, with the control's sight that follows here."""
+    stated = stated_by(finding)
+    own = {name: link for name, link in stated.sight.items() if link.by not in _FOLLOWS}
+    return Shows(stated.contact, own).beside(control)
 
 
 def _of_cell(cell: Cell, seeds: Sequence[ReleaseResult]) -> str:

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from audit.core.guarantee import Guarantee
 from audit.core.terms import Leaked, OnClaim
-from audit.findings.leaked import Sensitive, leaked
+from audit.findings.leaked import leaked, suspicious
 from audit.findings.on_claim import on_claim
 from audit.findings.rejections import Family, Rejections, rejections
-from audit.results.measurement import FindingResult, Measurement
+from audit.findings.shows import Shows, beside_leak, is_blind, shown, silence_of
+from audit.results.measurement import FindingResult, Link, Measurement
+
+BY_CONTROL = "the undefended model leaked by this measure"
+Sight = Mapping[tuple[str, str], Link]
 
 
 def judge(
     measurements: Sequence[Measurement],
     guarantee: Guarantee,
-    sensitive: Sensitive | None,
+    shows: Shows,
     family: Family,
 ) -> list[FindingResult]:
     """Answer both questions for all measurements of one release.
 
-    sensitive: by (attack, metric), whether the positive control leaked in this run; None where the
-    run has no references. family: how many tests p-values are adjusted for.
+    shows: what the release has shown beside them. family: how many tests p-values are adjusted for.
     """
     found = rejections(measurements, guarantee, family)
-    return [_judged(one, guarantee, sensitive, found) for one in measurements]
+    return [judged(one, guarantee, shows, found) for one in measurements]
 
 
-def _judged(
-    one: Measurement, guarantee: Guarantee, sensitive: Sensitive | None, found: Rejections
+def judged(
+    one: Measurement, guarantee: Guarantee, shows: Shows, found: Rejections
 ) -> FindingResult:
-    word, sentence = leaked(one, found, sensitive)
+    """Answer both questions for one measurement. found: the tests of its release."""
+    silence = silence_of(one, shows, found.family.tests)
+    word, sentence = leaked(one, found, silence)
     claim, claim_sentence = on_claim(one, guarantee, found)
+    conditions = beside_leak(silence) if word == Leaked.LEAK else silence
     answers = {
+        "silence": None if word == Leaked.NOT_MEASURED else conditions,
         "leaked": word,
         "sentence": f"{one.observation} {sentence}".strip(),
         "claim": claim,
@@ -42,13 +49,12 @@ def _judged(
     return FindingResult(**{**dict(one), **answers})
 
 
-def sensitive_where(
+def sight_by(
     measurements: Sequence[Measurement], guarantee: Guarantee, family: Family
-) -> dict[tuple[str, str], bool]:
-    """Find by (attack, metric) whether a positive control leaked."""
-    own = {(one.attack, one.metric): True for one in measurements}
-    judged = judge(measurements, guarantee, own, family)
-    return {(f.attack, f.metric): f.leaked == Leaked.LEAK for f in judged}
+) -> dict[tuple[str, str], Link]:
+    """Find by (attack, metric) where a positive control leaked: the same measure sees there."""
+    found = judge(measurements, guarantee, Shows(), family)
+    return {(f.attack, f.metric): shown(BY_CONTROL, f.n) for f in found if f.leaked == Leaked.LEAK}
 
 
 def leaks(finding: FindingResult) -> bool:
@@ -57,16 +63,28 @@ def leaks(finding: FindingResult) -> bool:
 
 
 def leaked_overall(findings: Sequence[FindingResult]) -> Leaked:
-    """Join the first answers of a release: no leak found only if all tested findings agree."""
+    """Join the first answers of a release.
+
+    No leak found needs that each attack, for each kind of secret that it tests, has a measure that
+    found none where it would have: a blind measure says nothing, and another may speak for it.
+    """
     own = [f for f in findings if not f.stronger_than_release]
-    words = {f.leaked for f in own if f.p_value is not None or f.leaked == Leaked.LEAK}
-    words.discard(Leaked.NOT_MEASURED)
-    if Leaked.LEAK in words:
+    tested = [f for f in own if f.p_value is not None or f.leaked == Leaked.LEAK]
+    tested = [f for f in tested if f.leaked != Leaked.NOT_MEASURED]
+    if any(f.leaked == Leaked.LEAK for f in tested):
         return Leaked.LEAK
-    if words == {Leaked.NONE_FOUND}:
+    silent = [f for f in tested if f.leaked == Leaked.NONE_FOUND]
+    rest = [f for f in tested if f.leaked != Leaked.NONE_FOUND]
+    unsure = [f for f in rest if suspicious(f) or not is_blind(f)]
+    if silent and not unsure and _aims(tested) == _aims(silent):
         return Leaked.NONE_FOUND
     measured = any(f.value is not None and f.charge_test is None for f in own)
     return Leaked.INCONCLUSIVE if measured else Leaked.NOT_MEASURED
+
+
+def _aims(findings: Sequence[FindingResult]) -> set[tuple[str, str]]:
+    """Name each attack with each kind of secret that it tests."""
+    return {(f.attack, kind) for f in findings for kind in f.kinds or ("",)}
 
 
 def claim_overall(findings: Sequence[FindingResult], guarantee: Guarantee) -> OnClaim:

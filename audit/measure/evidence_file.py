@@ -18,13 +18,14 @@ from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret
 from audit.findings.case import Case
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows
 from audit.measure.attacked import Attacked
 from audit.measure.masked import masked, unmasked
 from audit.results.exact import pack, unpack
-from audit.results.measurement import Control, Measurement
+from audit.results.measurement import Control, Link, Measurement
 from audit.results.schema import SessionResult
 
-NAME, FORM = "evidence.json", "audit evidence 3"
+NAME, FORM = "evidence.json", "audit evidence 4"
 _AGAIN = "when the plan is run again, which trains nothing that is there"
 UTILITY_STREAM = ("utility", "bootstrap")  # the draws behind the intervals of all `Ratio`s
 _OF_SESSION = ("purpose", "queries", "answered", "budget", "remaining")
@@ -54,7 +55,7 @@ class OfRelease:
 
     ledger: what its sessions are called there, before their purpose. sessions: the fields of each
     that no ledger holds. utility: of each session that measures it, the share of the training done
-    and the sums over blocks, each a `Ratio` as JSON values.
+    and the sums over blocks, each a `Ratio` as JSON values. shows: what it has shown by itself.
     """
 
     defense: str
@@ -66,6 +67,7 @@ class OfRelease:
     sessions: tuple[dict[str, Any], ...]
     utility: tuple[dict[str, Any], ...]
     attacks: tuple[OfAttack, ...]
+    shows: Shows
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,18 @@ def _of_release(release: OfRelease) -> dict[str, Any]:
         {**vars(one), "blind": {m: blind.__dict__ for m, blind in one.blind.items()}}
         for one in release.attacks
     ]
-    return {**vars(release), "guarantee": asdict(release.guarantee), "attacks": attacks}
+    return {
+        **vars(release),
+        "guarantee": asdict(release.guarantee),
+        "attacks": attacks,
+        "shows": _of_shows(release.shows),
+    }
+
+
+def _of_shows(shows: Shows) -> dict[str, Any]:
+    contact = {kind: link.model_dump(mode="json") for kind, link in shows.contact.items()}
+    sight = [[*name, link.model_dump(mode="json")] for name, link in shows.sight.items()]
+    return {"contact": contact, "sight": sight}
 
 
 def read(folder: Path) -> EvidenceFile:
@@ -176,8 +189,16 @@ def _release(row: Mapping[str, Any]) -> OfRelease:
         "sessions": tuple(row["sessions"]),
         "utility": tuple(row["utility"]),
         "attacks": tuple(map(_attack, row["attacks"])),
+        "shows": _shows(row["shows"]),
     }
     return OfRelease(**{**row, **restored})
+
+
+def _shows(row: Mapping[str, Any]) -> Shows:
+    return Shows(
+        contact={kind: Link.model_validate(link) for kind, link in row["contact"].items()},
+        sight={(a, metric): Link.model_validate(link) for a, metric, link in row["sight"]},
+    )
 
 
 def _attack(row: Mapping[str, Any]) -> OfAttack:

@@ -16,9 +16,9 @@ from audit.core.predictor import Access, Predictor
 from audit.core.randomness import stream
 from audit.core.release import NoJournal
 from audit.findings import Case
-from audit.findings.leaked import Sensitive
 from audit.findings.rejections import Family
-from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
+from audit.findings.shows import Shows
+from audit.findings.verdict import Sight, claim_overall, judge, leaked_overall, sight_by
 from audit.measure import bleu, perplexity, samples
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -38,6 +38,7 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
+from audit.silence.shown import shows
 
 _UTILITY, _COMPLETION = ("audit.measure.perplexity",), ("audit.measure.bleu",)  # their modules
 
@@ -50,6 +51,7 @@ class Measured:
     utility: dict[str, Measure]
     sessions: tuple[SessionResult, ...]
     measurements: tuple[Measurement, ...]
+    shows: Shows
     attacked: tuple[Attacked, ...]
     blocks: tuple[dict[str, Any], ...]
     seconds: float
@@ -57,10 +59,10 @@ class Measured:
     family: Family
 
     @property
-    def sensitive(self) -> Sensitive:
-        """By (attack, metric), whether it leaks: of the undefended model."""
+    def sight(self) -> Sight:
+        """By (attack, metric), where it leaks: of the undefended model."""
         guarantee = GuaranteeResult.of(self.audited.release.guarantee)
-        return sensitive_where(self.measurements, guarantee, self.family)
+        return sight_by(self.measurements, guarantee, self.family)
 
     @property
     def evidence(self) -> OfRelease:
@@ -76,13 +78,14 @@ class Measured:
             sessions=tuple(map(facts, self.sessions)),
             utility=self.blocks,
             attacks=tuple(of_attack(seen, self.measurements) for seen in self.attacked),
+            shows=self.shows,
         )
 
-    def result(self, sensitive: Sensitive | None) -> ReleaseResult:
-        """Return the release as results.json shows it. sensitive: None without references."""
+    def result(self, control: Sight | None) -> ReleaseResult:
+        """Return the release as results.json shows it. control: None without references."""
         one = self.audited
         guarantee = GuaranteeResult.of(one.release.guarantee)
-        findings = judge(self.measurements, guarantee, sensitive, self.family)
+        findings = judge(self.measurements, guarantee, self.shows.beside(control), self.family)
         return ReleaseResult(
             defense=one.name,
             parameters=one.parameters,
@@ -115,6 +118,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         utility,
         tuple(sessions),
         tuple(one for seen in attacked for one in seen.measurements()),
+        shows(bench, one, _lost(run, one)),
         attacked,
         tuple(blocks),
         time.monotonic() - began,

@@ -255,6 +255,10 @@ class Measurement(Strict):
     p_value: Probability | None = Field(
         default=None, description="of the hypothesis that nothing leaked; unadjusted; null: no test"
     )
+    adjusted_p: Probability | None = Field(
+        default=None,
+        description="of its test, adjusted for all tests of the release; null: no test",
+    )
     least_p: Probability = Field(
         default=0.0, description="smallest p-value that so many tries can have"
     )
@@ -285,6 +289,7 @@ class Measurement(Strict):
         pattern="^[-01]*$",
         description="per planted secret, in the order of planting: 1 leaked, 0 not, - unknown",
     )
+    kinds: tuple[str, ...] = Field(default=(), description="kinds of the secrets that it is about")
     untrained: str = Field(
         default="", description="which planted secrets may not have been trained on"
     )

@@ -15,7 +15,7 @@ import audit
 from audit.core.files import write_atomically
 from audit.core.progress import Remark, StepProgress, attacking
 from audit.findings.headline import headline
-from audit.findings.leaked import Sensitive
+from audit.findings.verdict import Sight
 from audit.measure import evidence_file, samples
 from audit.measure.ahead import attack_ahead
 from audit.measure.bench import Bench
@@ -80,8 +80,8 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
         if one.label not in ahead:
             report(attacking(one.label), 1.0)
     _keep_evidence(current, measured, bench.folder)
-    sensitive = _sensitivity(measured)
-    audited = [m.result(sensitive if plan.references else None) for m in measured]
+    control = _control(measured) if plan.references else None
+    audited = [m.result(control) for m in measured]
     return Results(
         status="complete",
         headline=headline(audited),
@@ -119,11 +119,11 @@ def _corpus(current: Run) -> CorpusResult:
     )
 
 
-def _sensitivity(measured: Sequence[Measured]) -> Sensitive | None:
-    """Map (attack, metric) to whether the undefended model leaked; None where it was not run."""
+def _control(measured: Sequence[Measured]) -> Sight | None:
+    """Find by (attack, metric) where the undefended model leaked; None where it was not run."""
     for m in sorted(measured, key=lambda m: not m.audited.reference):
         if m.audited.name == "none":
-            return m.sensitive
+            return m.sight
     return None
 
 

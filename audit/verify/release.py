@@ -10,8 +10,7 @@ from typing import Any
 from audit.accounting.table import recompute
 from audit.core.guarantee import Guarantee
 from audit.core.randomness import stream
-from audit.findings.leaked import Sensitive
-from audit.findings.verdict import claim_overall, judge, leaked_overall, sensitive_where
+from audit.findings.verdict import Sight, claim_overall, judge, leaked_overall, sight_by
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import UTILITY_STREAM, EvidenceFile, OfAttack, OfRelease
 from audit.measure.ratios import Ratio, measures
@@ -58,15 +57,16 @@ class Derived:
         return [one for of in self.of.attacks for one in self._attacked(of).measurements()]
 
     @property
-    def sensitive(self) -> Sensitive:
-        """By (attack, metric), whether it leaks: of the undefended model."""
+    def sight(self) -> Sight:
+        """By (attack, metric), where it leaks: of the undefended model."""
         guarantee = GuaranteeResult.of(self.guarantee)
-        return sensitive_where(self.measurements, guarantee, self.evidence.family)
+        return sight_by(self.measurements, guarantee, self.evidence.family)
 
-    def result(self, sensitive: Sensitive | None, beside: ReleaseResult | None) -> ReleaseResult:
+    def result(self, control: Sight | None, beside: ReleaseResult | None) -> ReleaseResult:
         """Return the release as it follows. beside: as it stands, for what needs a model."""
         guarantee = GuaranteeResult.of(self.guarantee)
-        findings = judge(self.measurements, guarantee, sensitive, self.evidence.family)
+        shows = self.of.shows.beside(control)
+        findings = judge(self.measurements, guarantee, shows, self.evidence.family)
         sessions = [self._session(facts) for facts in self.of.sessions]
         return ReleaseResult(
             defense=self.of.defense,

@@ -9,7 +9,7 @@ from typing import Any
 from audit.core.errors import UsageError, first_line
 from audit.core.secret import Coins
 from audit.findings.headline import headline
-from audit.findings.leaked import Sensitive
+from audit.findings.verdict import Sight
 from audit.measure import evidence_file
 from audit.measure.evidence_file import EvidenceFile
 from audit.results.schema import CorpusResult, ReleaseResult, Results, to_json
@@ -71,8 +71,8 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     """Return the results as they follow; what needs a model or the corpus is taken as it stands."""
     plan = run.results.plan
     ours = [Derived(evidence, of, plan, run.ledger) for of in evidence.releases]
-    sensitive = _sensitivity(ours) if plan["references"] else None
-    releases = [one.result(sensitive, _beside(one, run.results.releases)) for one in ours]
+    control = _control(ours) if plan["references"] else None
+    releases = [one.result(control, _beside(one, run.results.releases)) for one in ours]
     update = {
         "status": "complete",
         "headline": headline(releases),
@@ -83,11 +83,11 @@ def derived(run: Stated, evidence: EvidenceFile) -> Results:
     return run.results.model_copy(update=update)
 
 
-def _sensitivity(releases: Sequence[Derived]) -> Sensitive | None:
+def _control(releases: Sequence[Derived]) -> Sight | None:
     """Return where the undefended model leaked, the reference before one that was asked for."""
     for one in sorted(releases, key=lambda one: not one.of.reference):
         if one.of.defense == "none":
-            return one.sensitive
+            return one.sight
     return None
 
 

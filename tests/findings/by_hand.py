@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from audit.core.guarantee import Guarantee
+from audit.core.secret import KINDS
+from audit.core.terms import Shown
 from audit.findings import bounds
 from audit.findings.rejections import Family
-from audit.findings.verdict import claim_overall, judge, leaked_overall
-from audit.results.measurement import Measurement, measured
+from audit.findings.shows import Shows
+from audit.findings.verdict import BY_CONTROL, claim_overall, judge, leaked_overall
+from audit.results.measurement import Link, Measurement, measured
 from audit.results.schema import (
     ChargeTest,
     Control,
@@ -27,6 +30,7 @@ from audit.statistics.interval import Interval
 
 LEAK, NONE = 1e-9, 0.5  # p-values
 SENSITIVE = {("extraction", "hit_rate"): True}
+REACHED = Link(state=Shown.SHOWN, by="counted by hand", n=100)
 R = 66  # guesses over 100 coins
 ALL = R  # right of them: ε ≥ 3.06 at δ = 0, the most that so many can show
 MOST = 50  # of them: ε ≥ 0.6
@@ -52,6 +56,7 @@ def finding(
         "access": "generate",
         "unit": "share of generations",
         **measured(seen),
+        "kinds": ("code",),
         "observation": "30 of 100 generations were planted secrets; 0 were twins'.",
         "k": 30,
         "chance": 0.25,
@@ -93,7 +98,17 @@ def judged(
     claims: int = 0,
 ) -> list[FindingResult]:
     """Both answers to all findings of one release."""
-    return judge(findings, GuaranteeResult.of(guarantee), sensitive, Family(tests, claims))
+    return judge(findings, GuaranteeResult.of(guarantee), shows(sensitive), Family(tests, claims))
+
+
+def shows(sensitive: Mapping[tuple[str, str], bool] | None) -> Shows:
+    """Contact, and sight where the positive control leaked; None: there is no control."""
+    control = (
+        None
+        if sensitive is None
+        else {name: REACHED.changed(by=BY_CONTROL) for name, leaks in sensitive.items() if leaks}
+    )
+    return Shows(dict.fromkeys(KINDS, REACHED)).beside(control)
 
 
 def answered(

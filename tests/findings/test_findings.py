@@ -25,6 +25,7 @@ from audit.results.measurement import Measurement
 from audit.statistics import rank_test
 from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
+from tests.findings import by_hand
 from tests.findings.closeness import median_bound, six
 from tests.simulations import repeats
 
@@ -589,5 +590,5 @@ def test_few_tries_that_would_notice_only_a_high_rate_are_no_all_clear() -> None
     for found, leaked in ((few, Leaked.INCONCLUSIVE), (many, Leaked.NONE_FOUND)):
         claim = no_guarantee("nothing")
         sensitive = {(found.attack, found.metric): True}
-        (judged,) = judge([found], claim, sensitive, Family(1, 1))
+        (judged,) = judge([found], claim, by_hand.shows(sensitive), Family(1, 1))
         assert judged.leaked == leaked, judged.sentence

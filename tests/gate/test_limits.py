@@ -173,5 +173,5 @@ def test_withheld_trials_never_pass_a_limit() -> None:
     assert limits.decide(withheld, 0.05, 0.95)[0] is State.INCONCLUSIVE
     document = withheld.model_dump(mode="json")
     assert type(withheld).model_validate(document, context=FROM_FILE) == withheld
-    with pytest.raises(ValueError, match="ends below the rate 0.9"):
+    with pytest.raises(ValueError, match=r"ends below the rate 0\.9"):
         type(withheld).model_validate({**document, "ci": (0.0, 0.0362)}, context=FROM_FILE)

@@ -30,6 +30,7 @@ from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.gate import verdict
 from audit.gate.outcome import State
 from audit.gate.policy import Policy
+from tests.findings.by_hand import shows
 
 USERS, FIVE = 100, digits(5)
 DRAW = np.random.default_rng(11)
@@ -83,7 +84,7 @@ def test_every_attack_alone_fails_the_gate(attack: str, tests: int, make: Simple
     claim = make.claim(8.0)
     found = measurements_of([ATTACKS[attack]()], case)
     for sensitive in (None, {}):  # no references, or references that found nothing
-        judged = judge(found, claim, sensitive, Family(tests, tests))
+        judged = judge(found, claim, shows(sensitive), Family(tests, tests))
         assert leaked_overall(judged) == "leak"
         if attack != "exposure":  # a rank among 100,000 refutes more than coins do
             assert claim_overall(judged, claim) == "not testable"

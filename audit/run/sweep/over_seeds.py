@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from audit.findings import charges_over_seeds as charges
+from audit.findings import shows
 from audit.findings.agreement import Agreement, agreement
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall, leaked_overall
@@ -121,13 +122,25 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     claim, claim_sentence = together.on_claim(whole, per_seed)
     if whole.epsilon_lower is not None:
         claim_sentence += " The bound on ε is the lower median of the seeds'."
-    answers = {"leaked": leaked, "sentence": sentence, "claim": claim}
+    silence = shows.joined(per_seed)
+    answers = {"leaked": leaked, "sentence": sentence, "claim": claim, "silence": silence}
     return FindingResult(**{**dict(whole), **answers}, claim_sentence=claim_sentence)
 
 
 # hits of independent trials of a fixed number
 _OF_TRIALS = (IntervalKind.CLOPPER_PEARSON, IntervalKind.WITHHELD_RATE)
-_OF_ALL = ("attack", "metric", "access", "unit", "least_p", "sides", "test", "untested", "space")
+_OF_ALL = (
+    "attack",
+    "metric",
+    "access",
+    "unit",
+    "least_p",
+    "sides",
+    "test",
+    "untested",
+    "space",
+    "kinds",
+)
 
 
 def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measurement:

@@ -1,0 +1,119 @@
+"""What a release has shown before it is judged, and the conditions of "no leak found"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from audit.core.terms import Leaked, Shown
+from audit.findings import reach
+from audit.results.measurement import FindingResult, Link, Measurement, Silence
+
+NO_REFERENCES = "Without references no leak could be told from none."
+NO_CONTROL = "The undefended model did not leak here: silence shows nothing."
+_UNKNOWN = "Nothing shows that the planted secrets reached the measured weights."
+NOT_NEEDED = Link(state=Shown.NOT_NEEDED, by="a leak was found", n=0)
+
+
+@dataclass(frozen=True)
+class Shows:
+    """What a release has shown beside its measurements.
+
+    contact: by kind of secret, whether what was planted of it reached the measured weights. sight:
+    by (attack, metric), whether that measure detects memorised text in this very model, or in one
+    that was trained on the same text without protection. unseen: the reason where a measure is
+    absent.
+    """
+
+    contact: Mapping[str, Link] = field(default_factory=dict)
+    sight: Mapping[tuple[str, str], Link] = field(default_factory=dict)
+    unseen: str = NO_CONTROL
+
+    def beside(self, control: Mapping[tuple[str, str], Link] | None) -> Shows:
+        """Add what the positive control of the run shows; None: the run has no references."""
+        if control is None:
+            return Shows(self.contact, self.sight, NO_REFERENCES)
+        return Shows(self.contact, {**control, **self.sight}, self.unseen)
+
+    def contact_of(self, measurement: Measurement) -> Link:
+        """Find the contact of a measurement: of its kinds the first that was not shown."""
+        if measurement.untrained:
+            return not_shown(f"{measurement.untrained} What was not trained on cannot leak.")
+        links = [self.contact.get(kind, not_shown(_UNKNOWN)) for kind in measurement.kinds]
+        missing = (link for link in links if link.state != Shown.SHOWN)
+        return next(missing, None) or next(iter(links), not_shown(_UNKNOWN))
+
+    def sight_of(self, measurement: Measurement) -> Link:
+        """Find the sight of a measurement."""
+        name = (measurement.attack, measurement.metric)
+        return self.sight.get(name, not_shown(self.unseen))
+
+
+def not_shown(why: str, n: int = 0) -> Link:
+    """Make a link that was not shown, with the reason as a sentence."""
+    return Link(state=Shown.NOT_SHOWN, by=why, n=n)
+
+
+def shown(by: str, n: int) -> Link:
+    """Make a link that was shown, with what shows it and the number of observations."""
+    return Link(state=Shown.SHOWN, by=by, n=n)
+
+
+def silence_of(measurement: Measurement, shows: Shows, tests: int) -> Silence:
+    """Collect the conditions under which finding no leak means something. tests: in the family."""
+    return Silence(
+        contact=shows.contact_of(measurement),
+        sight=shows.sight_of(measurement),
+        reach=reach.link(measurement, tests),
+    )
+
+
+def beside_leak(silence: Silence) -> Silence:
+    """Return what stands beside a leak: its contact; sight and reach are not needed."""
+    return Silence(contact=silence.contact, sight=NOT_NEEDED, reach=NOT_NEEDED)
+
+
+def first_missing(silence: Silence) -> Link | None:
+    """Return the first condition that was not shown; None where all were."""
+    links = (silence.contact, silence.sight, silence.reach)
+    return next((link for link in links if link.state != Shown.SHOWN), None)
+
+
+def is_blind(finding: FindingResult) -> bool:
+    """Return whether a finding is inconclusive for want of sight or reach alone.
+
+    It says nothing about its kinds, and another measure of the same attack may.
+    """
+    silence = finding.silence
+    if finding.leaked != Leaked.INCONCLUSIVE or silence is None:
+        return False
+    unseen = Shown.NOT_SHOWN in (silence.sight.state, silence.reach.state)
+    return silence.contact.state == Shown.SHOWN and unseen
+
+
+def joined(findings: Sequence[FindingResult]) -> Silence | None:
+    """Join the conditions of one measure over seeds: each is shown where every seed shows it.
+
+    None where a seed leaks or was not examined: then nothing can be said of their silence.
+    """
+    each = [f.silence for f in findings if f.leaked != Leaked.LEAK and f.silence is not None]
+    if len(each) < len(findings) or not each:
+        return None
+    return Silence(
+        contact=_worst([one.contact for one in each]),
+        sight=_worst([one.sight for one in each]),
+        reach=_worst([one.reach for one in each]),
+    )
+
+
+def _worst(links: Sequence[Link]) -> Link:
+    return next((link for link in links if link.state != Shown.SHOWN), links[0])
+
+
+def stated_by(finding: FindingResult) -> Shows:
+    """Return what a judged finding states that its release has shown for it."""
+    silence = finding.silence
+    if silence is None:
+        return Shows()
+    contact = dict.fromkeys(finding.kinds, silence.contact)
+    return Shows(contact, {(finding.attack, finding.metric): silence.sight})

@@ -1,0 +1,30 @@
+"""Collects what one release has shown: that secrets reached it, and that measures see in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from audit.findings.shows import Shows, not_shown, shown
+from audit.measure.bench import Bench
+from audit.measure.releases import Audited
+from audit.results.measurement import Link
+
+
+def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
+    """Collect what a release has shown by itself, without any control.
+
+    lost: by kind, as a sentence, what is not known to have reached its training.
+    """
+    return Shows(contact={kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)})
+
+
+def _kinds(bench: Bench) -> list[str]:
+    return list(dict.fromkeys(secret.kind for secret in bench.run.planted.secrets))
+
+
+def _contact(bench: Bench, one: Audited, kind: str, lost: Mapping[str, str]) -> Link:
+    secrets, coins = bench.run.planted.secrets, bench.run.planted.coins
+    n = sum(secret.kind == kind and coins.planted(secret) for secret in secrets)
+    if kind in lost:
+        return not_shown(f"{lost[kind]}.", n)
+    return shown("the training file" if one.external else "trained by this tool", n)
