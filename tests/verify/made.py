@@ -28,10 +28,11 @@ from audit.core.evidence import (
 from audit.core.guarantee import Guarantee, no_guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
-from audit.core.secret import Coins, Secret, digits
+from audit.core.secret import KINDS, Coins, Secret, digits
 from audit.findings import Case, stored
 from audit.findings.headline import headline
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows, shown
 from audit.measure import evidence_file
 from audit.measure.attacked import Attacked
 from audit.measure.evidence_file import EvidenceFile
@@ -231,6 +232,7 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         | {"bleu4": bleu},
         tuple(sessions),
         tuple(found for one in attacked for found in one.measurements()),
+        Shows(dict.fromkeys(KINDS, shown("trained by this tool", 15))),
         tuple(attacked),
         ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,
@@ -248,8 +250,8 @@ def write(folder: Path, seed: int = 3) -> None:
     evidence_file.write(
         folder, EvidenceFile(plan_hash, "user", FAMILY, run.secrets, run.coins, releases)
     )
-    sensitive = pipeline._sensitivity(measured)
-    results = [one.result(sensitive) for one in measured]
+    control = pipeline._control(measured)
+    results = [one.result(control) for one in measured]
     (folder / "samples.jsonl").write_text('{"session":"none/extraction","generation":0}\n')
     tossed = list(run.coins.present.values())
     pipeline.write(
