@@ -141,7 +141,7 @@ def rate_power(n: int, case: Case, withheld: int = 0) -> Power:
     )
 
 
-def _needed(n: int, case: Case) -> int | None:
+def needed(n: int, case: Case) -> int | None:
     """Compute how many planted secrets must come up for a leak; None: n tries are too few."""
     if case.chance is None or not n:
         return None
@@ -154,7 +154,7 @@ def _detectable(n: int, case: Case) -> float | None:
     Each secret comes up with probability 1 − (1 − rate/planted)^n; repeats add nothing here. Which
     secrets come up is negatively associated, so their number varies no more than a binomial.
     """
-    need, planted = _needed(n, case), int(case.planted.sum())
+    need, planted = needed(n, case), int(case.planted.sum())
     if need is None:
         return None
     each = one_sided_upper(need - 1, planted)

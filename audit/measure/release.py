@@ -118,7 +118,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         utility,
         tuple(sessions),
         tuple(one for seen in attacked for one in seen.measurements()),
-        shows(bench, one, _lost(run, one)),
+        shows(bench, one, _lost(run, one), attacked),
         attacked,
         tuple(blocks),
         time.monotonic() - began,

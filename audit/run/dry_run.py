@@ -20,6 +20,7 @@ from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
+from audit.silence import answers
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -150,7 +151,9 @@ def _request_lines(run: Run) -> list[str]:
         f"requests to the endpoint, of {count(served.releases, 'release')} (none was sent now):",
         f"  where it gives log-probabilities of a prompt: {_cost(most, served.releases)}",
         f"  where it does not: {_cost(least, served.releases)}",
-        f"  and up to {PROBES} of one token, to see what it gives",
+        f"  and up to {PROBES} of one token, to see what it gives; where it withholds answers, up "
+        f"to {answers.most_filters(run):,} to see whether it does so where planted text is asked "
+        "for",
     ]
     if served.rate:
         minutes = most.requests * served.releases / served.rate / 60

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from audit.findings.shows import Shows, not_shown, shown
+from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
+from audit.silence import answers
 
 
-def shows(bench: Bench, one: Audited, lost: Mapping[str, str]) -> Shows:
+def shows(
+    bench: Bench, one: Audited, lost: Mapping[str, str], attacked: Sequence[Attacked]
+) -> Shows:
     """Collect what a release has shown by itself, without any control.
 
-    lost: by kind, as a sentence, what is not known to have reached its training.
+    lost: by kind, as a sentence, what is not known to have reached its training. attacked: what
+    every attack saw.
     """
-    return Shows(contact={kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)})
+    own = {kind: _contact(bench, one, kind, lost) for kind in _kinds(bench)}
+    return Shows(contact={**own, **answers.contact(bench, one, attacked, lost)})
 
 
 def _kinds(bench: Bench) -> list[str]:
