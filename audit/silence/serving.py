@@ -13,7 +13,6 @@ import numpy as np
 
 from audit.core.predictor import Answer, Given, Predictor, Tokenizer
 from audit.models.endpoint.session import Served, Told
-from audit.results.words import count
 
 OPENINGS = (
     "Last week we",
@@ -34,6 +33,16 @@ _FEWEST = 20  # tokens from which on reports are judged
 ONE_ANSWER = "so at most one of all planted values can come up."
 
 
+# what no check of answers can see
+UNSEEN = (
+    "an endpoint that changes the chances of tokens, as by a penalty or a temperature of its own, "
+    "where it reports no log-probabilities",
+    "an endpoint that replaces an answer with planted text by another text",
+    "an endpoint that mixes up the answers to requests of the same length, or adds text that it "
+    "does not count",
+)
+
+
 def prompts(tokenizer: Tokenizer, frame: str) -> list[list[int]]:
     """Encode each opening twice, after the text that comes before every prompt."""
     return [[tokenizer.start, *tokenizer.encode(frame + text)] for text in OPENINGS * 2]
@@ -50,10 +59,12 @@ def look(session: Served, base: Predictor | None, frame: str) -> Heard:
     """Ask every opening twice. base: the public model, if it is here; frame: before each prompt."""
     asked = prompts(session.tokenizer, frame)
     told = session.ask(asked, LENGTH)
-    texts = [one.choice.text for one in told if one.answer.given is not Given.WITHHELD]
-    if 2 * len(texts) < len(asked):
-        few = f"{count(len(asked) - len(texts), 'answer')} of {len(asked)} to public prompts"
-        return Heard([f"{few} were withheld{_reasons(told)}."], len(told))
+    if len(told) < len(asked):
+        return Heard(["The endpoint continues no text of a user, so nothing can be asked."], 0)
+    withheld = sum(one.answer.given is Given.WITHHELD for one in told)
+    if 2 * withheld > len(told):
+        why = f"{withheld} of {len(told)} answers to public prompts were withheld"
+        return Heard([f"{why}{_reasons(told)}."], len(told))
     public = None if base is None else base.generate(asked, LENGTH)
     faults = [
         *_names(told, session.client.model),

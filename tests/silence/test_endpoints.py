@@ -17,7 +17,7 @@ import pytest
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
-from audit.core.terms import Leaked
+from audit.core.terms import Leaked, Shown
 from audit.findings.shows import shown
 from audit.measure.bench import Bench
 from audit.measure.release import measure_release
@@ -28,6 +28,7 @@ from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
+from audit.run.limitations import not_tested
 from audit.silence.drawn_words import sentence_of
 from audit.statistics.first_words import split
 from defenses.as_is import AsIs
@@ -229,7 +230,6 @@ LOGS: dict[str, tuple[Fault, str]] = {
     "another base": (logged(lambda p, top: p / 0.6931), "does not sample what it reports"),
     "of the top token only": (logged(lambda p, top: top), "does not sample what it reports"),
 }
-UNHARMED = {"server", "server with log-probabilities"}
 
 
 @pytest.mark.parametrize("logs", [False, True], ids=["text", "log-probabilities"])
@@ -259,3 +259,47 @@ def test_fault_leaks_or_is_named(judged: Judge, logs: bool, fault: Fault, cause:
     assert rate.silence is not None
     if cause:
         assert cause in rate.silence.contact.by
+
+
+# other digits where planted text is asked for
+ELSE = planted(choice(text=lambda text: f"{Random(text).randrange(10**5):05}"))
+UNSEEN: dict[str, tuple[Fault, str, str]] = {
+    "penalty without log-probabilities": (
+        ELSE,
+        "penalty",
+        "its answers are those of a model that knows less; beacons in it are as invisible, so its "
+        "sight is not shown",
+    ),
+    "filter that answers with other text": (
+        ELSE,
+        "replaces an answer",
+        "as before",
+    ),
+    "answers of others of the same length": (
+        ELSE,
+        "mixes up",
+        "nothing in an answer names its request",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "line", "why"), UNSEEN.values(), ids=list(UNSEEN))
+def test_unseen_fault_stands_in_the_report(
+    run: Run, judged: Judge, fault: Fault, line: str, why: str
+) -> None:
+    rate = rate_of(judged(fault))
+    assert rate.silence is not None and rate.silence.contact.state is Shown.SHOWN, why
+    assert any(line in entry for entry in not_tested(run.plan))
+
+
+def test_penalty_is_seen_by_log_probabilities(judged: Judge) -> None:
+    """The tokens that it makes less likely are drawn less often than is reported."""
+
+    def penalised(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        told = answer["choices"][0]["logprobs"]
+        if told is not None:
+            drawn = enumerate(told["token_logprobs"])
+            told["token_logprobs"] = [-0.9328 if i % 3 == 0 else p for i, p in drawn]
+        return answer
+
+    assert "does not sample" in rate_of(judged(penalised, logs=True)).silence.contact.by

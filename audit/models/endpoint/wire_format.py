@@ -22,7 +22,8 @@ _NOT_TEXT = (_ID, "bytes:")  # how a token begins that is not written as its tex
 _FULL = ("length", "max_tokens")  # why a text ends: as long as was requested
 _ENDED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")  # or at its end
 # fields of a choice that hold no text of the model
-_ABOUT = ("finish_reason", "stop_reason", "logprobs", "role", "id", "type", "index")
+_ABOUT = ("finish_reason", "stop_reason", "matched_stop", "logprobs", "role", "id", "type", "index")
+_STOPS = ("stop_reason", "matched_stop")  # of vLLM and SGLang: the text that ended a generation
 _SPACES = str.maketrans("▁Ġ", "  ")  # how vocabularies write a space
 
 
@@ -83,7 +84,7 @@ def choice_of(answer: dict[str, Any]) -> Choice:
             stopped=choice.get("finish_reason") not in _FULL,
             completion_tokens=_count(usage.get("completion_tokens")),
             prompt_tokens=_count(usage.get("prompt_tokens")),
-            at_text=isinstance(choice.get("stop_reason"), str),
+            at_text=any(_is_stop_text(choice.get(name)) for name in _STOPS),
             withheld=_withheld(choice, {**message, **_refusal(parts)}, text),
             more=tuple(dict.fromkeys(others)),
             served=(str(answer.get("model") or ""), str(answer.get("system_fingerprint") or "")),
@@ -106,6 +107,10 @@ def _strings(value: Any) -> list[str]:
         elif isinstance(one, dict):
             left += reversed([inner for name, inner in one.items() if name not in _ABOUT])
     return found
+
+
+def _is_stop_text(value: Any) -> bool:
+    return isinstance(value, str) and value not in (*_FULL, *_ENDED)
 
 
 def _is_text(part: Any) -> bool:
