@@ -15,7 +15,6 @@ from audit.core.randomness import stream
 from audit.core.terms import Relation
 from audit.measure import bleu, perplexity
 from audit.prepare.run import Run
-from audit.silence import answers
 
 
 @dataclass
@@ -124,8 +123,6 @@ def of_endpoint(run: Run, access: Access) -> Rehearsal:
     bleu.measure(session, *_completed(run))
     for chosen in run.plan.attacks:
         _attack(run, chosen.plugin, session)
-    words = max((int(chosen.parameters.get("words", 0)) for chosen in run.tasks), default=0)
-    answers.rehearse(run, session, words)
     return session
 
 

@@ -146,7 +146,7 @@ def _request_lines(run: Run) -> list[str]:
     served = run.plan.source.served
     if served is None:
         return []
-    least, most = (of_endpoint(run, access) for access in (Access.GENERATE, Access.SCORE))
+    least, most = (_rehearsed(run, access) for access in (Access.GENERATE, Access.SCORE))
     lines = [
         f"requests to the endpoint, of {count(served.releases, 'release')} (none was sent now):",
         f"  where it gives log-probabilities of a prompt: {_cost(most, served.releases)}",
@@ -159,6 +159,13 @@ def _request_lines(run: Run) -> list[str]:
         minutes = most.requests * served.releases / served.rate / 60
         lines.append(f"  at {served.rate:g} requests a second at least {minutes:,.1f} minutes")
     return lines
+
+
+def _rehearsed(run: Run, access: Access) -> Rehearsal:
+    """Count what attacks, utility and the auditor ask of an endpoint with this access."""
+    session = of_endpoint(run, access)
+    answers.rehearse(run, session)
+    return session
 
 
 def _cost(one: Rehearsal, times: int) -> str:

@@ -122,9 +122,10 @@ def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
     return shown(f"the sentence came up (p = {p:.1g}); values as stated by the user", n)
 
 
-def rehearse(run: Run, session: Predictor, words: int) -> None:
-    """Ask what is asked of every endpoint. words: answers from the first word of each sentence."""
+def rehearse(run: Run, session: Predictor) -> None:
+    """Ask what is asked of every endpoint, but for filters."""
     secrets, tokenizer = run.planted.secrets, session.tokenizer
+    words = max((int(chosen.parameters.get("words", 0)) for chosen in run.tasks), default=0)
     asked = serving.prompts(tokenizer, frame_of(secrets))
     session.generate(asked, serving.LENGTH)
     first = asked[: len(serving.OPENINGS)]
