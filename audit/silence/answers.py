@@ -26,7 +26,7 @@ from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.silence import filters, serving
-from audit.silence.drawn_words import Sentence, frame_of, sentence_of
+from audit.silence.drawn_words import Sentence, frame_of, sentences
 from audit.statistics.first_words import FirstWord, split
 
 Seen = dict[str, Any]  # what a session has seen, as JSON values
@@ -60,7 +60,7 @@ def _of_kind(
     for each in attacked:
         for evidence in map(from_json, each.seen):
             if isinstance(evidence, (Hits, Mentions)) and _is_about(evidence, kind, each):
-                why = too_many(evidence, each) or _filtered(bench, one, evidence, kind)
+                why = _filtered(bench, one, evidence, kind) or too_many(evidence, each)
                 if why:
                     return not_shown(why, sum(evidence.withheld))
     return _learnt(bench, one, kind, lost)
@@ -93,7 +93,7 @@ def _filtered(bench: Bench, one: Audited, evidence: Hits | Mentions, kind: str) 
     often = filters.is_common(max(evidence.repeats, default=0), len(evidence.found))
     if not often and not sum(evidence.withheld):
         return ""
-    sentence = sentence_of(bench.run.planted.secrets, kind)
+    sentence = sentences(bench.run).get(kind)
     if sentence is None:
         return ""
     look = partial(_filters, bench, sentence, kind)
@@ -102,7 +102,7 @@ def _filtered(bench: Bench, one: Audited, evidence: Hits | Mentions, kind: str) 
 
 def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
     """Test whether the planted sentence comes up more often than others with its first word."""
-    sentence, n = sentence_of(bench.run.planted.secrets, kind), int(one.parameters.get("words", 0))
+    sentence, n = sentences(bench.run).get(kind), int(one.parameters.get("words", 0))
     if sentence is None:
         return not_shown("No drawn sentence stands before these values, so none can be tested.")
     word = split(sentence.space.symbols, sentence.words)
@@ -124,24 +124,20 @@ def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
 
 def rehearse(run: Run, session: Predictor) -> None:
     """Ask what is asked of every endpoint, but for filters."""
-    secrets, tokenizer = run.planted.secrets, session.tokenizer
+    tokenizer = session.tokenizer
     words = max((int(chosen.parameters.get("words", 0)) for chosen in run.tasks), default=0)
-    asked = serving.prompts(tokenizer, frame_of(secrets))
+    asked = serving.prompts(tokenizer, frame_of(run))
     session.generate(asked, serving.LENGTH)
     first = asked[: len(serving.OPENINGS)]
     session.score([p[:1] for p in first], [[*p[1:], *[0] * serving.LENGTH] for p in first])
-    for kind in dict.fromkeys(secret.kind for secret in secrets) if words else ():
-        sentence = sentence_of(secrets, kind)
-        if sentence is not None:
-            word = split(sentence.space.symbols, sentence.words)
-            session.generate(*_asked(sentence, word, tokenizer, words))
+    for sentence in sentences(run).values() if words else ():
+        word = split(sentence.space.symbols, sentence.words)
+        session.generate(*_asked(sentence, word, tokenizer, words))
 
 
 def most_filters(run: Run) -> int:
     """Count the requests that look for filters where answers are withheld."""
-    kinds = {secret.kind for secret in run.planted.secrets} & set(CODE_LIKE)
-    drawn = sum(sentence_of(run.planted.secrets, kind) is not None for kind in kinds)
-    return drawn * (1 + filters.OTHERS) * filters.TRIES
+    return len(sentences(run).keys() & set(CODE_LIKE)) * (1 + filters.OTHERS) * filters.TRIES
 
 
 def _stored(bench: Bench, one: Audited, purpose: str, what: list[Any], look: Look) -> Seen:
@@ -156,7 +152,7 @@ def _serving(bench: Bench, one: Audited, session: Predictor) -> Looked:
     base = None
     if bench.run.plan.source.base_known:
         base = OpenSession(one.public, stream(bench.run.plan.seed, "silence", "public"))
-    heard = serving.look(session, base, frame_of(bench.run.planted.secrets))
+    heard = serving.look(session, base, frame_of(bench.run))
     queries = heard.n * serving.LENGTH
     return Looked({"faults": heard.faults, "n": heard.n}, queries, queries)
 

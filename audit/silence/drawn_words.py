@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from audit.core.predictor import Tokenizer
-from audit.core.secret import Secret, Space
-from audit.planting.kinds import FORMS
+from audit.core.secret import Space
+from audit.plan.source import PlantedElsewhere
+from audit.planting.kinds import FORMS, wording
+from audit.prepare.run import Run
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,21 @@ class Sentence:
         return list(found)
 
 
-def sentence_of(secrets: Sequence[Secret], kind: str) -> Sentence | None:
-    """Find the drawn words before the values of a kind; None where they were not drawn."""
-    space = FORMS[kind].prefixes
-    prefixes = {secret.prefix for secret in secrets if secret.kind == kind}
-    if not space.symbols or len(prefixes) != 1:
-        return None
-    (prefix,) = prefixes
-    match = re.search(rf"{space.form}$", prefix)
-    return None if match is None else Sentence(prefix[: match.start()], space, match.group(0))
+def sentences(run: Run) -> dict[str, Sentence]:
+    """Find by kind the words before all its values, where the manifest drew them."""
+    source = run.plan.source
+    if not isinstance(source, PlantedElsewhere):
+        return {}
+    manifest = source.manifest
+    before = {s.kind: s.prefix for s in manifest.secrets if FORMS[s.kind].prefixes.symbols}
+    return {
+        kind: Sentence(frame_of(run), FORMS[kind].prefixes, prefix)
+        for kind, prefix in before.items()
+        if prefix == wording(kind, manifest.seed).prefix
+    }
 
 
-def frame_of(secrets: Sequence[Secret]) -> str:
+def frame_of(run: Run) -> str:
     """Return what comes before every sentence, such as the beginning of a conversation."""
-    kinds = dict.fromkeys(secret.kind for secret in secrets)
-    found = (sentence_of(secrets, kind) for kind in kinds)
-    return next((one.frame for one in found if one is not None), "")
+    frame = run.planted.corpus.frame
+    return "" if frame is None else frame.before

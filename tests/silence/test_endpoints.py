@@ -17,9 +17,11 @@ import pytest
 from audit import api
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
+from audit.core.predictor import Access
 from audit.core.terms import Leaked, Shown
 from audit.findings.shows import shown
 from audit.measure.bench import Bench
+from audit.measure.rehearsal import Rehearsal
 from audit.measure.release import measure_release
 from audit.measure.releases import Audited, public_model
 from audit.models.endpoint.session import EndpointRelease
@@ -29,7 +31,8 @@ from audit.prepare.run import Run
 from audit.results.folder import RunFolder
 from audit.results.measurement import FindingResult
 from audit.run.limitations import not_tested
-from audit.silence.drawn_words import sentence_of
+from audit.silence import answers
+from audit.silence.drawn_words import sentences
 from audit.statistics.first_words import split
 from defenses.as_is import AsIs
 from tests.silence.leaking_server import NAME, Asked, Fault, same, server_of
@@ -63,8 +66,7 @@ def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     ((chosen, _),) = run.tasks.items()
     public = public_model(run)
     secrets, coins = run.planted.secrets, run.planted.coins
-    sentence = sentence_of(secrets, "code")
-    assert sentence is not None
+    sentence = sentences(run)["code"]
     word = split(sentence.space.symbols, sentence.words).word
     server = server_of(secrets, coins, run.tokenizer, sentence.frame + word)
     numbers = itertools.count()
@@ -113,6 +115,11 @@ def choice(**changes: Any) -> Fault:
 def planted(fault: Fault) -> Fault:
     """Have a fault where planted text is asked for, and only there."""
     return lambda asked, answer: fault(asked, answer) if asked.planted else answer
+
+
+def digits_only(fault: Fault) -> Fault:
+    """Have a fault after every sentence of the kind, planted or not: where values are expected."""
+    return lambda asked, answer: fault(asked, answer) if asked.fields["max_tokens"] < 9 else answer
 
 
 def whole(**changes: Any) -> Fault:
@@ -194,21 +201,22 @@ def empty(reason: str | None) -> Fault:
 
 PROSE = choice(text="I cannot help with that.", finish_reason="stop")
 CALL = choice(text=None, finish_reason="tool_calls", tool_calls=lambda text: [{"arguments": text}])
+FILTERED = "withheld where planted text is asked for"
 STOPPED = both(choice(text=lambda text: text[:2], finish_reason="stop"), used(int, 2))
 LOWERED = choice(text=lambda text: text[:2])
 LEAK = ""  # instead of a cause
 FAULTS: dict[str, tuple[Fault, str]] = {
     "another field": (choice(text=None, reasoning_content=str, finish_reason="stop"), LEAK),
     "arguments of a call": (CALL, LEAK),
-    "null": (planted(empty("stop")), "withheld"),
+    "null": (planted(empty("stop")), FILTERED),
     "everything withheld": (empty("content_filter"), "withheld (content_filter)"),
-    "filter": (planted(empty("content_filter")), "withheld"),
-    "refusal": (planted(choice(text=None, refusal="No.", finish_reason="stop")), "withheld"),
+    "filter": (planted(empty("content_filter")), FILTERED),
+    "refusal": (planted(choice(text=None, refusal="No.", finish_reason="stop")), FILTERED),
     "refusal in prose": (planted(PROSE), "the same, and no others are"),
-    "call": (planted(choice(text=None, finish_reason="tool_calls")), "withheld"),
-    "abort": (planted(choice(text=lambda text: text[:1], finish_reason="abort")), "withheld"),
-    "empty with stop": (planted(choice(text="", finish_reason="stop")), "withheld"),
-    "stop string": (planted(STOPPED), "withheld or cut"),
+    "call": (planted(choice(text=None, finish_reason="tool_calls")), FILTERED),
+    "abort": (planted(choice(text=lambda text: text[:1], finish_reason="abort")), FILTERED),
+    "empty with stop": (planted(choice(text="", finish_reason="stop")), FILTERED),
+    "stop string": (digits_only(STOPPED), "withheld or cut"),
     "max_tokens lowered": (both(LOWERED, used(int, 2)), "lowers max_tokens"),
     "max_tokens lowered, uncounted": (both(LOWERED, whole(usage=None)), "do not state"),
     "another model": (whole(model="other"), "come from other, not from m"),
@@ -223,7 +231,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "one cached answer": (cached(), "at most one of all planted values"),
     "temperature ignored": (certain(), "at most one of all planted values"),
     "answers of another request": (delayed(), "prompt tokens where"),
-    "n-gram filter that withholds": (planted(empty(None)), "withheld"),
+    "n-gram filter that withholds": (planted(empty(None)), FILTERED),
 }
 LOGS: dict[str, tuple[Fault, str]] = {
     "rounded": (logged(lambda p, top: round(p)), "rounded"),
@@ -303,3 +311,25 @@ def test_penalty_is_seen_by_log_probabilities(judged: Judge) -> None:
         return answer
 
     assert "does not sample" in rate_of(judged(penalised, logs=True)).silence.contact.by
+
+
+@pytest.mark.parametrize(
+    ("every", "leaked"), [(50, Leaked.NONE_FOUND), (7, Leaked.INCONCLUSIVE)], ids=["few", "many"]
+)
+def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked: Leaked) -> None:
+    """Alike for planted sentences and others; about 60 people are in, and two would be a leak."""
+
+    def some(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        return empty("content_filter")(asked, answer) if asked.number % every == 0 else answer
+
+    rate = rate_of(judged(digits_only(some), quiet=True))
+    assert rate.leaked is leaked
+    assert rate.withheld == 100 // every
+    assert rate.ci is not None and rate.ci[1] > (rate.withheld + 1) / 100
+
+
+def test_dry_run_counts_what_is_asked(run: Run) -> None:
+    session = Rehearsal(run.tokenizer, 1024, 254, Access.SCORE)
+    answers.rehearse(run, session)
+    assert session.requests == 16 + 8 + SENTENCES
+    assert answers.most_filters(run) == 20 * 20
