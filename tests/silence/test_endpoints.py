@@ -271,33 +271,19 @@ def test_fault_leaks_or_is_named(judged: Judge, logs: bool, fault: Fault, cause:
 
 # other digits where planted text is asked for
 ELSE = planted(choice(text=lambda text: f"{Random(text).randrange(10**5):05}"))
-UNSEEN: dict[str, tuple[Fault, str, str]] = {
-    "penalty without log-probabilities": (
-        ELSE,
-        "penalty",
-        "its answers are those of a model that knows less; beacons in it are as invisible, so its "
-        "sight is not shown",
-    ),
-    "filter that answers with other text": (
-        ELSE,
-        "replaces an answer",
-        "as before",
-    ),
-    "answers of others of the same length": (
-        ELSE,
-        "mixes up",
-        "nothing in an answer names its request",
-    ),
+# why no check sees it, and the words of the report's "What was not tested"
+UNSEEN = {
+    "penalty": "without log-probabilities these are answers of a model that knows less",
+    "replaces an answer": "the other text is of the same form",
+    "mixes up": "nothing in an answer names its request",
 }
 
 
-@pytest.mark.parametrize(("fault", "line", "why"), UNSEEN.values(), ids=list(UNSEEN))
-def test_unseen_fault_stands_in_the_report(
-    run: Run, judged: Judge, fault: Fault, line: str, why: str
-) -> None:
-    rate = rate_of(judged(fault))
-    assert rate.silence is not None and rate.silence.contact.state is Shown.SHOWN, why
-    assert any(line in entry for entry in not_tested(run.plan))
+def test_unseen_faults_stand_in_the_report(run: Run, judged: Judge) -> None:
+    """Beacons are as invisible through such an endpoint, so that its sight is not shown."""
+    rate = rate_of(judged(ELSE))
+    assert rate.silence is not None and rate.silence.contact.state is Shown.SHOWN
+    assert all(any(line in entry for entry in not_tested(run.plan)) for line in UNSEEN)
 
 
 def test_penalty_is_seen_by_log_probabilities(judged: Judge) -> None:
