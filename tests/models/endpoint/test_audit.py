@@ -244,6 +244,8 @@ UNPLANNED = [
     (None, f"base={FOLDER},timeout=inf", "as_is: timeout is inf"),
     (None, f"base={FOLDER},retries=-1", "as_is: retries is -1"),
     (None, f"base={FOLDER},context=2", "as_is: context is 2"),
+    (None, f"base={FOLDER},words=499", "as_is: words is 499"),
+    (str(FOLDER), "words=500", "as_is: words is for a model behind a URL"),
     (str(FOLDER), "served=tiny", "as_is: served is for a model behind a URL"),
     (str(FOLDER), f"tokenizer={FOLDER}", "as_is: tokenizer is for a model behind a URL"),
     ("http://me:pw@h/v1", f"base={FOLDER}", "AUDIT_API_KEY"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import pytest
 
+from audit.core.errors import UsageError
 from audit.core.predictor import Given
 from audit.models.endpoint.wire_format import choice_of, generated, same_tokens
 from tests.refusals import refusals
@@ -132,6 +134,39 @@ def test_other_forms_are_refused():
     answers += [{"choices": [{"logprobs": given}]} for given in logprobs]
     answers += [{**answers[4], "usage": 3}]
     refusals(choice_of, [(answer, "not the form of the completions API") for answer in answers])
+
+
+def logged(**logprobs: object) -> str:
+    return json.dumps({"choices": [{"text": "a", "logprobs": logprobs}]})
+
+
+def token(**fields: object) -> str:
+    return logged(content=[{"token": "x", "id": 1, "logprob": 0, **fields}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": 1e400}}',
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": -1}}',
+        '{"choices": [{"text": "a"}], "usage": "x"}',
+        '{"choices": null}',
+        '{"choices": ' + "[" * 500 + "]" * 500 + "}",
+        logged(tokens=["x"], token_logprobs=[10**400], top_logprobs=[{"x": 0}]),
+        logged(tokens=["x"], token_logprobs=[0], top_logprobs=[[1]]),
+        logged(tokens=["token_id:-7"], token_logprobs=[0], top_logprobs=[{}]),
+        token(id=10**400),
+        token(id=-5),
+        token(token=None),
+        token(token=5),
+        token(logprob=50),
+        token(top_logprobs=[{"logprob": 50}]),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_numbers_out_of_range_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="form of the completions API"):
+        choice_of(json.loads(text))
 
 
 def spoken(*texts):
