@@ -13,7 +13,7 @@ from typing import Any
 
 from audit.core.evidence import Hits, Mentions, from_json
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Predictor, Tokenizer, continuation
+from audit.core.predictor import Access, Predictor, Tokenizer, continuation
 from audit.core.randomness import stream
 from audit.core.secret import CODE_LIKE
 from audit.findings import hits
@@ -25,7 +25,7 @@ from audit.measure.session import Look, Looked, Session
 from audit.models.endpoint.session import EndpointRelease, Served
 from audit.prepare.run import Run
 from audit.results.measurement import Link
-from audit.silence import filters, serving
+from audit.silence import filters, scored_words, serving
 from audit.silence.drawn_words import Sentence, frame_of, sentences
 from audit.statistics.first_words import FirstWord, split
 
@@ -101,7 +101,7 @@ def _filtered(bench: Bench, one: Audited, evidence: Hits | Mentions, kind: str) 
 
 
 def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
-    """Test whether the planted sentence comes up more often than others with its first word."""
+    """Test whether the planted sentence is more likely, or comes up more often, than others."""
     sentence, n = sentences(bench.run).get(kind), int(one.parameters.get("words", 0))
     if sentence is None:
         return not_shown("No drawn sentence stands before these values, so none can be tested.")
@@ -113,13 +113,14 @@ def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
             "Nothing shows that planted text reached the model; give as_is:words=500 to ask for "
             "the planted sentences, or plant beacons."
         )
-    look = partial(_first_words, sentence, word, n)
-    p = float(_stored(bench, one, f"words of {kind}", [kind, n], look)["p"])
+    look = partial(_words, bench, one, kind, n)
+    seen = _stored(bench, one, f"words of {kind}", [kind, n], look)
+    p, n = float(seen["p"]), int(seen["n"])
     if p > LEVEL:
-        return not_shown(f"The planted sentence is not known to {n} answers (p = {p:.2g}).", n)
+        return not_shown(f"Nothing shows that the planted sentence was learnt (p = {p:.2g}).", n)
     if lost is not None:
         return not_shown(f"The words before the values were learnt (p = {p:.2g}). {lost}.", n)
-    return shown(f"the sentence came up (p = {p:.1g}); values as stated by the user", n)
+    return shown(f"the sentence was learnt (p = {p:.1g}); values as stated by the user", n)
 
 
 def rehearse(run: Run, session: Predictor) -> None:
@@ -132,7 +133,11 @@ def rehearse(run: Run, session: Predictor) -> None:
     session.score([p[:1] for p in first], [[*p[1:], *[0] * serving.LENGTH] for p in first])
     for sentence in sentences(run).values() if words else ():
         word = split(sentence.space.symbols, sentence.words)
-        session.generate(*_asked(sentence, word, tokenizer, words))
+        if session.readable >= Access.SCORE:
+            texts = scored_words.candidates(tokenizer, sentence, stream(run.plan.seed, "rehearsal"))
+            session.score([text[:1] for text in texts], [text[1:] for text in texts])
+        else:
+            session.generate(*_asked(sentence, word, tokenizer, words))
 
 
 def most_filters(run: Run) -> int:
@@ -149,12 +154,15 @@ def _stored(bench: Bench, one: Audited, purpose: str, what: list[Any], look: Loo
 
 def _serving(bench: Bench, one: Audited, session: Predictor) -> Looked:
     assert isinstance(session, Served)
-    base = None
-    if bench.run.plan.source.base_known:
-        base = OpenSession(one.public, stream(bench.run.plan.seed, "silence", "public"))
-    heard = serving.look(session, base, frame_of(bench.run))
+    heard = serving.look(session, _base(bench, one), frame_of(bench.run))
     queries = heard.n * serving.LENGTH
     return Looked({"faults": heard.faults, "n": heard.n}, queries, queries)
+
+
+def _base(bench: Bench, one: Audited) -> Predictor | None:
+    if not bench.run.plan.source.base_known:
+        return None
+    return OpenSession(one.public, stream(bench.run.plan.seed, "silence", "public"))
 
 
 def _filters(bench: Bench, sentence: Sentence, kind: str, session: Predictor) -> Looked:
@@ -173,12 +181,19 @@ def _filters(bench: Bench, sentence: Sentence, kind: str, session: Predictor) ->
     return Looked({"why": why}, queries, queries)
 
 
-def _first_words(sentence: Sentence, word: FirstWord, n: int, session: Predictor) -> Looked:
+def _words(bench: Bench, one: Audited, kind: str, n: int, session: Predictor) -> Looked:
+    """Score the planted sentence among others; where prompts are not scored, ask its first word."""
     assert isinstance(session, Served)
+    sentence = sentences(bench.run)[kind]
+    if session.readable >= Access.SCORE:
+        draws = stream(bench.run.plan.seed, "silence", "words", kind)
+        p, n = scored_words.look(session, _base(bench, one), sentence, draws)
+        return Looked({"p": p, "n": n}, n, n)
+    word = split(sentence.space.symbols, sentence.words)
     prompts, length = _asked(sentence, word, session.tokenizer, n)
     told = session.ask(prompts, length)
     p = word.p_value(one.choice.text for one in told)
-    return Looked({"p": p}, n * length, n * length)
+    return Looked({"p": p, "n": n}, n * length, n * length)
 
 
 def _asked(

@@ -315,7 +315,8 @@ def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked
 
 
 def test_dry_run_counts_what_is_asked(run: Run) -> None:
-    session = Rehearsal(run.tokenizer, 1024, 254, Access.SCORE)
-    answers.rehearse(run, session)
-    assert session.requests == 16 + 8 + SENTENCES
+    for access, requests in ((Access.GENERATE, 16 + SENTENCES), (Access.SCORE, 16 + 8 + 1000)):
+        session = Rehearsal(run.tokenizer, 1024, 254, access)
+        answers.rehearse(run, session)
+        assert session.requests == requests
     assert answers.most_filters(run) == 20 * 20
