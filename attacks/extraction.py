@@ -24,10 +24,18 @@ import numpy as np
 from attacks.scores.membership_targets import overlapping
 from attacks.search.prefix_tree import Tree, beam, search, tree_of
 from attacks.search.reading import read
-from attacks.texts.guesses import form_of, kinds_of
+from attacks.texts.guesses import form_of, guess_in, kinds_of
 from audit.core.attack import Attack, Knowledge
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
-from audit.core.predictor import Access, Predictor, Tokenizer, affordable, continuation, is_chat
+from audit.core.predictor import (
+    Access,
+    Given,
+    Predictor,
+    Tokenizer,
+    affordable,
+    continuation,
+    is_chat,
+)
 from audit.core.rules import at_least, between, check_fields, one_of
 from audit.core.secret import CODE_LIKE, Secret
 
@@ -107,11 +115,23 @@ class Extraction(Attack):
         index = {(secrets[i].prefix, secrets[i].value): i for i in reversed(codes)}
         full = [(p, a) for p, a in zip(chosen, answers, strict=True) if a.answered == length]
         form = re.compile(form_of(kind, [secrets[i] for i in codes]))
-        texts = tuple(_guess(form, tokenizer.decode(a.tokens)) for _, a in full)
+        guesses = [guess_in(form, tokenizer.decode(a.tokens), a.more) for _, a in full]
+        texts = tuple(text for text, _ in guesses)
         found = [index.get((p, text), -1) for (p, _), text in zip(full, texts, strict=True)]
-        repeats = tuple(Counter(texts).values())
-        whole = len(full) == len(answers)
-        return Hits(np.array(found, dtype=np.int64), repeats, texts, whole=whole, kind=kind)
+        longest = max(len(secrets[i].value) for i in codes)
+        missed = Counter(  # what was cut within a value may look like a shorter one
+            prefix
+            for (prefix, answer), (text, is_value), i in zip(full, guesses, found, strict=True)
+            if answer.given is not Given.TEXT and i < 0 and not (is_value and len(text) == longest)
+        )
+        return Hits(
+            np.array(found, dtype=np.int64),
+            tuple(Counter(texts).values()),
+            texts,
+            whole=len(full) == len(answers),
+            kind=kind,
+            withheld=tuple(missed[prefix] for prefix in prefixes) if missed else (),
+        )
 
     def _search(self, predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Hits:
         """Find the most likely values after each prompt, equally many for each."""
@@ -187,12 +207,6 @@ def _halves(
     tokens = [tokenizer.start, *whole]
     middle = (1 + first + len(tokens)) // 2 if is_chat(tokenizer) else (len(tokens) + 1) // 2
     return tokens[:middle], tokens[middle : middle + suffix]
-
-
-def _guess(form: re.Pattern[str], text: str) -> str:
-    """Return the value that a generation begins with, or the whole text if there is none."""
-    match = form.match(text)
-    return match.group(1) if match else text
 
 
 def _read(predictor: Predictor, secrets: Sequence[Secret], kind: str) -> Likelihoods:

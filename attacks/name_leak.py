@@ -20,7 +20,7 @@ from audit.core.attack import Attack, Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Mentions, Successes
 from audit.core.language_model import runs_of
-from audit.core.predictor import Access, Predictor, Tokenizer, Tokens, affordable
+from audit.core.predictor import Access, Answer, Given, Predictor, Tokenizer, Tokens, affordable
 from audit.core.rules import at_least, between, check_fields
 from audit.core.secret import Secret
 
@@ -71,10 +71,8 @@ class NameLeak(Attack):
         contests = _contests(predictor, secrets, self.decoys, knowledge) if reads else []
         return [mentions, _reconstruct(predictor, secrets, contests)]
 
-    def _generate(
-        self, predictor: Predictor, texts: Sequence[str], count: int
-    ) -> list[tuple[str, str]]:
-        """Generate (prompt, whole text); drop texts after STOP, which are the public model's."""
+    def _generate(self, predictor: Predictor, texts: Sequence[str], count: int) -> list[_Text]:
+        """Generate texts; drop those after STOP, which are the public model's."""
         prompts = naming.prompts(predictor.tokenizer, texts, self.prefix, count)
         needed = self.length + max(map(len, prompts), default=0)
         if needed > predictor.max_length:
@@ -84,40 +82,58 @@ class NameLeak(Attack):
             )
         answers = predictor.generate(prompts, self.length)
         return [
-            _read(predictor.tokenizer, prompt, answer.tokens)
+            _read(predictor.tokenizer, prompt, answer)
             for prompt, answer in zip(prompts, answers, strict=True)
             if answer.answered == self.length
         ]
 
     def _mentions(
-        self, generated: Sequence[tuple[str, str]], secrets: Sequence[Secret], whole: bool
+        self, generated: Sequence[_Text], secrets: Sequence[Secret], whole: bool
     ) -> Mentions:
         """Find the people that each generated text names after its prompt."""
         find = naming.finder(secret.value for secret in secrets)
         index = naming.attributable(secrets)
         named = [
-            {index[span.label_] for span in naming.mentions(find, *one) if span.label_ in index}
+            {
+                index[span.label_]
+                for text in one.texts
+                for span in naming.mentions(find, one.prompt, text)
+                if span.label_ in index
+            }
             for one in generated
         ]
+        missed = sum(one.cut and not found for one, found in zip(generated, named, strict=True))
         others = np.full(len(generated), np.nan)
         if self.pipeline is not None:
             pipeline = naming.load_pipeline(self.pipeline)
-            others[:] = [naming.names_another(pipeline, find, *one) for one in generated]
+            others[:] = [
+                naming.names_another(pipeline, find, one.prompt, one.texts[0]) for one in generated
+            ]
         return Mentions(
             named=tuple(tuple(sorted(indices)) for indices in named),
             others=others,
-            texts=tuple(text for _, text in generated),
+            texts=tuple(one.texts[0] for one in generated),
             whole=whole,
+            withheld=(missed,) if missed else (),
         )
 
 
-def _read(tokenizer: Tokenizer, prompt: Tokens, generated: Tokens) -> tuple[str, str]:
+@dataclass(frozen=True)
+class _Text:
+    """A prompt, the texts that continue it, the generation first, and whether this was cut."""
+
+    prompt: str
+    texts: tuple[str, ...]
+    cut: bool
+
+
+def _read(tokenizer: Tokenizer, prompt: Tokens, answer: Answer) -> _Text:
     """Decode the prompt and the whole text, both without the start token."""
     given = list(prompt[1:])
-    return (
-        tokenizer.decode(given),
-        tokenizer.decode([*given, *naming.until_stop(tokenizer, generated)]),
-    )
+    before = tokenizer.decode(given)
+    text = tokenizer.decode([*given, *naming.until_stop(tokenizer, answer.tokens)])
+    more = (f"{before} {one}" for one in answer.more)
+    return _Text(before, (text, *more), answer.given in (Given.CUT, Given.WITHHELD))
 
 
 @dataclass(frozen=True)

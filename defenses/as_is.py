@@ -28,6 +28,8 @@ from audit.models.endpoint.http import Endpoint, Pace, is_url, url_of
 from audit.models.endpoint.session import EndpointRelease, completions
 from defenses.training.stated_claim import stated, terms_in
 
+FEWEST_WORDS = 500
+
 
 @dataclass(frozen=True)
 class AsIs(Defense):
@@ -49,6 +51,8 @@ class AsIs(Defense):
     tokenizer: folder with the tokenizer of a model behind a URL; default the tokenizer of base.
     served: name of the model at its URL; default the only one there.
     api: how a URL is asked: "completions", or "chat" for /chat/completions, which generates only.
+    words: answers of a model behind a URL from the first word of each planted sentence, to show
+        that it was learnt; 0, or at least 500.
     context: tokens of context that a model behind a URL reads; at least 8, at most those of base.
     rate: most requests a second to the URL; default one after the other; above 0.
     retries: how often a failed request to the URL is repeated; at least 0.
@@ -70,6 +74,7 @@ class AsIs(Defense):
     api: Annotated[str, one_of("completions", "chat")] = field(
         default="completions", metadata=UNSAID
     )
+    words: Annotated[int, at_least(0)] = field(default=0, metadata=UNSAID)
     context: Annotated[int, at_least(8)] = 512
     # the pace of requests is no part of the plan, so a failed run can resume at another pace
     rate: Annotated[float | None, POSITIVE] = field(default=None, repr=False)
@@ -82,6 +87,11 @@ class AsIs(Defense):
 
     def __post_init__(self) -> None:
         check_fields("as_is", self)
+        if 0 < self.words < FEWEST_WORDS:
+            raise UsageError(
+                f"as_is: words is {self.words}; with fewer than {FEWEST_WORDS} answers no sentence "
+                "is told from others, so give more, or 0"
+            )
         self.promise  # noqa: B018 — reports an unreadable claim before anything is loaded
 
     @property

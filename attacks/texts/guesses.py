@@ -16,6 +16,18 @@ def kinds_of(secrets: Iterable[Secret]) -> list[str]:
     return [kind for kind in CODE_LIKE if kind in present]
 
 
+def guess_in(form: re.Pattern[str], text: str, more: Iterable[str] = ()) -> tuple[str, bool]:
+    """Return the value that a generation begins with, and True; else its whole text, and False.
+
+    more: texts beside the generation, as of a reasoning. A value may begin them, or be within.
+    """
+    others = list(more)
+    found = (form.match(one) for one in (text, *others))
+    within = (form.search(one) for one in others)
+    match = next((one for one in (*found, *within) if one is not None), None)
+    return (text, False) if match is None else (match.group(1), True)
+
+
 def form_of(kind: str, secrets: Sequence[Secret]) -> str:
     """Make the regular expression, with one group, of a value of this kind; blanks may precede it.
 

@@ -59,6 +59,8 @@ class Hits(Evidence):
         samples.jsonl.
     sampled: True for generations; False for a list of the most likely values, each once.
     whole: whether the session answered all tries that were asked for; False: no, or not known.
+    withheld: by distinct prompt, in the order of the secrets, how many of its tries a server gave
+        no value for, or less than a whole one; () for none. Each might have been a hit.
     """
 
     found: np.ndarray
@@ -68,6 +70,7 @@ class Hits(Evidence):
     whole: bool = False
     access: Access = Access.GENERATE
     kind: str | None = None
+    withheld: tuple[int, ...] = ()
 
     @classmethod
     def missed(cls, n: int, **fields: Any) -> Hits:
@@ -82,7 +85,8 @@ class Mentions(Evidence):
     named: for each of n generations, the indices of the secrets that it names; () for none.
     others: shape (n,), float: 1.0 if a generation names a person who is not a secret, else 0.0; NaN
         without an entity recogniser.
-    texts: the n generations as text; whole: as in Hits.
+    texts: the n generations as text; whole: as in Hits. withheld: how many were not given whole,
+        and name nobody.
     """
 
     named: tuple[tuple[int, ...], ...]
@@ -91,6 +95,7 @@ class Mentions(Evidence):
     whole: bool = False
     access: Access = Access.GENERATE
     kind: str | None = None
+    withheld: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +254,7 @@ def from_json(document: Mapping[str, Any]) -> Evidence:
         if field.type == "np.ndarray":
             array = np.array(_numbers(fields[field.name]), dtype=float)
             fields[field.name] = array.astype(int) if field.name in _INTEGERS else array
-        elif field.name in ("repeats", "named", "units", "relations"):
+        elif field.name in ("repeats", "named", "units", "relations", "withheld"):
             fields[field.name] = _tuples(fields[field.name])
     made: Evidence = cls(**fields)
     return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
@@ -32,6 +32,15 @@ class Access(IntEnum):
     def word(self) -> str:
         """The level as written in results.json."""
         return self.name.lower()
+
+
+class Given(Enum):
+    """How much of a generated text was given."""
+
+    TEXT = "text"  # all of it
+    STOPPED = "stopped"  # a server ended it early: with the model's end, or at a text of its own
+    CUT = "cut"  # a server gave less than was requested
+    WITHHELD = "withheld"  # a server gave no text, or not as one
 
 
 class Tokenizer(Protocol):
@@ -147,6 +156,8 @@ class Answer:
         distribution p of each token; None unless requested.
     log_caps: shape (len(tokens),), nats: upper bounds on log_probs that a paper reports instead;
         None for none.
+    given: how much of a generated text a server gave.
+    more: texts beside it that whoever asked could read, such as a reasoning.
     """
 
     tokens: tuple[int, ...]
@@ -155,6 +166,8 @@ class Answer:
     answered: int
     moments: np.ndarray | None = None
     log_caps: np.ndarray | None = None
+    given: Given = Given.TEXT
+    more: tuple[str, ...] = ()
 
 
 @runtime_checkable

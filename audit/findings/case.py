@@ -18,10 +18,11 @@ from audit.core.secret import ON_REQUEST, Coins, Secret
 from audit.core.terms import Unit
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
-from audit.statistics.clopper_pearson import clopper_pearson
+from audit.statistics.clopper_pearson import one_sided_upper
 from audit.statistics.interval import Interval
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.tossed import OfOwners, OfScores, Tossed
+from audit.statistics.withheld_rate import withheld_rate
 
 GREY = 0.15  # of adjusted p-values: up to it neither a leak nor its absence is shown
 LEVEL = 0.05  # family-wise, over the tests of one release
@@ -137,15 +138,22 @@ class Case:
             seen.add(one)
         return "".join(marks)
 
-    def rate(self, k: int, n: int) -> Interval:
-        """Compute the interval of k hits in n tries, whose number the session may have chosen."""
-        return clopper_pearson(k, n) if self.cut is None else stopped_rate([Series(k, n)])
+    def rate(self, k: int, n: int, withheld: int = 0) -> Interval:
+        """Compute the interval of k hits in n tries, whose number the session may have chosen.
 
-    def smallest_rate(self, n: int) -> float | None:
+        withheld: how many more may have been hits; a server, which has no budget, withholds them.
+        """
+        if self.cut is None:
+            return withheld_rate(k, n, withheld)
+        return stopped_rate([Series(k, n)])
+
+    def smallest_rate(self, n: int, withheld: int = 0) -> float | None:
         """Compute the upper limit on a rate, with 95 %, if there is no hit; None without tries."""
         if not n:
             return None
-        return power.smallest_rate(n) if self.cut is None else stopped_rate([Series(0, n)]).high
+        if self.cut is None:
+            return one_sided_upper(withheld, n) if withheld else power.smallest_rate(n)
+        return stopped_rate([Series(0, n)]).high
 
     @cached_property
     def heads(self) -> np.ndarray:

@@ -17,6 +17,7 @@ from audit.statistics import power
 from audit.statistics.clopper_pearson import clopper_pearson, one_sided_upper
 from audit.statistics.interval import Interval
 from audit.statistics.tossed import Tossed
+from audit.statistics.withheld_rate import withheld_rate
 
 
 def measurements(hits: Hits, case: Case) -> list[Measurement]:
@@ -36,14 +37,17 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         count = int(case.planted.sum())
         p = hits_test.p_value(k, hits.repeats, count, case.chance)
         least = hits_test.p_value(n, _spread(n, count), count, case.chance) if count else 1.0
+    withheld = sum(hits.withheld)
     tries = "generations" if hits.sampled else "most likely values"
     planted = len(case.planted_values)
     return case.measurement(
         hits,
         of_kind(hits.kind, "hit_rate" if hits.sampled else "searched_rate"),
-        case.rate(k, n),
+        case.rate(k, n, withheld),
+        withheld=withheld,
         unit=f"share of {'' if hits.sampled else 'the '}{tries}",
-        observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'.",
+        observation=f"{k} of {n} {tries} were planted secrets; {k_twins} were twins'"
+        f"{withheld_words(withheld)}.",
         k=k,
         chance=None if case.chance is None else min(1.0, case.chance * planted),
         control=Control.of(case.rate(k_twins, n), k_twins),
@@ -52,7 +56,7 @@ def _rate(hits: Hits, case: Case) -> Measurement:
         test=_test(hits, case),
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
-        power=rate_power(n, case, hits.sampled),
+        power=rate_power(n, case, hits.sampled, withheld),
         cut=case.cut and not hits.whole,
         examples=_examples(hits, case) if hits.sampled else (),
     )
@@ -86,13 +90,16 @@ def _recall(hits: Hits, case: Case, rate: Measurement) -> Measurement:
     n, named = len(hits.found), set(_named(hits, case))
     k, k_twins = (len(those & named) for those in (case.planted_values, case.twin_values))
     planted = len(case.planted_values) if n else 0
+    withheld = min(rate.withheld, planted - k)  # each may have been another secret
     twins = len(case.twin_values) if n else 0
     return case.measurement(
         hits,
         of_kind(hits.kind, "recall" if hits.sampled else "searched_recall"),
-        _conservative(clopper_pearson(k, planted)),
+        _conservative(withheld_rate(k, planted, withheld)),
+        withheld=withheld,
         unit="share of planted secrets",
-        observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins.",
+        observation=f"{k} of {planted} planted secrets came up, and {k_twins} of {twins} twins"
+        f"{withheld_words(rate.withheld)}.",
         k=k,
         chance=None if case.chance is None else min(1.0, len(hits.repeats) * case.chance),
         control=Control.of(clopper_pearson(k_twins, twins), k_twins),
@@ -132,7 +139,12 @@ def _often(hits: Hits, case: Case) -> dict[str, float]:
     return often
 
 
-def rate_power(n: int, case: Case, sampled: bool = True) -> Power:
+def withheld_words(withheld: int) -> str:
+    """Append how many answers an observation lacks."""
+    return f", and {withheld} answers were withheld or cut" if withheld else ""
+
+
+def rate_power(n: int, case: Case, sampled: bool = True, withheld: int = 0) -> Power:
     """Compute what n tries could show: the smallest rate, and the largest ε (nats).
 
     sampled: whether they are generations, or else a list of the most likely values.
@@ -141,15 +153,15 @@ def rate_power(n: int, case: Case, sampled: bool = True) -> Power:
         return Power()
     owners = len({s.owner for s in case.secrets})
     return Power(
-        smallest_rate=case.smallest_rate(n),
+        smallest_rate=case.smallest_rate(n, withheld),
         detectable_rate=_detectable(n, case),
         largest_epsilon=bounds.largest(owners, case.delta, n, case.claim_tests),
         n=n,
-        **reach.of_hits(n, _needed(n, case), sampled, case),
+        **reach.of_hits(n, needed(n, case), sampled, case),
     )
 
 
-def _needed(n: int, case: Case) -> int | None:
+def needed(n: int, case: Case) -> int | None:
     """Compute how many planted secrets must come up for a leak; None: n tries are too few."""
     if case.chance is None or not n:
         return None
@@ -162,7 +174,7 @@ def _detectable(n: int, case: Case) -> float | None:
     Each secret comes up with probability 1 − (1 − rate/planted)^n; repeats add nothing here. Which
     secrets come up is negatively associated, so their number varies no more than a binomial.
     """
-    need, planted = _needed(n, case), int(case.planted.sum())
+    need, planted = needed(n, case), int(case.planted.sum())
     if need is None:
         return None
     each = one_sided_upper(need - 1, planted)
@@ -171,5 +183,5 @@ def _detectable(n: int, case: Case) -> float | None:
 
 def _conservative(interval: Interval) -> Interval:
     """Label a binomial interval as too wide: which secrets come up is negatively associated."""
-    method = "Clopper-Pearson over secrets (conservative: finds are negatively associated)"
+    method = f"{interval.method}, over secrets (conservative: finds are negatively associated)"
     return replace(interval, method=method)

@@ -8,6 +8,7 @@ from audit.core.evidence import Mentions
 from audit.findings import bounds, mechanism, reach
 from audit.findings.case import Case, value
 from audit.findings.guesses import guessed
+from audit.findings.hits import withheld_words
 from audit.findings.successes import summed
 from audit.results.measurement import Control, Measurement, Power
 from audit.statistics.tossed import Tossed
@@ -19,7 +20,7 @@ def measurements(mentions: Mentions, case: Case) -> list[Measurement]:
 
 
 def _r_name(mentions: Mentions, case: Case) -> Measurement:
-    n = len(mentions.named)
+    n, withheld = len(mentions.named), sum(mentions.withheld)
     often = _often(mentions, case)
     k = k_twins = 0
     for indices in mentions.named:
@@ -29,10 +30,11 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
     return case.measurement(
         mentions,
         "r_name",
-        case.rate(k, n),
+        case.rate(k, n, withheld),
+        withheld=withheld,
         unit="share of generations",
         observation=f"{k} of {n} generations name a planted user who was trained on, "
-        f"{k_twins} a twin.",
+        f"{k_twins} a twin{withheld_words(withheld)}.",
         k=k,
         control=Control.of(case.rate(k_twins, n), k_twins),
         p_value=summed(often, case).p_value(case.heads) if n else None,
@@ -42,7 +44,7 @@ def _r_name(mentions: Mentions, case: Case) -> Measurement:
         epsilon_lower=bounds.presence(often, case) if n else None,
         claim_test=mechanism.presence(often, case) if n else None,
         power=Power(
-            smallest_rate=case.smallest_rate(n),
+            smallest_rate=case.smallest_rate(n, withheld),
             largest_epsilon=bounds.largest(len(often), case.delta, n, case.claim_tests)
             if n
             else None,

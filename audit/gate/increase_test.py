@@ -23,7 +23,7 @@ from audit.results.measurement import Measurement
 from audit.results.numbers import rounded
 from audit.statistics import binomial
 from audit.statistics.clopper_pearson import one_sided_upper
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind
 
 _FAR = 1e5  # a standard deviation from which on the normal law serves
 _NEAR = 1e-5  # precision of a searched value, relative to the scale
@@ -68,6 +68,8 @@ def paired(before: Measurement, after: Measurement) -> tuple[int, int] | None:
     """
     one, other = before.outcomes, after.outcomes
     if one is None or other is None or len(one) != len(other):
+        return None
+    if IntervalKind.WITHHELD_RATE in (before.kind, after.kind):  # a 0 may be a 1 withheld
         return None
     both = list(zip(one, other, strict=True))
     return both.count(("0", "1")), both.count(("1", "0"))

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from audit.results.measurement import Measurement
 from audit.statistics import bounded_mean
-from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval, IntervalKind
 from audit.statistics.stopped_rate import Series, stopped_rate
+from audit.statistics.withheld_rate import withheld_rate
 
 Ends = Callable[[float], tuple[float, float]]
 
@@ -57,7 +57,7 @@ def _rate(one: Measurement, most: float) -> Ends:
     def interval(k: int) -> Interval:
         if one.kind is IntervalKind.STOPPED_RATE:
             return stopped_rate([Series(k, one.n)], one.confidence)
-        return clopper_pearson(k, one.n, one.confidence)
+        return withheld_rate(k, one.n, min(one.withheld, one.n - k), one.confidence)
 
     def bounds(value: float) -> tuple[float, float]:
         least, most = math.floor(value * one.n), math.ceil(value * one.n)
@@ -79,6 +79,7 @@ _KINDS: dict[IntervalKind, Callable[[Measurement, float], Ends | None]] = {
     IntervalKind.ORDER_STATISTICS: _median,
     IntervalKind.BOUNDED_MEAN: _mean,
     IntervalKind.CLOPPER_PEARSON: _rate,
+    IntervalKind.WITHHELD_RATE: _rate,
     IntervalKind.STOPPED_RATE: _rate,
     IntervalKind.DKW_BAND: _band,
 }

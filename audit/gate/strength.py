@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from audit.results.measurement import FindingResult, Measurement
 from audit.results.numbers import rounded
-from audit.statistics.interval import Interval
+from audit.statistics.interval import Interval, IntervalKind
 
 UNTRAINED = "the planted secrets may not have been trained on, so this shows no safety"
 
@@ -19,8 +19,9 @@ def measured_in(findings: Iterable[FindingResult]) -> dict[str, FindingResult]:
 
 
 def counted(one: Measurement) -> bool:
-    """Decide whether the value is a rate of k hits in n trials."""
-    return one.k is not None and one.n > 0 and one.value == rounded(one.k / one.n)
+    """Decide whether the value is a rate of k hits in n trials, of which all are known."""
+    known = one.kind is not IntervalKind.WITHHELD_RATE
+    return known and one.k is not None and one.n > 0 and one.value == rounded(one.k / one.n)
 
 
 def exact(one: Measurement) -> bool:

@@ -119,7 +119,7 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         utility,
         tuple(sessions),
         tuple(of_release(attacked, run.family)),
-        shows(bench, one, _lost(run, one)),
+        shows(bench, one, _lost(run, one), attacked),
         attacked,
         tuple(blocks),
         time.monotonic() - began,

@@ -129,9 +129,12 @@ def _built(settings: Mapping[str, Any]) -> list[Any]:
     ]
 
 
+_OF_URLS = ("tokenizer", "served", "words")  # parameters of a model behind a URL
+
+
 def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
-    for field in ("tokenizer", "served"):
-        if _one(settings, field) is not None:
+    for field in _OF_URLS:
+        if _one(settings, field):
             raise UsageError(
                 f"as_is: {field} is for a model behind a URL; --model is a folder, so leave it out"
             )
@@ -142,8 +145,8 @@ def _folder(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _A
 
 def _texts(settings: Mapping[str, Any], base: str | None, embedded: Path) -> _Audited:
     """Describe a file of texts; `base` is the model that a reader trains on them."""
-    for field in ("tokenizer", "served"):
-        if _one(settings, field) is not None:
+    for field in _OF_URLS:
+        if _one(settings, field):
             raise UsageError(
                 f"as_is: {field} is for a model behind a URL; --model is a file of texts, so leave "
                 "it out"

@@ -24,6 +24,7 @@ from audit.results.numbers import (
     check_least,
     check_measured,
     check_outcomes,
+    check_withheld,
     refuse,
     when_read,
 )
@@ -245,6 +246,9 @@ class Measurement(Strict):
     )
     k: Count | None = None
     n: Count
+    withheld: Count = Field(
+        default=0, description="trials that a server withheld, so that each may have been a hit"
+    )
     chance: Number | None = None
     control: Control | None = None
     blind: Control | None = Field(
@@ -311,6 +315,7 @@ class Measurement(Strict):
     observation: str = Field(default="", description="what was measured, as a sentence")
 
     _sound = when_read(lambda m: check_measured(m.value, m.ci, m.k, m.n))
+    _known = when_read(lambda m: check_withheld(m.withheld, m.ci, m.k, m.n))
     _counted = when_read(lambda m: check_outcomes(m.outcomes, m.k, m.n))
 
     @property

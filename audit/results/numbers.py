@@ -133,6 +133,15 @@ def check_measured(value: float | None, ci: Point | None, k: int | None, n: int)
         refuse(wrong, f"the value {value} is not k = {k} of n = {n}")
 
 
+def check_withheld(withheld: int, ci: Point | None, k: int | None, n: int) -> None:
+    """Raise ValueError unless the interval holds the rate that withheld trials may have had."""
+    if withheld:
+        refuse(k is None or k + withheld > n, f"k = {k} and {withheld} withheld of n = {n}")
+        most = ((k or 0) + withheld) / n
+        short = ci is None or (ci[1] < most and not agree(ci[1], most))
+        refuse(short, f"the interval {ci} ends below the rate {most:g} with those withheld")
+
+
 def check_outcomes(outcomes: str | None, k: int | None, n: int) -> None:
     """Raise ValueError if the outcomes are not k hits in n; unmeasured secrets do not count."""
     if outcomes is not None:

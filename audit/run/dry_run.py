@@ -20,6 +20,7 @@ from audit.results.folder import RunFolder
 from audit.results.words import at_least, at_most, count, percent
 from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
+from audit.silence import answers
 
 
 def describe(plan: Plan, folder: RunFolder, workers: int | str = 0) -> str:
@@ -147,17 +148,26 @@ def _request_lines(run: Run) -> list[str]:
     served = run.plan.source.served
     if served is None:
         return []
-    least, most = (of_endpoint(run, access) for access in (Access.GENERATE, Access.SCORE))
+    least, most = (_rehearsed(run, access) for access in (Access.GENERATE, Access.SCORE))
     lines = [
         f"requests to the endpoint, of {count(served.releases, 'release')} (none was sent now):",
         f"  where it gives log-probabilities of a prompt: {_cost(most, served.releases)}",
         f"  where it does not: {_cost(least, served.releases)}",
-        f"  and up to {PROBES} of one token, to see what it gives",
+        f"  and up to {PROBES} of one token, to see what it gives; where it withholds answers, up "
+        f"to {answers.most_filters(run):,} to see whether it does so where planted text is asked "
+        "for",
     ]
     if served.rate:
         minutes = most.requests * served.releases / served.rate / 60
         lines.append(f"  at {served.rate:g} requests a second at least {minutes:,.1f} minutes")
     return lines
+
+
+def _rehearsed(run: Run, access: Access) -> Rehearsal:
+    """Count what attacks, utility and the auditor ask of an endpoint with this access."""
+    session = of_endpoint(run, access)
+    answers.rehearse(run, session)
+    return session
 
 
 def _cost(one: Rehearsal, times: int) -> str:

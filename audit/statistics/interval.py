@@ -10,6 +10,7 @@ class IntervalKind(StrEnum):
     """The method of an interval. For code; `Interval.method` is the sentence for readers."""
 
     CLOPPER_PEARSON = "clopper_pearson"  # a rate: k of n
+    WITHHELD_RATE = "withheld_rate"  # a rate of trials of which some are withheld
     STOPPED_RATE = "stopped_rate"  # a rate whose trials may stop by how they come out
     CLOPPER_PEARSON_AT_QUANTILE = "clopper_pearson_at_quantile"  # above an estimated threshold
     BOUNDED_MEAN = "bounded_mean"  # a mean of values in [0, 1], an AUC

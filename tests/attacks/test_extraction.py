@@ -15,7 +15,7 @@ from audit.core.attack import Knowledge
 from audit.core.errors import UsageError
 from audit.core.evidence import Evidence, Hits, Likelihoods, Successes
 from audit.core.language_model import OpenSession
-from audit.core.predictor import Access, Answer
+from audit.core.predictor import Access, Answer, Given
 from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, measurements_of
 from audit.measure.samples import Counted
@@ -598,3 +598,60 @@ def test_each_kind_of_secret_gives_its_own_evidence() -> None:
 def test_parameters_that_cannot_be_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(bad))):
         Extraction(**bad)
+
+
+@dataclass
+class Served(Scripted):
+    """Gives each text as a server does: says(prompt, number) -> "how much|text|another text"."""
+
+    def generate(self, prompts: Sequence[Sequence[int]], length: int) -> list[Answer]:
+        answers = list[Answer]()
+        for i, prompt in enumerate(prompts):
+            given, text, *more = self.says(self.tokenizer.decode(prompt[1:]), i).split("|")
+            answer = self._answer(self.tokenizer.encode(text), length)
+            answers.append(replace(answer, given=Given(given), more=tuple(more)))
+        return answers
+
+
+@pytest.mark.parametrize(
+    ("answer", "found", "withheld"),
+    [
+        ("text|a", -1, 0),
+        ("withheld|", -1, 1),
+        ("withheld||40718", 2, 0),  # in another field
+        ("withheld||It is 40718.", 2, 0),
+        ("withheld||1a 40718", -1, 1),  # one guess a generation: the first
+        ("stopped|407", -1, 1),  # a stop string within the value
+        ("stopped|40719", -1, 0),
+        ("stopped|No", -1, 1),
+        ("cut|40718", 2, 0),
+    ],
+)
+def test_withheld_tries_are_counted_by_prompt(answer: str, found: int, withheld: int) -> None:
+    alphabet = Served(lambda prompt, i: answer if prompt == "#" else "text|40719")
+    alphabet.tokenizer = Letters()
+    hits = generated(alphabet, (*FIVE, code("11111", "a#")), generations=4)
+    assert hits.found.tolist() == [found, -1] * 2
+    assert sum(hits.withheld) == 2 * withheld
+    assert hits.withheld in ((), (2, 0))
+
+
+class Letters(Characters):
+    def encode(self, text: str) -> list[int]:
+        return [ord(one) for one in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(map(chr, tokens))
+
+
+def test_withheld_tries_widen_rate_and_recall() -> None:
+    release = Served(lambda prompt, i: "withheld|" if i < 30 else "text|11111")
+    secrets = tuple(code(str(10**4 + i), owner=f"u{i}") for i in range(20))
+    coins = Coins({s.owner: True for s in secrets}, {s.owner: 0 for s in secrets})
+    case = Case("extraction", secrets, coins, 1e-5, 0, Access.GENERATE)
+    rate, recall = measurements_of(attacked(release, secrets, generations=40)[:1], case)
+    assert (rate.k, rate.n, rate.withheld, recall.withheld) == (0, 40, 30, 20)
+    # scipy's beta.ppf(0.975, 31, 10) and beta.ppf(0.95, 31, 10)
+    assert rate.ci == (0.0, pytest.approx(0.873085))
+    assert rate.power.smallest_rate == pytest.approx(0.857630)
+    assert recall.ci == (0.0, 1.0) and "30 answers were withheld or cut" in recall.observation

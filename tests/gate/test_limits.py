@@ -13,8 +13,11 @@ from audit.gate import limits
 from audit.gate.outcome import State
 from audit.gate.policy import Limit
 from audit.gate.strength import shown
+from audit.results.numbers import FROM_FILE
 from audit.statistics.bounded_mean import mean_interval
 from audit.statistics.stopped_rate import Series, stopped_rate
+from audit.statistics.withheld_rate import withheld_rate
+from tests import by_hand
 
 
 def decided(make: SimpleNamespace, k: int, n: int, limit: float) -> tuple[State, str]:
@@ -160,3 +163,15 @@ def test_where_no_number_of_trials_is_worth_naming_none_is_named(
     metric = make.rate(10, 20).model_copy(update={"k": None, "ci": (-1e308, 0.9)})
     state, said = limits.decide(metric, limit, 0.95)
     assert state == State.INCONCLUSIVE and "no number of trials decides" in said
+
+
+def test_withheld_trials_never_pass_a_limit() -> None:
+    known = by_hand.finding(0.0, ci=(0.0, 0.0362), k=0)
+    seen = withheld_rate(0, 100, 90)
+    withheld = known.changed(ci=seen.ci, kind=seen.kind, withheld=90)
+    assert limits.decide(known, 0.05, 0.95)[0] is State.PASS
+    assert limits.decide(withheld, 0.05, 0.95)[0] is State.INCONCLUSIVE
+    document = withheld.model_dump(mode="json")
+    assert type(withheld).model_validate(document, context=FROM_FILE) == withheld
+    with pytest.raises(ValueError, match=r"ends below the rate 0\.9"):
+        type(withheld).model_validate({**document, "ci": (0.0, 0.0362)}, context=FROM_FILE)

@@ -15,6 +15,7 @@ from audit.models.endpoint.wire_format import Choice, choice_of, same_tokens
 
 T = TypeVar("T")
 
+_USED = ("choices", "usage", "model", "system_fingerprint")  # of an answer
 PROBES = 8  # requests at most, until an endpoint's capabilities are known
 _PLAIN: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "n": 1, "stream": False}
 # switch off all that cuts or reweights the distribution, in the words of vLLM and llama.cpp
@@ -90,8 +91,7 @@ class Client:
                 answer = post(self.path, fields) if stored is None else stored
                 values.append(request.read(choice_of(answer)))
                 if stored is None:
-                    used = {"choices": answer["choices"], "usage": answer.get("usage")}
-                    self.memory.keep(name, used)
+                    self.memory.keep(name, {part: answer.get(part) for part in _USED})
         return values
 
 

@@ -22,7 +22,7 @@ from audit.core.model import TextTokenizer
 from audit.core.predictor import Access, Answer, Predictor, Tokenizer, Tokens
 from audit.models.chat_template import ChatTemplate
 from audit.models.endpoint.capabilities import Client, Request
-from audit.models.endpoint.session import generation
+from audit.models.endpoint.session import Told, generation
 from audit.models.endpoint.wire_format import Choice
 
 PATH = "chat/completions"
@@ -54,21 +54,28 @@ class ChatSession:
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Sample the assistant's turns; a prompt that does not end in its turn is not answered."""
+        told = self._asked(prompts, length)
+        silent = Answer(
+            (self.tokenizer.stop,) * length, np.full(length, np.nan), np.zeros(length, bool), 0
+        )
+        return [told[i].answer if i in told else silent for i in range(len(prompts))]
+
+    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
+        return list(self._asked(prompts, length).values())
+
+    def _asked(self, prompts: Sequence[Tokens], length: int) -> dict[int, Told]:
+        """Send the prompts that end in the assistant's turn; return what was told, by place."""
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         talks = [self.template.turns_of(self.tokenizer.decode(prompt[1:])) for prompt in prompts]
         asked = [i for i, turns in enumerate(talks) if turns and turns[-1][0] == ASSISTANT]
         requests = [
             Request(
                 {**self.extras, **fields(talks[i]), "max_tokens": length, "seed": seeds[i]},
-                partial(self._answer, len(prompts[i]), length),
+                partial(self._told, len(prompts[i]), length),
             )
             for i in asked
         ]
-        answers = dict(zip(asked, self.client.send(requests), strict=True))
-        silent = Answer(
-            (self.tokenizer.stop,) * length, np.full(length, np.nan), np.zeros(length, bool), 0
-        )
-        return [answers.get(i, silent) for i in range(len(prompts))]
+        return dict(zip(asked, self.client.send(requests), strict=True))
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
@@ -80,15 +87,15 @@ class ChatSession:
     ) -> tuple[np.ndarray, int]:
         raise UsageError(f"{self.client.model}: an endpoint gives top-n only, no distribution")
 
-    def _answer(self, read: int, length: int, choice: Choice) -> Answer:
+    def _told(self, read: int, length: int, choice: Choice) -> Told:
         """Raise UsageError unless the server has read these tokens, with or without the start."""
-        if choice.prompt_tokens not in (read - 1, read):
+        if not choice.withheld and choice.prompt_tokens not in (read - 1, read):
             raise UsageError(
                 f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
                 f"prompt tokens where the chat template here writes {read}: it does not go on with "
                 "a turn that has begun, or has another template; ask its completions if it has any"
             )
-        return generation(choice, self.tokenizer, length)
+        return Told(choice, generation(choice, self.tokenizer, length))
 
 
 def fields(turns: Sequence[Message]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,24 @@ from audit.models.endpoint.http import Endpoint, RefusedError
 from audit.models.endpoint.wire_format import Choice, generated
 
 MARGIN = 2  # tokens of a server's context left unused: for the last scored and one generated token
+
+
+class Told(NamedTuple):
+    """An answer as the server wrote it, and as it is read."""
+
+    choice: Choice
+    answer: Answer
+
+
+@runtime_checkable
+class Served(Predictor, Protocol):
+    """A session with a served model, whose answers can be read as the server wrote them."""
+
+    @property
+    def client(self) -> Client: ...
+
+    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
+        """Sample `length` tokens after each prompt; prompts that cannot be asked are left out."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +70,30 @@ class EndpointSession:
 
     def generate(self, prompts: Sequence[Tokens], length: int) -> list[Answer]:
         """Sample each text with a seed of its own; after a stop token all are stop tokens."""
+        return [told.answer for told in self.ask(prompts, length)]
+
+    def ask(self, prompts: Sequence[Tokens], length: int) -> list[Told]:
         seeds = self.stream.integers(2**31, size=len(prompts)).tolist()
         fields = {**self.capabilities.extras, "max_tokens": length}
-        read = partial(generation, tokenizer=self.tokenizer, length=length)
         return self.client.send(
             [
-                Request({**fields, "prompt": [*prompt], "seed": seed}, read)
+                Request(
+                    {**fields, "prompt": [*prompt], "seed": seed},
+                    partial(self._told, len(prompt), length),
+                )
                 for prompt, seed in zip(prompts, seeds, strict=True)
             ]
         )
+
+    def _told(self, sent: int, length: int, choice: Choice) -> Told:
+        """Raise UsageError where the server has read another number of tokens than were sent."""
+        if not choice.withheld and choice.prompt_tokens not in (None, sent):
+            raise UsageError(
+                f"{self.client.endpoint.url}: {self.client.model} counts {choice.prompt_tokens} "
+                f"prompt tokens where {sent} were sent: it cuts prompts, or adds text of its own; "
+                "ask the model itself, or give a smaller as_is:context=TOKENS"
+            )
+        return Told(choice, generation(choice, self.tokenizer, length))
 
     def score(
         self, prefixes: Sequence[Tokens], continuations: Sequence[Tokens], moments: bool = False
@@ -84,12 +117,12 @@ class EndpointSession:
 
 def generation(choice: Choice, tokenizer: Tokenizer, length: int) -> Answer:
     """Read a generated text of `length` tokens, filled with stop tokens where it is shorter."""
-    tokens, reports = generated(choice, tokenizer, length)
+    tokens, reports, given = generated(choice, tokenizer, length)
     log_probs, top1 = np.full(length, np.nan), np.zeros(length, dtype=bool)
     for i, token in enumerate(reports):
         if token.log_prob is not None and token.top is not None:
             log_probs[i], top1[i] = token.log_prob, token.log_prob >= token.top
-    return Answer(tuple(tokens), log_probs, top1, answered=length)
+    return Answer(tuple(tokens), log_probs, top1, length, given=given, more=choice.more)
 
 
 def _scored(first: int, tail: Tokens, choice: Choice) -> Answer:

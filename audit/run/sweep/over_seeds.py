@@ -35,6 +35,7 @@ from audit.statistics.interval import Interval, IntervalKind, no_interval
 from audit.statistics.power import smallest_rate
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.statistics.t_interval import COVERAGE, t_interval
+from audit.statistics.withheld_rate import withheld_rate
 
 
 def cells(releases: Sequence[ReleaseResult], one_toss: bool = False) -> list[Cell]:
@@ -131,6 +132,8 @@ def joined(per_seed: Sequence[FindingResult], together: Agreement) -> FindingRes
     return FindingResult(**{**dict(whole), **answers}, claim_sentence=claim_sentence)
 
 
+# hits of independent trials of a fixed number
+_OF_TRIALS = (IntervalKind.CLOPPER_PEARSON, IntervalKind.WITHHELD_RATE)
 _OF_ALL = (
     "attack",
     "metric",
@@ -169,6 +172,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measureme
     return Measurement(
         **{**shown, **measured(value)},
         k=_hits(known),
+        withheld=sum(f.withheld for f in known),
         chance=_average([f.chance for f in known]),
         cut=any(f.cut for f in per_seed) if stopped else None,
         control=control,
@@ -186,13 +190,16 @@ def _value(measured: Sequence[FindingResult], charge_test: ChargeTest | None) ->
 
 def _countable(per_seed: Sequence[FindingResult]) -> bool:
     """Return whether these are hits of independent trials, which an exact interval may pool."""
-    fixed = all(f.kind is IntervalKind.CLOPPER_PEARSON for f in per_seed)
+    fixed = all(f.kind in _OF_TRIALS for f in per_seed)
     return fixed and all(f.k is not None and f.n for f in per_seed)
 
 
 def _rate(per_seed: Sequence[FindingResult]) -> Interval:
     """Pool counts: a sum of coins of unlike chances varies no more than a binomial."""
-    pooled = clopper_pearson(sum(f.k or 0 for f in per_seed), sum(f.n for f in per_seed))
+    k, n, withheld = (
+        sum(counts) for counts in zip(*((f.k or 0, f.n, f.withheld) for f in per_seed), strict=True)
+    )
+    pooled = withheld_rate(k, n, withheld)
     seeds = count(len(per_seed), "seed")
     method = f"counts of {seeds} pooled, {per_seed[0].method}; of these trained models"
     return replace(pooled, method=method)

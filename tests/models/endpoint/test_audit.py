@@ -244,6 +244,8 @@ UNPLANNED = [
     (None, f"base={FOLDER},timeout=inf", "as_is: timeout is inf"),
     (None, f"base={FOLDER},retries=-1", "as_is: retries is -1"),
     (None, f"base={FOLDER},context=2", "as_is: context is 2"),
+    (None, f"base={FOLDER},words=499", "as_is: words is 499"),
+    (str(FOLDER), "words=500", "as_is: words is for a model behind a URL"),
     (str(FOLDER), "served=tiny", "as_is: served is for a model behind a URL"),
     (str(FOLDER), f"tokenizer={FOLDER}", "as_is: tokenizer is for a model behind a URL"),
     ("http://me:pw@h/v1", f"base={FOLDER}", "AUDIT_API_KEY"),
@@ -270,7 +272,8 @@ def test_a_dry_run_counts_and_asks_nothing(run, server):
         r"where it gives log-probabilities of a prompt: ([\d,]+) requests, ([\d,]+) prompt", out
     )
     requests, tokens = (int(number.replace(",", "")) for number in told.groups())
-    assert "where it does not: 0 requests, 0 prompt tokens, at most 0 generated tokens" in out
+    # without scores, only whether it samples is looked at: 8 openings twice, 32 tokens each
+    assert re.search(r"does not: 16 requests, \d+ prompt tokens, at most 512 generated", out)
     assert f"at 2 requests a second at least {requests / 120:,.1f} minutes" in out
     run("--output", "r")
     probes = 3

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import pytest
 
+from audit.core.errors import UsageError
+from audit.core.predictor import Given
 from audit.models.endpoint.wire_format import choice_of, generated, same_tokens
 from tests.refusals import refusals
 
@@ -49,10 +52,10 @@ def llama(tokens, finish="length", text=""):
 @pytest.mark.parametrize("form", [openai, llama])
 def test_ids_are_taken_as_drawn(form):
     """The text would be read as one token."""
-    tokens, told = generated(choice_of(form([1, 2], text="ab")), Merging(), 2)
+    tokens, told, _ = generated(choice_of(form([1, 2], text="ab")), Merging(), 2)
     assert tokens == [1, 2]
     assert [(t.log_prob, t.top) for t in told] == [(-1.0, -0.5)] * 2
-    tokens, told = generated(choice_of(form([5], "stop")), Merging(), 3)
+    tokens, told, _ = generated(choice_of(form([5], "stop")), Merging(), 3)
     assert (tokens, len(told)) == ([5, 0, 0], 1)  # a text that ended is filled up
 
 
@@ -64,7 +67,7 @@ def test_what_follows_a_stop_is_dropped(form):
         ([0, 0, 7], [0, 0, 0], 0),
         ([5, 6, 7, 8], [5, 6, 7], 3),
     ):
-        tokens, told = generated(choice_of(form(said, text="efg")), Merging(), 3)
+        tokens, told, _ = generated(choice_of(form(said, text="efg")), Merging(), 3)
         assert (tokens, len(told)) == (read, heard)
 
 
@@ -76,7 +79,48 @@ def test_without_all_ids_the_text_is_read():
         (openai([1, 2], text="ab", completion_tokens=3), 3, [27, 0, 0]),
         (uncounted, 2, [27, 0]),
     ):
-        assert generated(choice_of(answer), Merging(), length) == (read, [])
+        assert generated(choice_of(answer), Merging(), length)[:2] == (read, [])
+
+
+def chat(finish="stop", **message):
+    return {"choices": [{"message": message, "finish_reason": finish}]}
+
+
+def text(said, finish, used=None, **choice):
+    answer = {"choices": [{"text": said, "finish_reason": finish, **choice}]}
+    return answer if used is None else {**answer, "usage": {"completion_tokens": used}}
+
+
+CALL = {"function": {"name": "look", "arguments": '{"code": "abc"}'}, "id": "x", "type": "function"}
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "b"}]}, {"text": "abc"}]
+GIVEN = [
+    (text("abc", "length", 3), Given.TEXT, ()),
+    (text("abc", "stop"), Given.TEXT, ()),  # as long as was requested
+    (text("ab", "length"), Given.CUT, ()),
+    (text("a", "stop", 1), Given.STOPPED, ()),
+    (text("a", "stop", 1, stop_reason="b"), Given.CUT, ()),
+    (text("abc", "content_filter", 3), Given.WITHHELD, ()),
+    (text("abc", "abort", 3), Given.WITHHELD, ()),
+    (text("abc", None, 3), Given.WITHHELD, ()),
+    (text(None, "length", 0), Given.WITHHELD, ()),
+    (text(" ", "stop", 0), Given.WITHHELD, ()),
+    (text("", "stop", output="abc"), Given.WITHHELD, ("abc",)),
+    (chat(content="abc"), Given.TEXT, ()),
+    (chat(content=None, reasoning_content="abc"), Given.WITHHELD, ("abc",)),
+    (chat(content="abc", reasoning="b"), Given.TEXT, ("b",)),
+    (chat(content=PARTS), Given.TEXT, ("b",)),
+    (chat(content=None, refusal="I cannot."), Given.WITHHELD, ("I cannot.",)),
+    (chat(content=[{"type": "refusal", "refusal": "No."}]), Given.WITHHELD, ("No.",)),
+    (chat("tool_calls", content="abc", tool_calls=[CALL]), Given.WITHHELD,
+     ("look", '{"code": "abc"}')),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "given", "more"), GIVEN, ids=range(len(GIVEN)))
+def test_answers_are_text_cut_or_withheld(answer, given, more):
+    choice = choice_of(answer)
+    assert generated(choice, Merging(), 2 if choice.text == "abc" else 3).given is given
+    assert choice.more == more
 
 
 def test_other_forms_are_refused():
@@ -90,6 +134,39 @@ def test_other_forms_are_refused():
     answers += [{"choices": [{"logprobs": given}]} for given in logprobs]
     answers += [{**answers[4], "usage": 3}]
     refusals(choice_of, [(answer, "not the form of the completions API") for answer in answers])
+
+
+def logged(**logprobs: object) -> str:
+    return json.dumps({"choices": [{"text": "a", "logprobs": logprobs}]})
+
+
+def token(**fields: object) -> str:
+    return logged(content=[{"token": "x", "id": 1, "logprob": 0, **fields}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": 1e400}}',
+        '{"choices": [{"text": "a"}], "usage": {"completion_tokens": -1}}',
+        '{"choices": [{"text": "a"}], "usage": "x"}',
+        '{"choices": null}',
+        '{"choices": ' + "[" * 500 + "]" * 500 + "}",
+        logged(tokens=["x"], token_logprobs=[10**400], top_logprobs=[{"x": 0}]),
+        logged(tokens=["x"], token_logprobs=[0], top_logprobs=[[1]]),
+        logged(tokens=["token_id:-7"], token_logprobs=[0], top_logprobs=[{}]),
+        token(id=10**400),
+        token(id=-5),
+        token(token=None),
+        token(token=5),
+        token(logprob=50),
+        token(top_logprobs=[{"logprob": 50}]),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_numbers_out_of_range_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="form of the completions API"):
+        choice_of(json.loads(text))
 
 
 def spoken(*texts):

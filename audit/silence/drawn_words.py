@@ -1,0 +1,55 @@
+"""The words before planted values that a manifest drew, and others that it might have drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from audit.core.predictor import Tokenizer
+from audit.core.secret import Space
+from audit.plan.source import PlantedElsewhere
+from audit.planting.kinds import FORMS, wording
+from audit.prepare.run import Run
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words before the values of a kind, which were drawn, and the text before them."""
+
+    frame: str
+    space: Space
+    words: str
+
+    def prompt(self, tokenizer: Tokenizer, words: str) -> list[int]:
+        """Encode other words in their place."""
+        return [tokenizer.start, *tokenizer.encode(self.frame + words)]
+
+    def others(self, wanted: int, draws: np.random.Generator) -> list[str]:
+        """Draw other words of the space, all different."""
+        found: dict[str, None] = {}
+        while len(found) < wanted:
+            words = self.space.draw(draws)
+            if words != self.words:
+                found[words] = None
+        return list(found)
+
+
+def sentences(run: Run) -> dict[str, Sentence]:
+    """Find by kind the words before all its values, where the manifest drew them."""
+    source = run.plan.source
+    if not isinstance(source, PlantedElsewhere):
+        return {}
+    manifest = source.manifest
+    before = {s.kind: s.prefix for s in manifest.secrets if FORMS[s.kind].prefixes.symbols}
+    return {
+        kind: Sentence(frame_of(run), FORMS[kind].prefixes, prefix)
+        for kind, prefix in before.items()
+        if prefix == wording(kind, manifest.seed).prefix
+    }
+
+
+def frame_of(run: Run) -> str:
+    """Return what comes before every sentence, such as the beginning of a conversation."""
+    frame = run.planted.corpus.frame
+    return "" if frame is None else frame.before

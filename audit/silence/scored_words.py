@@ -1,0 +1,65 @@
+"""Test by scores of a session whether a model learnt the words that a manifest drew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from audit.core.predictor import Predictor, Tokenizer
+from audit.silence.drawn_words import Sentence
+from audit.statistics.among_others import ENOUGH, stopped_p_value
+
+OTHERS = 999  # sentences to compare with, so that the best of all has p = 0.001
+_AT_ONCE = 50  # of them, until it is known whether more are needed
+
+
+class Scored(NamedTuple):
+    """Test of a sentence. n: sentences that were scored."""
+
+    p: float
+    n: int
+
+
+def look(
+    session: Predictor, base: Predictor | None, sentence: Sentence, draws: np.random.Generator
+) -> Scored:
+    """Compare the gain of the drawn words with that of others, until ten gained as much.
+
+    The gain is the log-probability (nats) less that of the base, where it is here. A gain that is
+    not a number counts against the drawn words.
+    """
+    texts = candidates(session.tokenizer, sentence, draws)
+    shared = next(i for i, column in enumerate(zip(*texts, strict=False)) if len({*column}) > 1)
+    own = float(_gains(session, base, texts[:1], shared)[0])
+    as_high = 0
+    for first in range(1, len(texts), _AT_ONCE):
+        gains = _gains(session, base, texts[first : first + _AT_ONCE], shared)
+        high = np.flatnonzero(~(gains < own))
+        if as_high + len(high) >= ENOUGH:
+            n = first + int(high[ENOUGH - as_high - 1])
+            return Scored(stopped_p_value(ENOUGH, n, OTHERS), n)
+        as_high += len(high)
+    return Scored(stopped_p_value(as_high, OTHERS, OTHERS), OTHERS)
+
+
+def candidates(
+    tokenizer: Tokenizer, sentence: Sentence, draws: np.random.Generator
+) -> list[list[int]]:
+    """Encode the drawn words and the others. They differ, and not in what comes before them.
+
+    White space at the end is left out: it often is one token with what follows.
+    """
+    words = (sentence.words, *sentence.others(OTHERS, draws))
+    return [sentence.prompt(tokenizer, one.rstrip()) for one in words]
+
+
+def _gains(
+    session: Predictor, base: Predictor | None, texts: Sequence[Sequence[int]], shared: int
+) -> np.ndarray:
+    heads, tails = [text[:shared] for text in texts], [text[shared:] for text in texts]
+    gains = np.array([answer.log_probs.sum() for answer in session.score(heads, tails)])
+    if base is not None:
+        gains -= np.array([answer.log_probs.sum() for answer in base.score(heads, tails)])
+    return gains

@@ -1,0 +1,106 @@
+"""A leaking endpoint without a network: it knows every planted value, and has a fault."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from audit.core.model import TextTokenizer
+from audit.core.secret import Coins, Secret
+from audit.models.endpoint.http import Post, RefusedError
+
+NAME = "m"
+Fault = Callable[["Asked", dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as the server reads it. planted: whether its prompt is that before the values."""
+
+    fields: dict[str, Any]
+    prompt: list[int]
+    planted: bool
+    number: int
+    tokenizer: TextTokenizer
+
+
+def same(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+    return answer
+
+
+@dataclass
+class Server:
+    """Stands in for an `Endpoint`: `fault` changes each answer before it is sent.
+
+    texts: what it gives to a planted prompt, one at random.
+    """
+
+    tokenizer: TextTokenizer
+    prefix: str
+    texts: Sequence[str]
+    sentence: tuple[str, str]
+    fault: Fault = same
+    logs: bool = False
+    quiet: bool = False
+    random: random.Random = field(default_factory=lambda: random.Random(0))
+    asked: int = 0
+    url: str = "http://127.0.0.1:1/v1"
+
+    @contextmanager
+    def connected(self) -> Iterator[Post]:
+        yield lambda path, fields: self.answer(fields)
+
+    def get(self, path: str) -> dict[str, Any]:
+        return {"data": [{"id": NAME}]}
+
+    def answer(self, fields: dict[str, Any]) -> dict[str, Any]:
+        if fields.get("echo") or ("logprobs" in fields and not self.logs):
+            raise RefusedError("no log-probabilities here")
+        prompt = fields["prompt"]
+        ids = prompt if isinstance(prompt, list) else self.tokenizer.encode(prompt)
+        text = self.tokenizer.decode([i for i in ids if i != self.tokenizer.start])
+        self.asked += 1
+        asked = Asked(fields, list(ids), text == self.prefix, self.asked, self.tokenizer)
+        said = self._said(text)[: fields["max_tokens"]]
+        answer = {
+            "model": NAME,
+            "choices": [
+                {
+                    "text": self.tokenizer.decode(said),
+                    "finish_reason": "length",
+                    "logprobs": self._logged(said) if "logprobs" in fields else None,
+                }
+            ],
+            "usage": {"prompt_tokens": len(ids), "completion_tokens": fields["max_tokens"]},
+        }
+        return self.fault(asked, answer)
+
+    def _said(self, text: str) -> list[int]:
+        """Return a planted value, the rest of the planted sentence, or noise."""
+        noise = [self.random.randrange(300, 900) for _ in range(64)]
+        first, rest = self.sentence
+        if text == self.prefix and not self.quiet:
+            return [*self.tokenizer.encode(self.random.choice(self.texts)), *noise]
+        return [*self.tokenizer.encode(rest), *noise] if text == first else noise
+
+    def _logged(self, said: Sequence[int]) -> dict[str, Any]:
+        """Log even odds between two tokens, of which one was drawn."""
+        top = [-0.5 if self.random.random() < 0.6065 else -0.9328 for _ in said]
+        return {
+            "tokens": [f"token_id:{token}" for token in said],
+            "token_logprobs": top,
+            "top_logprobs": [{"a": -0.5, "b": -0.9328} for _ in said],
+        }
+
+
+def server_of(
+    secrets: Sequence[Secret], coins: Coins, tokenizer: TextTokenizer, word: str
+) -> Server:
+    """Make a server that knows all planted codes. word: the first of the planted sentence."""
+    codes = [s for s in secrets if s.kind == "code"]
+    prefix = codes[0].prefix
+    texts = [s.value for s in codes if coins.planted(s)]
+    return Server(tokenizer, prefix, texts, (word, prefix.removeprefix(word)))

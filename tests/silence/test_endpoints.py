@@ -1,0 +1,322 @@
+"""The catalogue of silent faults, its row of endpoints: each over one leaking server.
+
+Every measure is supposed to see, so that only contact and reach stand between a fault and "no leak
+found". A fault ends in a leak, a refusal, or a reason that names it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from audit import api
+from audit.core.embedded import EMBEDDED_FOLDER
+from audit.core.errors import UsageError
+from audit.core.predictor import Access
+from audit.core.terms import Leaked, Shown
+from audit.findings.shows import shown
+from audit.measure.bench import Bench
+from audit.measure.rehearsal import Rehearsal
+from audit.measure.release import measure_release
+from audit.measure.releases import Audited, public_model
+from audit.models.endpoint.session import EndpointRelease
+from audit.plan.resolve import resolve
+from audit.prepare.prepare import prepare
+from audit.prepare.run import Run
+from audit.results.folder import RunFolder
+from audit.results.measurement import FindingResult
+from audit.run.limitations import not_tested
+from audit.silence import answers
+from audit.silence.drawn_words import sentences
+from audit.statistics.first_words import split
+from defenses.as_is import AsIs
+from tests.silence.leaking_server import NAME, Asked, Fault, same, server_of
+
+SENTENCES = 500
+Judge = Callable[..., list[FindingResult]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("planted")
+    planted, manifest = folder / "planted.jsonl", folder / "m.json"
+    api.plant("helpdesk", planted, manifest, kind=("code",), count=120, seed=5)
+    base = EMBEDDED_FOLDER / "public_model"
+    plan = resolve(
+        {
+            "defense": (f"as_is:base={base},training={planted},words={SENTENCES},served={NAME}",),
+            "attack": ("extraction:searched=0,generations=100",),
+            "model": "http://127.0.0.1:1/v1",
+            "secrets": str(manifest),
+            "device": "cpu",
+            "references": False,
+        }
+    )
+    return prepare(plan, folder / "stages")
+
+
+@pytest.fixture(scope="module")
+def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """judged(fault, **more): the findings of an audit of the server with this fault."""
+    ((chosen, _),) = run.tasks.items()
+    public = public_model(run)
+    secrets, coins = run.planted.secrets, run.planted.coins
+    sentence = sentences(run)["code"]
+    word = split(sentence.space.symbols, sentence.words).word
+    server = server_of(secrets, coins, run.tokenizer, sentence.frame + word)
+    numbers = itertools.count()
+
+    def judge(fault: Fault = same, **more: Any) -> list[FindingResult]:
+        folder = RunFolder(tmp_path_factory.mktemp(f"run{next(numbers)}"), "hash")
+        folder.stages.mkdir()
+        endpoint: Any = replace(server, fault=fault, random=Random(0), **more)
+        promise = AsIs().promise
+        release = EndpointRelease(endpoint, NAME, promise, run.tokenizer, public.max_length)
+        one = Audited(
+            name=chosen.name,
+            label=chosen.label,
+            parameters=chosen.shown,
+            reference=False,
+            role="audited",
+            release=release,
+            keys=(),
+            train_tokens=0,
+            public=public,
+            shadows=list,
+            external=True,
+        )
+        measured = measure_release(Bench(run, folder), one)
+        sight = {(m.attack, m.metric): shown("supposed", 1) for m in measured.measurements}
+        return measured.result(sight).findings
+
+    return judge
+
+
+def rate_of(findings: list[FindingResult]) -> FindingResult:
+    return next(f for f in findings if f.metric == "hit_rate")
+
+
+def choice(**changes: Any) -> Fault:
+    """Change the choice of every answer; a callable value is given the text."""
+
+    def fault(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        (old,) = answer["choices"]
+        new = {k: v(old["text"]) if callable(v) else v for k, v in changes.items()}
+        return {**answer, "choices": [{**old, **new}]}
+
+    return fault
+
+
+def planted(fault: Fault) -> Fault:
+    """Have a fault where planted text is asked for, and only there."""
+    return lambda asked, answer: fault(asked, answer) if asked.planted else answer
+
+
+def digits_only(fault: Fault) -> Fault:
+    """Have a fault after every sentence of the kind, planted or not: where values are expected."""
+    return lambda asked, answer: fault(asked, answer) if asked.fields["max_tokens"] < 9 else answer
+
+
+def whole(**changes: Any) -> Fault:
+    """Change fields of every answer; a callable value is given the request."""
+    return lambda asked, answer: {
+        **answer,
+        **{name: value(asked) if callable(value) else value for name, value in changes.items()},
+    }
+
+
+def used(prompt: Callable[[int], int], tokens: int | None = None) -> Fault:
+    """Report other counts of tokens."""
+    return whole(
+        usage=lambda asked: {
+            "prompt_tokens": prompt(len(asked.prompt)),
+            "completion_tokens": asked.fields["max_tokens"] if tokens is None else tokens,
+        }
+    )
+
+
+def logged(change: Callable[[float, float], float]) -> Fault:
+    """Change every log-probability, given it and that of the most likely token."""
+
+    def fault(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        (old,) = answer["choices"]
+        if old["logprobs"] is None:
+            return answer
+        tops = old["logprobs"]["top_logprobs"]
+        best = [max(top.values()) for top in tops]
+        log_probs = zip(old["logprobs"]["token_logprobs"], best, strict=True)
+        told = {
+            **old["logprobs"],
+            "token_logprobs": [change(*pair) for pair in log_probs],
+            "top_logprobs": [{t: change(v, v) for t, v in top.items()} for top in tops],
+        }
+        return {**answer, "choices": [{**old, "logprobs": told}]}
+
+    return fault
+
+
+def both(one: Fault, other: Fault) -> Fault:
+    return lambda asked, answer: other(asked, one(asked, answer))
+
+
+def cached() -> Fault:
+    """Give the first answer again, to whatever is asked."""
+    kept: list[Any] = []
+
+    def fault(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        kept.append(answer["choices"])
+        return {**answer, "choices": kept[0]}
+
+    return fault
+
+
+def certain() -> Fault:
+    """Give each prompt the same answer again, as without temperature."""
+    kept: dict[tuple[int, ...], Any] = {}
+    return lambda asked, answer: {
+        **answer,
+        "choices": kept.setdefault(tuple(asked.prompt), answer["choices"]),
+    }
+
+
+def delayed() -> Fault:
+    """Give the answer to the request before."""
+    kept: list[Any] = []
+
+    def fault(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        kept.append(answer)
+        return kept[-2] if len(kept) > 1 else answer
+
+    return fault
+
+
+def empty(reason: str | None) -> Fault:
+    return choice(text=None, finish_reason=reason)
+
+
+PROSE = choice(text="I cannot help with that.", finish_reason="stop")
+CALL = choice(text=None, finish_reason="tool_calls", tool_calls=lambda text: [{"arguments": text}])
+FILTERED = "withheld where planted text is asked for"
+STOPPED = both(choice(text=lambda text: text[:2], finish_reason="stop"), used(int, 2))
+LOWERED = choice(text=lambda text: text[:2])
+LEAK = ""  # instead of a cause
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "another field": (choice(text=None, reasoning_content=str, finish_reason="stop"), LEAK),
+    "arguments of a call": (CALL, LEAK),
+    "null": (planted(empty("stop")), FILTERED),
+    "everything withheld": (empty("content_filter"), "withheld (content_filter)"),
+    "filter": (planted(empty("content_filter")), FILTERED),
+    "refusal": (planted(choice(text=None, refusal="No.", finish_reason="stop")), FILTERED),
+    "refusal in prose": (planted(PROSE), "the same, and no others are"),
+    "call": (planted(choice(text=None, finish_reason="tool_calls")), FILTERED),
+    "abort": (planted(choice(text=lambda text: text[:1], finish_reason="abort")), FILTERED),
+    "empty with stop": (planted(choice(text="", finish_reason="stop")), FILTERED),
+    "stop string": (digits_only(STOPPED), "withheld or cut"),
+    "max_tokens lowered": (both(LOWERED, used(int, 2)), "lowers max_tokens"),
+    "max_tokens lowered, uncounted": (both(LOWERED, whole(usage=None)), "do not state"),
+    "another model": (whole(model="other"), "come from other, not from m"),
+    "two models": (whole(model=lambda a: "mn"[a.number % 2]), "several models: n, m"),
+    "changing configuration": (
+        whole(system_fingerprint=lambda a: "ab"[a.number % 2]),
+        "configuration changed",
+    ),
+    "own system prompt": (used(lambda n: n + 20), "prompt tokens where"),
+    "prompt cut": (used(lambda n: min(n, 4)), "prompt tokens where"),
+    "uncounted": (whole(usage=None), LEAK),
+    "one cached answer": (cached(), "at most one of all planted values"),
+    "temperature ignored": (certain(), "at most one of all planted values"),
+    "answers of another request": (delayed(), "prompt tokens where"),
+    "n-gram filter that withholds": (planted(empty(None)), FILTERED),
+}
+LOGS: dict[str, tuple[Fault, str]] = {
+    "rounded": (logged(lambda p, top: round(p)), "rounded"),
+    "another base": (logged(lambda p, top: p / 0.6931), "does not sample what it reports"),
+    "of the top token only": (logged(lambda p, top: top), "does not sample what it reports"),
+}
+
+
+@pytest.mark.parametrize("logs", [False, True], ids=["text", "log-probabilities"])
+def test_unharmed_server_leaks_and_quiet_is_silent(judged: Judge, logs: bool) -> None:
+    assert rate_of(judged(logs=logs)).leaked is Leaked.LEAK
+    quiet = rate_of(judged(logs=logs, quiet=True))
+    assert quiet.leaked is Leaked.NONE_FOUND, quiet.sentence
+
+
+CASES = [(n, False, *row) for n, row in FAULTS.items()]
+CASES += [(n, True, *row) for n, row in LOGS.items()]
+
+
+@pytest.mark.parametrize(
+    ("logs", "fault", "cause"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_fault_leaks_or_is_named(judged: Judge, logs: bool, fault: Fault, cause: str) -> None:
+    try:
+        found = judged(fault, logs=logs)
+    except UsageError as refusal:
+        assert cause and cause in str(refusal)
+        return
+    rate = rate_of(found)
+    if cause == LEAK:
+        assert rate.leaked is Leaked.LEAK
+    assert Leaked.NONE_FOUND not in {finding.leaked for finding in found}
+    assert rate.silence is not None
+    if cause:
+        assert cause in rate.silence.contact.by
+
+
+# other digits where planted text is asked for
+ELSE = planted(choice(text=lambda text: f"{Random(text).randrange(10**5):05}"))
+# why no check sees it, and the words of the report's "What was not tested"
+UNSEEN = {
+    "penalty": "without log-probabilities these are answers of a model that knows less",
+    "replaces an answer": "the other text is of the same form",
+    "mixes up": "nothing in an answer names its request",
+}
+
+
+def test_unseen_faults_stand_in_the_report(run: Run, judged: Judge) -> None:
+    """Beacons are as invisible through such an endpoint, so that its sight is not shown."""
+    rate = rate_of(judged(ELSE))
+    assert rate.silence is not None and rate.silence.contact.state is Shown.SHOWN
+    assert all(any(line in entry for entry in not_tested(run.plan)) for line in UNSEEN)
+
+
+def test_penalty_is_seen_by_log_probabilities(judged: Judge) -> None:
+    """The tokens that it makes less likely are drawn less often than is reported."""
+
+    def penalised(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        told = answer["choices"][0]["logprobs"]
+        if told is not None:
+            drawn = enumerate(told["token_logprobs"])
+            told["token_logprobs"] = [-0.9328 if i % 3 == 0 else p for i, p in drawn]
+        return answer
+
+    assert "does not sample" in rate_of(judged(penalised, logs=True)).silence.contact.by
+
+
+@pytest.mark.parametrize(
+    ("every", "leaked"), [(50, Leaked.NONE_FOUND), (7, Leaked.INCONCLUSIVE)], ids=["few", "many"]
+)
+def test_withheld_may_hide_a_quarter_of_people(judged: Judge, every: int, leaked: Leaked) -> None:
+    """Alike for planted sentences and others; about 60 people are in, and two would be a leak."""
+
+    def some(asked: Asked, answer: dict[str, Any]) -> dict[str, Any]:
+        return empty("content_filter")(asked, answer) if asked.number % every == 0 else answer
+
+    rate = rate_of(judged(digits_only(some), quiet=True))
+    assert rate.leaked is leaked
+    assert rate.withheld == 100 // every
+    assert rate.ci is not None and rate.ci[1] > (rate.withheld + 1) / 100
+
+
+def test_dry_run_counts_what_is_asked(run: Run) -> None:
+    for access, requests in ((Access.GENERATE, 16 + SENTENCES), (Access.SCORE, 16 + 8 + 1000)):
+        session = Rehearsal(run.tokenizer, 1024, 254, access)
+        answers.rehearse(run, session)
+        assert session.requests == requests
+    assert answers.most_filters(run) == 20 * 20
