@@ -3,10 +3,10 @@
     python benchmarks/power.py [RUNS]        prints the tables of docs/methods/empirical-epsilon.md
 
 1. The median 95 % lower bound on ε at δ = 1e-5, from one score per user and fair coins: by one test
-   (a third of the users guessed "in", a third "out"), by the four tests fixed beforehand, and by
+   (a third of the users guessed "in", a third "out"), by all rules fixed beforehand, and by
    jax_privacy (https://pypi.org/project/jax_privacy) on the same scores, where it is installed.
 2. How often a false claim of DP-SGD is refuted: on its curve, and as an (ε, δ) pair by the same
-   one test and four tests. Scores are likelihood ratios of all noisy gradients, at the claim.
+   one test and all rules. Scores are likelihood ratios of all noisy gradients, at the claim.
 3. How many coins it takes to refute a training without any noise.
 """
 
@@ -32,7 +32,8 @@ from audit.accounting import (
     epsilon,
     with_noise,
 )
-from audit.statistics import one_run, power
+from audit.findings.bounds import Guesses, rules
+from audit.statistics import nested_guesses, power
 from audit.statistics.claim_guesses import coins_needed, guess_count
 
 DELTA, LEVEL = 1e-5, 0.05
@@ -42,31 +43,15 @@ Present = NDArray[np.bool_]  # (runs, m)
 Law = Callable[[Present, np.random.Generator], Scores]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """The users with the highest scores are guessed "in", and as many with the lowest "out"."""
-
-    fraction: int
-    both: bool = True
-
-    def guesses(self, m: int) -> int:
-        each = max(1, m // self.fraction)
-        return 2 * each if self.both else each
-
-    def right(self, ranked: Present) -> NDArray[np.int64]:
-        """Counts right guesses, (runs,). ranked: presence, by falling score."""
-        each = max(1, ranked.shape[1] // self.fraction)
-        right: NDArray[np.int64] = ranked[:, :each].sum(axis=1)
-        return right + (~ranked[:, -each:]).sum(axis=1) if self.both else right
+def thirds(m: int) -> list[Guesses]:
+    """Build the one test."""
+    return [Guesses(max(1, m // 3), both=True)]
 
 
-THIRDS = (Rule(3),)
-FOUR = (Rule(3), Rule(12), Rule(12, both=False), Rule(48, both=False))
-
-
-def rules_for(m: int) -> tuple[Rule, ...]:
-    """The four tests; below 200 coins thirds alone."""
-    return FOUR if m >= 200 else THIRDS
+def right(rule: Guesses, by_score: Present) -> NDArray[np.int64]:
+    """Count right guesses of each run, (runs,). by_score: presence, by falling score."""
+    inside: NDArray[np.int64] = by_score[:, : rule.each].sum(axis=1)
+    return inside + (~by_score[:, -rule.each :]).sum(axis=1) if rule.both else inside
 
 
 def shifted(mu: float) -> Law:
@@ -114,25 +99,22 @@ def ranked(scores: Scores, present: Present, draws: np.random.Generator) -> Pres
 
 
 @cache
-def bound(m: int, r: int, v: int, tests: int) -> float:
-    return one_run.epsilon_lower(m, r, v, DELTA, 1.0 - LEVEL / tests)
+def bound(m: int, guesses: tuple[tuple[int, int], ...]) -> float:
+    return nested_guesses.epsilon_lower(m, guesses, DELTA, LEVEL)
 
 
-def bounds(by_score: Present, rules: tuple[Rule, ...]) -> NDArray[np.float64]:
-    """Computes the bound of every run, the largest over the rules, each at its share of .05."""
-    m = by_score.shape[1]
-    found = [
-        [bound(m, rule.guesses(m), int(v), len(rules)) for v in rule.right(by_score)]
-        for rule in rules
-    ]
-    return np.asarray(np.max(found, axis=0))
+def bounds(by_score: Present, used: list[Guesses]) -> NDArray[np.float64]:
+    """Compute the bound of every run, of these rules together."""
+    counts = np.stack([right(rule, by_score) for rule in used], axis=1).tolist()
+    sizes, m = [rule.count for rule in used], by_score.shape[1]
+    return np.array([bound(m, tuple(zip(sizes, row, strict=True))) for row in counts])
 
 
 # 1: the bound
 
 
 def table_of_bounds(runs: int, theirs: Any) -> Iterator[str]:
-    columns = ["m", "one test", "four tests"]
+    columns = ["m", "one test", "all rules"]
     columns += ["jax_privacy, Bonferroni", "jax_privacy, split"] if theirs else []
     yield row("median bound on ε", *columns)
     yield row(*["---"] * (1 + len(columns)))
@@ -142,7 +124,7 @@ def table_of_bounds(runs: int, theirs: Any) -> Iterator[str]:
             present = coins(runs, m, draws)
             scores = law(present, draws)
             by_score = ranked(scores, present, draws)
-            found = [bounds(by_score, THIRDS), bounds(by_score, rules_for(m))]
+            found = [bounds(by_score, thirds(m)), bounds(by_score, rules(m))]
             if theirs:
                 found += list(
                     np.transpose([theirs(*pair) for pair in zip(scores, present, strict=True)])
@@ -211,7 +193,7 @@ def score_pool(
 
 
 def table_of_refutations(runs: int) -> Iterator[str]:
-    yield row("claim", "fault", "on its curve", "one test", "four tests")
+    yield row("claim", "fault", "on its curve", "one test", "all rules")
     yield row(*["---"] * 5)
     for claim in CLAIMS:
         stated = epsilon(claim, DELTA)
@@ -233,14 +215,14 @@ def shares_refuted(
     runs: int,
     draws: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """How often the claim is refuted at 5 %: on its curve, and as (ε, δ) by one and by four."""
+    """How often the claim is refuted at 5 %: on its curve, and as (ε, δ) by one and by all."""
     present = coins(runs, m, draws)
     scores = pool[present.astype(int), draws.integers(0, pool.shape[1], present.shape)]
     by_score = ranked(scores, present, draws)
     s, least = guess_count(curve_of(claim), m, LEVEL)
-    right = by_score[:, :s].sum(axis=1) + (~by_score[:, -s:]).sum(axis=1)
-    on_curve = 0.0 if least is None else float((right >= least).mean())
-    pairs = [float((bounds(by_score, rules) > stated).mean()) for rules in (THIRDS, rules_for(m))]
+    counts = right(Guesses(s, both=True), by_score)
+    on_curve = 0.0 if least is None else float((counts >= least).mean())
+    pairs = [float((bounds(by_score, used) > stated).mean()) for used in (thirds(m), rules(m))]
     return on_curve, pairs[0], pairs[1]
 
 
@@ -264,7 +246,7 @@ def pair_coins(target: float) -> int | None:
     """Finds how many coins the one test takes if every guess is right; None up to 100,000."""
 
     def refutable(m: int) -> bool:
-        return power.largest_epsilon(m, DELTA, 1.0 - LEVEL, r=THIRDS[0].guesses(m)) > target
+        return power.largest_epsilon(m, DELTA, 1.0 - LEVEL, r=thirds(m)[0].count) > target
 
     return next((m for m in (int(10 * 1.02**k) for k in range(470)) if refutable(m)), None)
 

@@ -12,10 +12,9 @@ from audit.core.terms import Relation
 from audit.findings.case import LEVEL, Case
 from audit.results.numbers import rounded_down, rounded_up
 from audit.results.schema import EpsilonLower
-from audit.statistics import exposure, one_run
+from audit.statistics import exposure, nested_guesses
 
 _ERROR = 1.0 - 0.95  # of one bound; a little more than 0.05, as 1.0 less its confidence is
-FEW = 200  # coins; below, one test alone, and a minority is sought by other tests
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,14 @@ class Guesses:
 
 
 def rules(coins: int) -> list[Guesses]:
-    """List the tests of the one-run bound, which share its error equally: a function of m alone.
+    """List the rules of the one-run bound, each among the guesses of the next: a function of m.
 
     Thirds find a leak of everybody, twelfths one of a part, the highest alone one of a few.
     """
-    thirds = Guesses(max(1, coins // 3), both=True)
-    if coins < FEW:
-        return [thirds]
-    twelfth, few = coins // 12, coins // 48
-    return [thirds, Guesses(twelfth, both=True), Guesses(twelfth, False), Guesses(few, False)]
+    highest = [Guesses(coins // part, both=False) for part in (48, 24, 12)]
+    ends = [Guesses(coins // part, both=True) for part in (12, 8, 5)]
+    found = [*highest, *ends, Guesses(max(1, coins // 3), both=True)]
+    return list(dict.fromkeys(rule for rule in found if rule.each))
 
 
 def presence(scores: Mapping[str, float], case: Case) -> EpsilonLower | None:
@@ -105,10 +103,10 @@ def refutable(epsilon: float, delta: float, claim_tests: int) -> bool:
     The term 2mδ of the one-run test grows with the coins, so more of them do not always help. Over
     numbers of coins a tenth apart, up to 131,072, and for a claim a tenth smaller.
     """
-    coins = {round(2 * 1.1**k) for k in range(117)} | {FEW - 1}
-    tests = ((m, rule.count, len(rules(m))) for m in sorted(coins) for rule in rules(m))
+    coins = sorted({round(2 * 1.1**k) for k in range(117)})
+    every = ((m, [(rule.count, rule.count) for rule in rules(m)]) for m in coins)
     level = LEVEL / claim_tests
-    return any(one_run.p_value(epsilon / 1.1, m, r, r, delta) < level / n for m, r, n in tests)
+    return any(nested_guesses.p_value(epsilon / 1.1, m, all_, delta) < level for m, all_ in every)
 
 
 def by_guesses(bound: EpsilonLower | None) -> bool:
@@ -138,7 +136,7 @@ def _one_run(m: int, guesses: Sequence[tuple[int, int]], case: Case, relation: s
 
 
 def _epsilon(m: int, guesses: Sequence[tuple[int, int]], delta: float, error: float) -> float:
-    """Compute the largest of the bounds, each at its share of the error: sup{ε : p < error}."""
+    """Compute the bound of all rules together: sup{ε : p < error}."""
     return _largest_bound(m, tuple(guesses), delta, error)
 
 
@@ -146,8 +144,7 @@ def _epsilon(m: int, guesses: Sequence[tuple[int, int]], delta: float, error: fl
 def _largest_bound(
     m: int, guesses: tuple[tuple[int, int], ...], delta: float, error: float
 ) -> float:
-    confidence = 1.0 - error / len(guesses)
-    return max(one_run.epsilon_lower(m, r, v, delta, confidence) for r, v in guesses)
+    return nested_guesses.epsilon_lower(m, guesses, delta, error)
 
 
 def from_ranks(space: float, ranks: np.ndarray, case: Case) -> EpsilonLower | None:
@@ -193,8 +190,7 @@ def claim_p_value(bound: EpsilonLower, epsilon: float, delta: float) -> float:
     """Compute the p-value of the claim (ε, δ), in the unit and relation of the bound."""
     if bound.method == "one_run":
         m, guesses = _coins(bound)
-        least = min(one_run.p_value(epsilon, m, r, v, delta) for r, v in guesses)
-        return min(1.0, len(guesses) * least)
+        return nested_guesses.p_value(epsilon, m, guesses, delta)
     space, rank, n = _rank(bound)
     return min(1.0, _times(n) * exposure.rank_p_value(epsilon, space, rank, delta))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -68,9 +69,9 @@ class Control(Strict):
 class EpsilonLower(Strict):
     """An empirical lower bound on ε (nats) for the planted user with all copies.
 
-    Evidence by method. one_run: m coins; `guesses` holds (r, v) of each test fixed beforehand, r
-    guesses of which v were right; the bound is the largest of theirs, each at its share of the
-    error. rank: the rank (ties against the secret, lower median) of n secrets among `space`
+    Evidence by method. one_run: m coins; `guesses` holds (r, v) of each rule fixed beforehand, r
+    guesses of which v were right, each rule's among the next one's; the bound is that of all rules
+    together. rank: the rank (ties against the secret, lower median) of n secrets among `space`
     candidates.
     """
 
@@ -97,11 +98,17 @@ def _check_evidence(bound: EpsilonLower) -> None:
     wrong = None in own or any(one is not None for one in others)
     if bound.method == "one_run":
         wrong = wrong or not bound.guesses
-        wrong = wrong or any(not v <= r <= (bound.m or 0) for r, v in bound.guesses or [])
+        wrong = wrong or not _nested(bound.m or 0, bound.guesses or [])
     else:
         wrong = wrong or not bound.n or math.inf in ranks
         wrong = wrong or not 1 <= (bound.rank or 0.0) <= (bound.space or 0.0)
     refuse(wrong, f"no bound by {bound.method} has such evidence")
+
+
+def _nested(m: int, guesses: list[tuple[int, int]]) -> bool:
+    """Return whether each rule's guesses can be among the next one's, and the last among m."""
+    steps = [(0, 0), *guesses, (m, max((v for _, v in guesses), default=0))]
+    return all(0 <= w - v <= s - r for (r, v), (s, w) in pairwise(steps))
 
 
 class ClaimTest(Strict):

@@ -311,7 +311,7 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     given = [i for i, s in enumerate(secrets) if coins.planted(s)]
     rate = by_metric([said(*given)], secrets, coins)["hit_rate"]
     bound, q = rate.epsilon_lower, 0.05 ** (1 / 40)
-    assert (bound.m, bound.guesses) == (60, [(40, 40)])
+    assert (bound.m, bound.guesses[-1]) == (60, (40, 40))
     assert bound.value == six(math.log(q / (1 - q)))
     assert rate.power.largest_epsilon == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation, bound.hypothesis) == ("user", "add_or_remove", "none")
@@ -324,7 +324,7 @@ def test_a_release_that_gives_the_absent_away_shows_no_epsilon() -> None:
     coins = Coins({o: i % 2 == 0 for i, o in enumerate(owners)}, dict.fromkeys(owners, 0))
     given = [i for i, s in enumerate(secrets) if coins.twin(s)]
     rate = by_metric([said(*given)], secrets, coins)["hit_rate"]
-    assert (rate.epsilon_lower.guesses, rate.epsilon_lower.value) == ([(20, 0)], 0.0)
+    assert (rate.epsilon_lower.guesses[-1], rate.epsilon_lower.value) == ((20, 0), 0.0)
 
 
 def test_a_guess_counts_both_candidates_of_a_user() -> None:
@@ -334,7 +334,7 @@ def test_a_guess_counts_both_candidates_of_a_user() -> None:
     unplanted = [i for i, s in enumerate(secrets) if s.slot == 1 and coins.present[s.owner]]
     found = by_metric([said(*unplanted)], secrets, coins)
     assert found["hit_rate"].k == 0
-    assert found["hit_rate"].epsilon_lower.guesses == [(40, 40)]
+    assert found["hit_rate"].epsilon_lower.guesses[-1] == (40, 40)
 
 
 # --- probabilities
@@ -541,7 +541,7 @@ def test_no_lopsidedness_of_coins_makes_an_epsilon_of_itself(present: int) -> No
     for seed in range(40):
         rate = by_metric([said(*[-1] * 10)], secrets, coins, seed=seed)["hit_rate"]
         if present in (0, 30):
-            assert rate.epsilon_lower.guesses == [(20, 10)]
+            assert rate.epsilon_lower.guesses[-1] == (20, 10)
         assert rate.epsilon_lower.value == 0.0
 
 

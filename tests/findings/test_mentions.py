@@ -141,7 +141,7 @@ def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     given = naming(*[[2 * i] for i in range(30)])
     bound = found(given, case(people(60), [i < 30 for i in range(60)])).epsilon_lower
     q = 0.05 ** (1 / 40)
-    assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
+    assert bound is not None and (bound.m, bound.guesses[-1]) == (60, (40, 40))
     assert bound.value == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
 
@@ -155,7 +155,7 @@ def test_naming_nobody_or_everybody_shows_no_epsilon_however_coins_fell(
         one = found(given, case(people(30), [i < present for i in range(30)], seed=seed))
         assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0
         if present in (0, 30):
-            assert one.epsilon_lower.guesses == [(20, 10)]
+            assert one.epsilon_lower.guesses[-1] == (20, 10)
 
 
 @pytest.mark.parametrize("present", [[True] * 6, [False] * 6])

@@ -114,14 +114,14 @@ def test_members_that_all_score_above_or_all_below_are_a_leak(sign: int) -> None
     assert one.p_value == pytest.approx(2 / 252, abs=8 * (1 / 252 / 1e4) ** 0.5)
     assert one.interval.value == (1.0 if sign > 0 else 0.0)
     assert one.epsilon_lower is not None
-    assert one.epsilon_lower.guesses == [(6, 6 if sign > 0 else 0)]
+    assert one.epsilon_lower.guesses[-1] == (6, 6 if sign > 0 else 0)
 
 
 def test_all_guesses_right_gives_the_closed_form_of_epsilon() -> None:
     """60 owners, 40 guesses: q^40 = 0.05."""
     one = by_metric(loss([-float(i) for i in range(60)]), case(records(letters(60)), half(60)))
     bound, q = one["auc"].epsilon_lower, 0.05 ** (1 / 40)
-    assert bound is not None and (bound.m, bound.guesses) == (60, [(40, 40)])
+    assert bound is not None and (bound.m, bound.guesses[-1]) == (60, (40, 40))
     assert bound.value == six(math.log(q / (1 - q)))
     assert (bound.unit, bound.relation) == ("user", "add_or_remove")
     assert one["auc"].power.largest_epsilon == six(bound.value)
@@ -134,7 +134,7 @@ def test_the_better_of_both_values_stands_for_its_owner() -> None:
     one = by_metric(loss(low, high), case(codes(n), half(n)))
     assert one["auc"].interval.value == 0.5
     bound = one["auc"].epsilon_lower
-    assert bound is not None and bound.guesses == [(40, 40)]
+    assert bound is not None and bound.guesses[-1] == (40, 40)
 
 
 def test_the_curve_belongs_to_the_area_and_other_readings_share_its_test() -> None:
@@ -642,4 +642,4 @@ def test_no_lopsidedness_of_coins_makes_an_epsilon_of_itself(quick: None, presen
         one = by_metric(loss([0.0] * 30, [0.0] * 30), of)["auc"]
         assert one.epsilon_lower is not None and one.epsilon_lower.value == 0.0
         if present in (0, 30):
-            assert one.epsilon_lower.guesses == [(20, 10)]
+            assert one.epsilon_lower.guesses[-1] == (20, 10)

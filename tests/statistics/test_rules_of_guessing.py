@@ -1,4 +1,4 @@
-"""The bound that is the largest of four tests: its level, by the benchmark of its power."""
+"""The bound of all rules together: its level, by the benchmark of its power."""
 
 import importlib.util
 import sys
@@ -32,29 +32,27 @@ def test_bound_exceeds_the_truth_at_level(runs):
             draws = np.random.default_rng(m)
             present = power.coins(runs, m, draws)
             by_score = power.ranked(scores(present, draws), present, draws)
-            above = (power.bounds(by_score, power.rules_for(m)) > truth).mean()
+            above = (power.bounds(by_score, power.rules(m)) > truth).mean()
             assert above <= (most(runs) if runs < 2000 else 0.05), (law, m)
 
 
-def test_four_tests_find_more_than_one():
+def test_all_rules_find_more_than_one():
     draws = np.random.default_rng(0)
     present = power.coins(40, 1000, draws)
-    for law, one, four in (
+    for law, one, every in (
         (power.shifted(1.0), 1.1, 1.3),
         (power.minority(0.05), 0.01, 1.2),
         (power.minority(0.20), 0.4, 2.5),
     ):
         by_score = power.ranked(law(present, draws), present, draws)
-        assert np.median(power.bounds(by_score, power.THIRDS)) < one
-        assert np.median(power.bounds(by_score, power.FOUR)) > four
+        assert np.median(power.bounds(by_score, power.thirds(1000))) < one
+        assert np.median(power.bounds(by_score, power.rules(1000))) > every
 
 
 def test_guesses_are_counted_on_the_asked_sides():
     ranked = np.array([[True, True, False, True, False, False]])
-    assert power.Rule(3).right(ranked) == [4] and power.Rule(3).guesses(6) == 4
-    assert power.Rule(2).right(ranked) == [4] and power.Rule(2, both=False).right(ranked) == [2]
-    assert power.Rule(48, both=False).guesses(6) == 1
-    assert power.rules_for(199) == power.THIRDS and power.rules_for(200) == power.FOUR
+    assert power.right(power.thirds(6)[0], ranked) == [4]
+    assert power.right(power.Guesses(3, both=False), ranked) == [2]
 
 
 def test_ties_fall_by_lot():

@@ -1,0 +1,136 @@
+"""Empirical ε from several nested rules of guessing, tested together at one level.
+
+A rule guesses about the coins of the r units that its order puts first; each rule's guesses are
+among the next one's. Outcomes are ordered by the rule that shows most (its Clopper-Pearson limit at
+an equal share of 5 %), and the p-value is that of this order (Buehler 1957): rules that agree are
+paid for once. Theory: docs/methods/empirical-epsilon.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, betaincinv
+from scipy.stats import binom
+
+from audit.statistics import one_run
+from audit.statistics.binomial import tail
+from audit.statistics.checks import check_delta, check_guesses
+from audit.statistics.search import largest
+
+Guesses = Sequence[tuple[int, int]]  # (r, v) of each rule, from the fewest guesses to the most
+_ERROR = 0.05  # shared by the limits that order the outcomes, whatever the level of a test
+_TIE = 1e-9  # of a limit; what is so close counts as just as extreme
+_WIDTH = 1e-9  # nats; how closely the bound approaches its supremum
+
+
+def check_nested(m: int, guesses: Guesses) -> None:
+    """Refuse counts that no nested rules can have over m coins."""
+    for r, v in guesses:
+        check_guesses(m, r, v)
+    for (r, v), (more, right) in pairwise(guesses):
+        if not 0 <= right - v <= more - r:
+            raise ValueError(f"{v} of {r} right are not among {right} of {more}")
+    if not guesses:
+        raise ValueError("a test needs at least one rule of guessing")
+
+
+def critical_counts(guesses: Guesses) -> list[int]:
+    """Find how many right guesses of each rule would show at least as much as was seen.
+
+    r + 1 where not even r would. It depends on no ε, no δ and no level: all tests of these guesses
+    have one region of rejection, so a smaller ε is rejected wherever a larger one is.
+    """
+    limits = [_limits(r, len(guesses)) for r, _ in guesses]
+    seen = max(float(limit[v]) for limit, (_, v) in zip(limits, guesses, strict=True))
+    return [int(np.searchsorted(limit, seen * (1.0 - _TIE))) for limit in limits]
+
+
+def p_value(epsilon: float, m: int, guesses: Guesses, delta: float = 0.0) -> float:
+    """Bound the probability of guesses as good as these if the release is (epsilon, delta)-DP.
+
+    m fair coins, one per protected unit with all its copies; rules fixed beforehand. epsilon in
+    nats, in the relation that the coins decide. The smaller of two bounds on one event, "some rule
+    has its critical count": with W_i independent, right with probability q = e^ε/(1+e^ε), their
+    probability of it + mδ/2; and the sum of the rules' p-values by `one_run`. Rises with epsilon
+    and with delta. Raises ValueError as `one_run.p_value` does, and for counts that are not nested.
+    """
+    check_nested(m, guesses)
+    check_delta(delta)
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must be at least 0; got {epsilon}")
+    return _p_value(epsilon, m, _region(guesses), delta)
+
+
+def epsilon_lower(m: int, guesses: Guesses, delta: float = 0.0, error: float = 0.05) -> float:
+    """Find the largest ε (nats) that these guesses refute, at this delta: sup{ε : p < error}.
+
+    Approached from below, by at most 1e-9; the true ε lies below it with probability at most
+    `error`. 0.0 if nothing is shown. Raises ValueError as `p_value` does, and unless
+    0 < error < 0.5.
+    """
+    check_nested(m, guesses)
+    check_delta(delta)
+    if not 0.0 < error < 0.5:
+        raise ValueError(f"error must lie strictly between 0 and 0.5; got {error}")
+    region = _region(guesses)
+
+    def refuted(epsilon: float) -> bool:
+        return _p_value(epsilon, m, region, delta) < error
+
+    return largest(refuted, 0.0, width=_WIDTH) if refuted(0.0) else 0.0
+
+
+Region = tuple[tuple[int, int], ...]  # (r, c): c of r right are enough
+
+
+def _region(guesses: Guesses) -> Region:
+    """List the rules that can reach their critical counts."""
+    counts = critical_counts(guesses)
+    return tuple((r, c) for (r, _), c in zip(guesses, counts, strict=True) if c <= r)
+
+
+def _p_value(epsilon: float, m: int, region: Region, delta: float) -> float:
+    together = _reached(region, math.exp(-math.log1p(math.exp(-epsilon)))) + m * delta / 2.0
+    if not delta:
+        return min(1.0, together)
+    return min(1.0, together, sum(one_run.p_value(epsilon, m, r, c, delta) for r, c in region))
+
+
+def _reached(region: Region, right: float) -> float:
+    """Compute P[some rule has its critical count], each guess right with this probability.
+
+    Summed over the first rule that has it: every term is positive, so a tiny p-value is precise.
+    """
+    (r, c), *wider = region
+    if not c:  # no guess was right: each outcome shows as much
+        return 1.0
+    reached = tail(c, r, right)
+    short: NDArray[np.float64] = binom.pmf(np.arange(c), r, right)  # of 0 … c − 1 right
+    for more, enough in wider:
+        added = more - r
+        needed = enough - np.arange(len(short))
+        reached += float(short @ _tails(needed, added, right))
+        step = binom.pmf(np.arange(min(added, enough) + 1), added, right)
+        short = np.convolve(short, step)[:enough]
+        r = more
+    return reached
+
+
+def _tails(needed: NDArray[np.int64], trials: int, right: float) -> NDArray[np.float64]:
+    """Compute P[Bin(trials, right) >= needed] of each."""
+    inside = np.clip(needed, 1, max(1, trials))
+    tails = bdtrc(inside - 1, trials, right) if trials else np.zeros(len(needed))
+    return np.where(needed <= 0, 1.0, np.where(needed > trials, 0.0, tails))
+
+
+@lru_cache(maxsize=256)
+def _limits(r: int, rules: int) -> NDArray[np.float64]:
+    """Compute the lower Clopper-Pearson limits on the share of right guesses, for v = 0 … r."""
+    v = np.arange(1, r + 1)
+    return np.concatenate([[0.0], betaincinv(v, r - v + 1, _ERROR / rules)])
