@@ -35,6 +35,10 @@ ROOMS = {
     "train": ["core", "models", "plan"],
     "prepare": ["planting", "core", "findings", "models", "plan", "train"],
     "measure": ["core", "findings", "models", "plan", "prepare", "results", "statistics", "train"],
+    "silence": [
+        *("core", "findings", "measure", "models", "plan", "planting", "prepare", "results"),
+        *("statistics", "train"),
+    ],
     "verify": ["accounting", "planting", "core", "findings", "measure", "results", "run"],
 }
 DOORS = {"audit.__main__", "audit.api", "audit.cli"}  # above all else: they may join what is apart

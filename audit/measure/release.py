@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -35,25 +35,24 @@ from audit.results.schema import (
     ReleaseResult,
     SessionResult,
 )
-from audit.silence.shown import shows
 
 _UTILITY, _COMPLETION = ("audit.measure.perplexity",), ("audit.measure.bleu",)  # their modules
 
 
 @dataclass(frozen=True)
 class Measured:
-    """All measurements of one release, before any verdict."""
+    """All measurements of one release, before any verdict. shows: what it has shown by itself."""
 
     audited: Audited
     utility: dict[str, Measure]
     sessions: tuple[SessionResult, ...]
     measurements: tuple[Measurement, ...]
-    shows: Shows
     attacked: tuple[Attacked, ...]
     blocks: tuple[dict[str, Any], ...]
     seconds: float
     seed: int
     family: Family
+    shows: Shows = field(default_factory=Shows)
 
     @cached_property
     def leaks(self) -> tuple[FindingResult, ...]:
@@ -119,7 +118,6 @@ def measure_release(bench: Bench, one: Audited) -> Measured:
         utility,
         tuple(sessions),
         tuple(of_release(attacked, run.family)),
-        shows(bench, one, _lost(run, one), attacked),
         attacked,
         tuple(blocks),
         time.monotonic() - began,
@@ -142,7 +140,7 @@ def _attacked(run: Run, one: Audited, chosen: Chosen, stored: dict[str, Any]) ->
         tests=run.family.tests,
         claim_tests=run.family.claims,
         unit=plan.source.unit,
-        lost=_lost(run, one),
+        lost=lost(run, one),
         guarantee=one.release.guarantee,
         cut=cut(stored["session"], one.release.guarantee.basis),
     )
@@ -257,7 +255,7 @@ def _attack(bench: Bench, one: Audited, chosen: Chosen, predictor: Predictor) ->
     return Looked(seen, counted.queries, counted.answered)
 
 
-def _lost(run: Run, one: Audited) -> dict[str, str]:
+def lost(run: Run, one: Audited) -> dict[str, str]:
     """Return by kind what may never have reached a model: in training, or from its prompt."""
     kinds = dict.fromkeys(secret.kind for secret in run.planted.secrets)
     if one.release.unheard:

@@ -34,6 +34,7 @@ from audit.run.cut_records import cut_records
 from audit.run.estimate import announced, estimate
 from audit.run.limitations import not_tested, warnings
 from audit.run.steps import Steps
+from audit.silence.shown import examined
 from audit.train.train import train_on, workers_for
 from reports import Report
 
@@ -75,7 +76,7 @@ def _audit(bench: Bench, report: StepProgress, began: float, ahead: Mapping[str,
     for one in releases(current, report):
         if one.label not in ahead:
             report(attacking(one.label), 0.0)
-        seen = measure_release(bench, one)
+        seen = examined(bench, one, measure_release(bench, one))
         measured.append(replace(seen, seconds=seen.seconds + ahead.get(one.label, 0.0)))
         if one.label not in ahead:
             report(attacking(one.label), 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 from audit.core.predictor import Tokenizer
 from audit.core.secret import Space
 from audit.plan.source import PlantedElsewhere
-from audit.planting.kinds import FORMS, wording
+from audit.planting import sentences as planted
 from audit.prepare.run import Run
 
 
@@ -40,13 +40,9 @@ def sentences(run: Run) -> dict[str, Sentence]:
     source = run.plan.source
     if not isinstance(source, PlantedElsewhere):
         return {}
-    manifest = source.manifest
-    before = {s.kind: s.prefix for s in manifest.secrets if FORMS[s.kind].prefixes.symbols}
-    return {
-        kind: Sentence(frame_of(run), FORMS[kind].prefixes, prefix)
-        for kind, prefix in before.items()
-        if prefix == wording(kind, manifest.seed).prefix
-    }
+    frame = frame_of(run)
+    drawn = planted.sentences(source.manifest)
+    return {kind: Sentence(frame, draw.space, draw.value) for kind, draw in drawn.items()}
 
 
 def frame_of(run: Run) -> str:

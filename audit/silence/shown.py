@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from audit.core.release import ModelRelease
 from audit.findings.shows import NO_CONTROL, Shows, not_shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
+from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
 from audit.silence import answers, counted, spike, weights
 
 
+def examined(bench: Bench, one: Audited, measured: Measured) -> Measured:
+    """Add what a measured release has shown by itself, and the time that it took to show it."""
+    began = time.monotonic()
+    shown = shows(bench, one, lost(bench.run, one), measured.attacked)
+    return replace(measured, shows=shown, seconds=measured.seconds + time.monotonic() - began)
+
+
 def shows(
-    bench: Bench, one: Audited, lost: Mapping[str, str], attacked: Sequence[Attacked]
+    bench: Bench, one: Audited, missed: Mapping[str, str], attacked: Sequence[Attacked]
 ) -> Shows:
     """Collect what a release has shown by itself, without any control.
 
-    lost: by kind, as a sentence, what is not known to have reached its training; nothing but a
+    missed: by kind, as a sentence, what is not known to have reached its training; nothing but a
     fault of an endpoint is named before it. attacked: what every attack saw.
     """
-    missing = {kind: not_shown(f"{why}.") for kind, why in lost.items()}
-    served = answers.contact(bench, one, attacked, lost)
+    missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
+    served = answers.contact(bench, one, attacked, missed)
     contact = {**_contact(bench, one), **missing, **served}
     if not one.external or one.release.origin is not None:
         return Shows(contact)

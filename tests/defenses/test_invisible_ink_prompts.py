@@ -496,11 +496,11 @@ def test_silence_of_a_model_that_does_not_copy_shows_nothing(copies: bool) -> No
     secrets = (SimpleNamespace(kind="code"), SimpleNamespace(kind="record"))
     prepared: Any = SimpleNamespace(planted=SimpleNamespace(secrets=secrets))
     one: Any = SimpleNamespace(release=release, external=False)
-    lost = measured._lost(prepared, one)
+    lost = measured.lost(prepared, one)
     assert lost == ({} if copies else {"code": release.unheard, "record": release.unheard})
     assert release.copying.sentence in release.guarantee.conditions[-1]
     control: Any = SimpleNamespace(release=release.unprotected(), external=False)
-    assert measured._lost(prepared, control) == lost
+    assert measured.lost(prepared, control) == lost
 
 
 # the promise

@@ -33,6 +33,7 @@ from audit.results.measurement import FindingResult
 from audit.run.limitations import not_tested
 from audit.silence import answers
 from audit.silence.drawn_words import sentences
+from audit.silence.shown import examined
 from audit.statistics.first_words import split
 from defenses.as_is import AsIs
 from tests.silence.leaking_server import NAME, Asked, Fault, same, server_of
@@ -90,7 +91,8 @@ def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
             shadows=list,
             external=True,
         )
-        measured = measure_release(Bench(run, folder), one)
+        bench = Bench(run, folder)
+        measured = examined(bench, one, measure_release(bench, one))
         sight = {(m.attack, m.metric): shown("supposed", 1) for m in measured.measurements}
         return measured.result(sight).findings
 

@@ -232,12 +232,12 @@ def release(run: Drawn, name: str, folder: Path, seed: int) -> Measured:
         | {"bleu4": bleu},
         tuple(sessions),
         tuple(of_release(attacked, FAMILY)),
-        Shows(dict.fromkeys(PLANTED, shown("trained by this tool", 15))),
         tuple(attacked),
         ({"share": 0.5, "blocks": [asdict(ratio)]},),
         1.5,
         seed,
         FAMILY,
+        Shows(dict.fromkeys(PLANTED, shown("trained by this tool", 15))),
     )
 
 
