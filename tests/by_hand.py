@@ -13,8 +13,9 @@ from statistics import NormalDist
 from typing import Any
 
 from audit.core.terms import Leaked, OnClaim, Shown
+from audit.findings.controls import BY_CONTROL
 from audit.findings.shows import shown
-from audit.findings.verdict import BY_CONTROL, claim_overall, leaked_overall
+from audit.findings.verdict import claim_overall, leaked_overall
 from audit.plugins import registry
 from audit.results.schema import (
     Control,

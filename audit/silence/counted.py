@@ -27,6 +27,7 @@ from audit.train.counted import Counted, weights_digest
 from audit.train.task import Task
 
 REACHED = 0.9  # of the planted people of each tier; sampling may never draw the others
+NOTHING = "Nothing was trained on private text, so no planted value could leak."
 REMOVED = "removed before training"  # how the reason begins where no value was left in any text
 _NOTHING = Counted("", "", True, None, {})
 
@@ -193,7 +194,7 @@ def _spans(secret: Secret, text: str) -> Iterator[Span]:
 def link(kind: str, people: Sequence[Person], phases: Sequence[Phase]) -> Link:
     """Find whether the planted people of one kind reached every training that holds them."""
     if all(phase.task.idle and not phase.prompted for phase in phases):
-        return not_shown("Nothing was trained on private text, so no planted value could leak.")
+        return not_shown(NOTHING)
     n, planted = len(people), count(len(people), f"planted {kind}")
     held = [person for person in people if any(phase.holds(person) for phase in phases)]
     if not held:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from audit.core.release import ModelRelease
-from audit.findings.shows import NO_CONTROL, Shows, not_shown
+from audit.findings.shows import NO_CONTROL, Shows, not_shown, shown
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
@@ -19,8 +19,8 @@ from audit.silence import answers, counted, spike, weights
 def examined(bench: Bench, one: Audited, measured: Measured) -> Measured:
     """Add what a measured release has shown by itself, and the time that it took to show it."""
     began = time.monotonic()
-    shown = shows(bench, one, lost(bench.run, one), measured.attacked)
-    return replace(measured, shows=shown, seconds=measured.seconds + time.monotonic() - began)
+    found = shows(bench, one, lost(bench.run, one), measured.attacked)
+    return replace(measured, shows=found, seconds=measured.seconds + time.monotonic() - began)
 
 
 def shows(
@@ -42,7 +42,12 @@ def shows(
 def _contact(bench: Bench, one: Audited) -> Mapping[str, Link]:
     """Show contact by kind, as this release allows: counted, or tested on its weights."""
     if not one.external:
-        return counted.contact(bench.run, one)
+        found = counted.contact(bench.run, one)
+        null = one.role == "null control"  # it is there to be silent: nothing can leak from it
+        return {
+            k: shown(link.by, 0) if null and link.by == counted.NOTHING else link
+            for k, link in found.items()
+        }
     if isinstance(one.release, ModelRelease):
         return weights.contact(bench, one)
     return {}

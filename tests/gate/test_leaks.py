@@ -28,6 +28,7 @@ from audit.results.schema import (
 )
 from reports import junit
 from tests.by_hand import SILENCE
+from tests.findings.by_hand import by_holm
 
 
 def outcome(make: SimpleNamespace, *releases: ReleaseResult, **policy: Any) -> Outcome:
@@ -220,7 +221,8 @@ def answered(
     make: SimpleNamespace, claim: Guarantee, *found: FindingResult, tests: int = 1
 ) -> Check:
     """The check of a claim, after both answers were given to all findings."""
-    judged = judge(found, claim, Shows(), Family(tests, tests))
+    family = Family(tests, tests)
+    judged = judge(by_holm(found, claim, family), claim, Shows(), family)
     guarantee = GuaranteeResult.of(claim)
     release = make.release("dp_sgd", *judged, guarantee=guarantee, tests=tests, claim_tests=tests)
     return claim_check("dp_sgd", release)

@@ -26,6 +26,7 @@ from audit.core.predictor import Access
 from audit.core.secret import Coins, Secret, digits
 from audit.findings import Case, measurements_of
 from audit.findings.rejections import Family
+from audit.findings.shows import Shows
 from audit.findings.verdict import claim_overall, judge, leaked_overall
 from audit.gate import verdict
 from audit.gate.outcome import State
@@ -107,7 +108,7 @@ def test_so_does_a_model_that_was_trained(make: SimpleNamespace, tmp_path: Path)
     family, claim = Family(undefended.tests, undefended.claim_tests), make.claim(8.0)
     for attack in attacks:
         found = [f for f in undefended.findings if f.attack == attack]
-        judged = judge(found, claim, None, family)
+        judged = judge(found, claim, Shows(), family)
         words = {"leaked": leaked_overall(judged), "claim": claim_overall(judged, claim)}
         update = {"guarantee": claim, "findings": judged, **words}
         release = undefended.model_copy(update=update)

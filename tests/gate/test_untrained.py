@@ -13,6 +13,7 @@ from audit.findings.verdict import judge
 from audit.gate import baseline, verdict
 from audit.gate.outcome import State
 from audit.gate.policy import Limit, Policy
+from tests.findings.by_hand import by_holm
 
 LOST = "Of 128 planted code copies 0 were trained on (128 missing)."
 
@@ -75,7 +76,7 @@ def test_a_claim_is_not_upheld_by_what_was_not_trained(
         make.rate(0, metric=f"rate_{i}", epsilon_lower=bound, untrained=told)
         for i, told in enumerate([LOST, *others])
     ]
-    judged = judge(found, make.claim(), Shows(), Family(2, 2))
+    judged = judge(by_holm(found, make.claim(), Family(2, 2)), make.claim(), Shows(), Family(2, 2))
     outcome = verdict(make.run(make.release("as_is", *judged)), Policy(), None, make.today)
     (check,) = (c for c in outcome.checks if c.rule == "empirical")
     assert check.state is state

@@ -36,6 +36,7 @@ from audit.results.schema import (
 from audit.run.sweep.over_seeds import cells
 from audit.statistics.fisher import combined_p_value
 from audit.statistics.one_run import epsilon_lower, p_value
+from tests.findings.by_hand import by_holm
 
 
 def finding(test: str, p: float | None, **changes: Any) -> FindingResult:
@@ -320,7 +321,8 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
     several = []
     for seed in range(draw(st.integers(1, 4))):
         alone = release(measures(draw), seed, promise, family.tests, family.claims)
-        found = judge(alone.findings, alone.guarantee, shows, family)
+        adjusted = by_holm(alone.findings, alone.guarantee, family)
+        found = judge(adjusted, alone.guarantee, shows, family)
         words = {
             "leaked": leaked_overall(found),
             "claim": claim_overall(found, alone.guarantee),
