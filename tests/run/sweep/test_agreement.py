@@ -55,7 +55,6 @@ def finding(test: str, p: float | None, **changes: Any) -> FindingResult:
         "chance": 0.5,
         "control": None,
         "p_value": p,
-        "adjusted_p": p,
         "kinds": ("code",),
         "test": test,
         "epsilon_lower": None,
@@ -335,7 +334,7 @@ def sweeps(draw: st.DrawFn) -> list[ReleaseResult]:
 def undefended(seed: int) -> ReleaseResult:
     """The reference that leaks by every measure, so that silence beside it shows something."""
     loud = {"leaked": "leak", "claim": "nothing claimed"}
-    found = [finding(metric, 1e-12, **loud) for metric in "abc"]
+    found = [finding(metric, 1e-12, adjusted_p=1e-12, **loud) for metric in "abc"]
     return release(found, seed).model_copy(update={"reference": True, "role": "positive control"})
 
 
@@ -384,8 +383,11 @@ def test_a_measure_that_one_seed_has_is_answered_with_the_other_seeds(tmp_path: 
     """It kept its own word, "inconclusive", beside a measure of the same test that is a leak: no
     report or gate could read the file."""
     quiet = {"leaked": "inconclusive", "claim": "nothing claimed"}
-    first = [finding("a", 0.5, metric=metric, **quiet) for metric in "ab"]
-    others = [[finding("a", 1e-9, leaked="leak", claim="nothing claimed")] for _ in range(2)]
+    first = [finding("a", 0.5, adjusted_p=0.5, metric=metric, **quiet) for metric in "ab"]
+    others = [
+        [finding("a", 1e-9, adjusted_p=1e-9, leaked="leak", claim="nothing claimed")]
+        for _ in range(2)
+    ]
     seeds = [release(found, i, tests=1) for i, found in enumerate([first, *others])]
     read = read_back(seeds, tmp_path).sweep
     assert read is not None
