@@ -93,7 +93,7 @@ def test_plain_training(shape: Any, placed: Any) -> None:
 @SHAPES
 @pytest.mark.parametrize("twice", [False, full(True)])
 def test_private_training(shape: Any, twice: bool, placed: Any) -> None:
-    """A step waits for the device to check the losses, to find cancelled sums, and no more."""
+    """A step waits to check the losses, for cancelled sums and for who contributed: no more."""
     (model,), mode = placed(shape())
     with recomputed(model, twice):
         release = NoisySum(model, NOISE, noise_stream("a" * 64, "noise", "seed"))

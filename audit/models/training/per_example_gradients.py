@@ -112,10 +112,10 @@ class Clipped:
 
     def contributed(self, max_norm: float) -> list[bool]:
         """Return which examples add anything to the sums once they are clipped to `max_norm`."""
-        if not any(bool(part.any()) for part in self.sums):
-            return [False] * len(self.norms)
-        contributed: list[bool] = (self.norms.clamp(max=max_norm) > 0).tolist()
-        return contributed
+        moves = torch.stack([part.any() for part in self.sums]).any()
+        contributed = (self.norms.clamp(max=max_norm) > 0) & moves
+        answer: list[bool] = contributed.cpu().tolist()  # the host waits for the device once
+        return answer
 
 
 def trainable(model: nn.Module) -> list[Tensor]:
