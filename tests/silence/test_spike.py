@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import hypergeom
 
 from audit.core.corpus import Corpus, Record
 from audit.core.evidence import Scores
@@ -146,6 +147,13 @@ def test_constant_scores_are_not_shown(here: Here) -> None:
     case = spike._case(here.bench.run, here.one, membership, drawn)
     constant = Scores("loss", "span", np.zeros(len(case.secrets)), kind="code")
     p_values = spike.p_values([constant], case)
+    members, others = map(len, case.sides(constant.values))
+    every, top = members + others, int((members + others) * Fraction(1, 8))
+    among = members * top // every  # of a tie at the cut, each side has its part, rounded down
+    by_hand = hypergeom.sf(among - 1, every, members, top)
+    assert p_values.pop("span_loss_top") == pytest.approx(by_hand, abs=1e-6)
+    choice = p_values.pop("span_choice")  # equal pairs are chosen by lots
+    assert choice is not None and choice > 0.1
     assert set(p_values.values()) == {1.0}
     told = np.array([case.coins.planted(s) for s in case.secrets], dtype=float)
     perfect = spike.p_values([replace(constant, values=told)], case)
