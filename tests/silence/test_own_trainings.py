@@ -19,14 +19,17 @@ from audit.core.corpus import Corpus, Record
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.terms import Shown
 from audit.core.training import NotFiniteError, Training
+from audit.measure.bench import Bench
 from audit.measure.releases import releases
 from audit.models.loading import describe
 from audit.models.training import dp_sgd, fine_tuning, per_example_gradients
 from audit.plan.resolve import resolve_on
 from audit.prepare.prepare import prepare
 from audit.prepare.run import Run
+from audit.results.folder import RunFolder
 from audit.results.measurement import Link
-from audit.silence.counted import REMOVED, contact, link, people_of, phases_of
+from audit.silence.counted import NOTHING, REMOVED, contact, link, people_of, phases_of
+from audit.silence.shown import shows
 from audit.train.task import Task
 from audit.train.train import train_all
 from tests.train.conftest import silent
@@ -38,8 +41,9 @@ OTHERS = [
 ]
 CORPUS = Corpus("tiny", (*PRIVATE, *OTHERS))
 PLANTING = {"users": 8, "code_copies": 2, "id_copies": [1, 2], "kinds": ["code", "id"]}
-DP = "dp_sgd:epochs=3"
-TWICE = "s_dpsgd:epochs=3,schedule=twice"
+# each step draws a person with probability 1/2, by the code's hash; 20 steps hardly miss one
+DP = "dp_sgd:epochs=10"
+TWICE = "s_dpsgd:epochs=10,schedule=twice"
 SEQPATE = "seqpate:teachers=2,sentences=8,epochs=1,queries=4"
 MADE = ("none", DP, "submix:k=2", TWICE, "redaction", SEQPATE)
 
@@ -86,6 +90,15 @@ def test_quiet_trainings_show_contact_with_exact_counts(made: Run) -> None:
     for kind in ("code", "id"):
         assert found["redaction"][kind].by.startswith(f"{REMOVED}: 0 of {heads} planted {kind}s")
         assert "Nothing was trained" in found["public"][kind].by
+
+
+def test_null_control_alone_needs_no_contact(made: Run, tmp_path: Path) -> None:
+    """Nothing can leak from it; an audited release that learnt nothing has no contact."""
+    bench = Bench(made, RunFolder(tmp_path, "hash"))
+    public = next(one for one in releases(made, silent) if one.role == "null control")
+    for role, state in (("null control", Shown.SHOWN), ("audited", Shown.NOT_SHOWN)):
+        found = shows(bench, replace(public, role=role), {}, ()).contact
+        assert {(link.state, link.by, link.n) for link in found.values()} == {(state, NOTHING, 0)}
 
 
 @dataclass(frozen=True)
