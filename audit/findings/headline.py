@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings.rejections import most_shown
-from audit.findings.verdict import leaks
+from audit.findings.verdict import leaked_overall, leaks
 from audit.results.quoting import quoted
 from audit.results.schema import ChargeTest, FindingResult, ReleaseResult
 from audit.results.words import at_least, at_most, number, percent
@@ -95,8 +95,10 @@ def _by(attack: str, release: ReleaseResult) -> Answer:
     first = next((f for f in measured if leaks(f)), quoted(measured))
     if leaks(first):
         return _LEAK, attack, first
-    words = {f.leaked for f in measured if f.value is not None and f.p_value is not None}
-    return (_NONE if words == {Leaked.NONE_FOUND} else _UNSURE), attack, first
+    if leaked_overall(measured) == Leaked.NONE_FOUND:
+        silent = [f for f in measured if f.leaked == Leaked.NONE_FOUND]
+        return _NONE, attack, quoted(silent)
+    return _UNSURE, attack, first
 
 
 def _without(
