@@ -29,7 +29,8 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     if finding.p_value is not None and finding.adjusted_p is None:
         return Leaked.INCONCLUSIVE, "Its p-value is not adjusted for the other tests."
     if test in rejections.grey:
-        return Leaked.INCONCLUSIVE, f"{GREY_ZONE}{_among(rejections)}."
+        p, tests = rejections.grey[test], rejections.family.tests
+        return Leaked.INCONCLUSIVE, f"{GREY_ZONE} (adjusted p = {p:.2g}, one of {tests} tests)."
     missing = first_missing(silence)
     if missing is not None:
         return Leaked.INCONCLUSIVE, missing.by

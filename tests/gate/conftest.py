@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from audit.findings import guesses
 from audit.findings.verdict import claim_overall, leaked_overall
 from audit.results.measurement import measured
 from audit.results.schema import (
@@ -66,15 +67,18 @@ def rate(k: int | None, n: int = 100, metric: str = "hit_rate", **changes: Any) 
         "control": Control(value=0.0, ci=(0.0, 0.0362), k=0, n=100),
         "p_value": 0.5,
         "epsilon_lower": None,
-        "power": Power(smallest_rate=0.03, largest_epsilon=3.0, n=n),
+        "power": Power(smallest_rate=0.03, largest_epsilon=3.0, effect=0.25, found=0.9, n=n),
         "leaked": "no leak found" if k is not None else "not measured",
         "sentence": "A sentence.",
         "claim": "not testable",
         "claim_sentence": "No test of the claim: this measure gives no bound on ε.",
         "kinds": ("code",),
         "silence": SILENCE,
+        **changes,
     }
-    return FindingResult(**{**fields, **changes})
+    if k is not None:  # where a test names no other, it is the only one of its release
+        fields.setdefault("adjusted_p", fields["p_value"])
+    return FindingResult(**fields)
 
 
 def area(members: Any, controls: Any, metric: str = "record_loss_auc") -> FindingResult:
@@ -99,7 +103,14 @@ def measure(value: float, low: float, high: float) -> Measure:
     return Measure(value=value, ci=(low, high), n=40, method="bootstrap", unit="perplexity")
 
 
-def release(defense: str, *found: FindingResult, **changes: Any) -> ReleaseResult:
+def release(defense: str, *judged: FindingResult, **changes: Any) -> ReleaseResult:
+    promise = changes.get("guarantee", claim())
+    found = [
+        f.changed(guesses_p=guesses.p_value(f))
+        if f.guesses_p is None and f.epsilon_lower is not None and guesses.test_claim(f, promise)
+        else f
+        for f in judged
+    ]
     fields: dict[str, Any] = {
         "defense": defense,
         "parameters": {"k": 8},

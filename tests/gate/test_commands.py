@@ -66,7 +66,7 @@ def written(folder: Path, results: Results) -> Path:
 def calm(make: SimpleNamespace, tmp_path: Path) -> Path:
     """A working directory with a silent run in `run`, and a leaky one in `leaky`."""
     tested = {
-        "epsilon_lower": make.bound(0.0, m=100, guesses=[(66, 40)]), "claim": "not refuted",
+        "epsilon_lower": make.bound(0.0, m=100, guesses=[(66, 36)]), "claim": "not refuted",
     }  # fmt: skip
     loud = make.rate(200, 200, leaked="leak", p_value=1e-9, claim="nothing claimed")
     control = make.release("none", loud, reference=True, guarantee=make.claim(math.inf))

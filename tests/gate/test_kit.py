@@ -56,7 +56,7 @@ def job(tmp_path: Path, make: SimpleNamespace) -> Path:
     loud = make.rate(200, 200, leaked="leak", p_value=1e-9, claim="nothing claimed")
     control = make.release("none", loud, reference=True, guarantee=make.claim(math.inf))
     for name, leaks in (("ci", 40), ("quiet", 0)):
-        lower = make.bound(0.0, m=100, guesses=[(66, 40)])
+        lower = make.bound(0.0, m=100, guesses=[(66, 36)])
         said = {"leaked": "leak", "p_value": 1e-9} if leaks else {"least_p": 1e-9}
         found = make.rate(leaks, 200, epsilon_lower=lower, claim="not refuted", **said)
         folder = tmp_path / "audits" / name

@@ -25,7 +25,7 @@ def test_all_measures_of_all_releases_stand_beside_each_other(four: Results) -> 
     audited, _, undefended, _ = loss.cells
     assert audited.controls == ["blind 0.51 [0.44, 0.58]"]
     assert (audited.mark, undefended.mark) == (attacks.STRONGER, "")
-    assert (audited.leaked, undefended.leaked) == ("leak", "leak")
+    assert (audited.leaked, undefended.leaked) == ("leak to insiders", "leak")
     assert (audited.claim, undefended.claim) == ("", "")
 
 
