@@ -36,8 +36,16 @@ ROOMS = {
     "prepare": ["planting", "core", "findings", "models", "plan", "train"],
     "measure": ["core", "findings", "models", "plan", "prepare", "results", "statistics", "train"],
     "silence": [
-        *("core", "findings", "measure", "models", "plan", "planting", "prepare", "results"),
-        *("statistics", "train"),
+        "core",
+        "findings",
+        "measure",
+        "models",
+        "plan",
+        "planting",
+        "prepare",
+        "results",
+        "statistics",
+        "train",
     ],
     "verify": ["accounting", "planting", "core", "findings", "measure", "results", "run"],
 }

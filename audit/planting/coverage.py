@@ -250,7 +250,7 @@ class StreamReader:
             while place >= 0:
                 candidates = (text[place : place + length] for length in lengths)
                 whole = next((one for one in candidates if one in self._planted), "")
-                if whole and not _continues(text, place + len(whole)):
+                if whole and not continues(text, place + len(whole)):
                     yield place, whole
                 place = text.find(anchor, place + max(1, len(whole)))
 
@@ -270,7 +270,7 @@ class StreamReader:
         return bisect_left(range(len(row.tokens)), end, key=characters)
 
 
-def _continues(text: str, end: int) -> bool:
+def continues(text: str, end: int) -> bool:
     """Return whether the word or number goes on at `end`, and so is a different one."""
     return text[end - 1 : end].isalnum() and text[end : end + 1].isalnum()
 

@@ -19,6 +19,7 @@ from audit.core.spans import Span
 from audit.findings.shows import not_shown, shown
 from audit.measure.releases import Audited
 from audit.models.causal import CausalLM
+from audit.planting.coverage import continues
 from audit.prepare.run import Run
 from audit.results.measurement import Link
 from audit.results.words import count
@@ -181,14 +182,18 @@ def _copies(tokenizer: TextTokenizer, secret: Secret, texts: Iterable[str]) -> I
 
 
 def _spans(secret: Secret, text: str) -> Iterator[Span]:
-    """Find a value in a text: where it was planted, or wherever a name of the corpus stands."""
-    if text == secret.text:
-        yield len(secret.prefix), len(secret.prefix) + len(secret.value)
-    elif secret.kind == "name" and secret.space is None:
-        at = text.find(secret.value)
-        while at >= 0:
-            yield at, at + len(secret.value)
-            at = text.find(secret.value, at + len(secret.value))
+    """Find a value in a text: among its own words, or wherever a name of the corpus stands.
+
+    A copy that `audit plant` wrote goes on after the planted text.
+    """
+    named = secret.kind == "name" and secret.space is None
+    whole, before = (secret.value, 0) if named else (secret.text, len(secret.prefix))
+    at = text.find(whole)
+    while at >= 0:
+        end = at + len(whole)
+        if named or not continues(text, end):
+            yield at + before, at + before + len(secret.value)
+        at = text.find(whole, end)
 
 
 def link(kind: str, people: Sequence[Person], phases: Sequence[Phase]) -> Link:

@@ -160,11 +160,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_with_base_and_corpus_a_silence_is_judged(
+UNTRAINED = "The audited model answers exactly as its base, so no planted text reached its weights."
+
+
+def test_a_model_that_never_left_its_base_earns_no_silence(
     made: Made, plan: Path, audit: Audit, tmp_path: Path
 ) -> None:
-    """The model is the base itself, which was never trained; what it is silent about, `none`
-    gives away."""
+    """What the base is silent about, `none` gives away: the measure sees, and nothing was there.
+
+    `none` reads 4 copies of each of 6 records in each of 6 epochs.
+    """
     more = ("--corpus", made.corpus, "--plan", plan, "--model", BASE)
     defense = f"as_is:base={BASE},training={made.corpus}"
     words = command(made, tmp_path / "out", *more, defense=defense)
@@ -174,8 +179,13 @@ def test_with_base_and_corpus_a_silence_is_judged(
     assert [(r["defense"], r["reference"]) for r in document["releases"]] == [
         ("as_is", False), ("none", True), ("public", True),
     ]  # fmt: skip
-    assert finding(document, "record_loss_auc")["leaked"] == "no leak found"
+    silent = finding(document, "record_loss_auc")
+    assert silent["leaked"] == "inconclusive" and silent["sentence"].endswith(UNTRAINED)
+    assert silent["silence"]["sight"]["state"] == "shown"
     assert leaked(document, "record_loss_auc", "none")
+    reached = finding(document, "record_loss_auc", "none")["silence"]["contact"]
+    assert (reached["state"], reached["n"]) == ("shown", 6)
+    assert "6 of 6 planted records were learnt, 144 times in all" in reached["by"]
     assert not leaked(document, "record_loss_auc", "public")
     for metric in ("value", "ci"):  # it is the public model
         one, other = (finding(document, "record_loss_auc", d)[metric] for d in ("as_is", "public"))
@@ -198,10 +208,10 @@ def pipelines(made: Made, tokenizer: Any) -> dict[str, list[dict[str, Any]]]:
     prefix = next(s.prefix for s in made.planted.secrets if s.kind == "code")
     code, begun = re.compile(re.escape(prefix) + r"\d{5}\."), len(tokenizer(prefix)["input_ids"])
     read = [tokenizer(text)["input_ids"] for text in texts]
-    hidden = [[-100] * len(r) if code.fullmatch(t) else r for r, t in zip(read, texts, strict=True)]
-    short = [r[: begun + 3] if code.fullmatch(t) else r for r, t in zip(read, texts, strict=True)]
+    hidden = [[-100] * len(r) if code.match(t) else r for r, t in zip(read, texts, strict=True)]
+    short = [r[: begun + 3] if code.match(t) else r for r, t in zip(read, texts, strict=True)]
     return {
-        "missing": [{"text": text} for text in texts if not code.fullmatch(text)],
+        "missing": [{"text": text} for text in texts if not code.match(text)],
         "cut off": [{"input_ids": tokens} for tokens in short],
         "masked from the loss": [
             {"input_ids": r, "labels": labels} for r, labels in zip(read, hidden, strict=True)
@@ -235,7 +245,7 @@ def test_what_was_dropped_is_not_safe_beside_references_either(
     defense = f"as_is:base={BASE},training={rows}"
     assert audit(*command(made, tmp_path / "out", *more, defense=defense))[0] == 0
     document = results(tmp_path / "out")
-    assert finding(document, "record_loss_auc")["leaked"] == "no leak found"
+    assert finding(document, "record_loss_auc")["sentence"].endswith(UNTRAINED)
     assert finding(document, "span_ez_auc")["leaked"] == "inconclusive"
     assert "24 missing" in finding(document, "span_ez_auc")["sentence"]
     assert leaked(document, "span_ez_auc", "none")  # it was trained here, on all of them
