@@ -11,14 +11,18 @@ from audit.core.terms import Shown
 from audit.findings.controls import BY_CONTROL, Named, leaks_beside, leaks_in, sight_by
 from audit.findings.rejections import Family
 from audit.findings.shows import Shows, not_shown, shown
-from audit.results.measurement import Control
+from audit.results.measurement import Control, Measurement
 from audit.results.schema import GuaranteeResult
 from audit.statistics.clopper_pearson import clopper_pearson
 from audit.statistics.interval import Interval
-from tests.findings.by_hand import LEAK, NONE, finding
+from tests.findings.by_hand import LEAK, NONE, by_holm, finding
 
 CLAIM = GuaranteeResult.of(no_guarantee("none"))
 NAME = ("extraction", "hit_rate")
+
+
+def loud(one: Measurement) -> list[Measurement]:
+    return by_holm([one], CLAIM, Family(1, 1))
 
 
 def area(members: int, others: int) -> Interval:
@@ -44,7 +48,7 @@ def area(members: int, others: int) -> Interval:
 def test_control_needs_as_much_to_see(
     control: dict[str, Any], audited: dict[str, Any], why: str
 ) -> None:
-    leaks = leaks_in([finding(LEAK, **control)], CLAIM, Family(1, 1))
+    leaks = leaks_in(loud(finding(LEAK, **control)), CLAIM, Family(1, 1))
     assert len(leaks) == 1
     link = sight_by(leaks, [finding(NONE, **audited)])[NAME]
     assert link.state == (Shown.NOT_SHOWN if why else Shown.SHOWN)
@@ -52,9 +56,9 @@ def test_control_needs_as_much_to_see(
 
 
 def test_quiet_control_shows_nothing() -> None:
-    quiet = leaks_in([finding(NONE, None)], CLAIM, Family(1, 1))
+    quiet = leaks_in(loud(finding(NONE, None)), CLAIM, Family(1, 1))
     assert sight_by(quiet, [finding(NONE)]) == {}
-    other = leaks_in([finding(LEAK, metric="recall")], CLAIM, Family(1, 1))
+    other = leaks_in(loud(finding(LEAK, metric="recall")), CLAIM, Family(1, 1))
     assert NAME not in sight_by(other, [finding(NONE)])  # another measure shows nothing of this
 
 
