@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -256,8 +257,11 @@ def started(run: Path) -> subprocess.Popen[bytes]:
 
 def scratches(pid: int) -> set[Path]:
     """The scratch folders that a process holds open; other tests have theirs beside them."""
-    descriptors = Path(f"/proc/{pid}/fd").iterdir()
-    return {path for path in map(Path.resolve, descriptors) if path.name.startswith("audit-ray-")}
+    held = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+            held.add(descriptor.resolve())
+    return {path for path in held if path.name.startswith("audit-ray-")}
 
 
 def wait_until(happened: Any, seconds: float) -> bool:
