@@ -105,7 +105,7 @@ def _learnt(bench: Bench, one: Audited, kind: str, lost: str | None) -> Link:
     sentence, n = sentences(bench.run).get(kind), int(one.parameters.get("words", 0))
     if sentence is None:
         return not_shown("No drawn sentence stands before these values, so none can be tested.")
-    word = split(sentence.space.symbols, sentence.words)
+    word = split(sentence.draw.space.symbols, sentence.draw.value)
     if word.sentences < FEWEST_SENTENCES:
         return not_shown("Too few sentences have its first word for a test.")
     if not n:
@@ -132,7 +132,7 @@ def rehearse(run: Run, session: Predictor) -> None:
     first = asked[: len(serving.OPENINGS)]
     session.score([p[:1] for p in first], [[*p[1:], *[0] * serving.LENGTH] for p in first])
     for sentence in sentences(run).values() if words else ():
-        word = split(sentence.space.symbols, sentence.words)
+        word = split(sentence.draw.space.symbols, sentence.draw.value)
         if session.readable >= Access.SCORE:
             texts = scored_words.candidates(tokenizer, sentence, stream(run.plan.seed, "rehearsal"))
             session.score([text[:1] for text in texts], [text[1:] for text in texts])
@@ -170,10 +170,10 @@ def _filters(bench: Bench, sentence: Sentence, kind: str, session: Predictor) ->
     secrets, tokenizer = bench.run.planted.secrets, session.tokenizer
     values = [secret for secret in secrets if secret.kind == kind]
     length = max(len(continuation(tokenizer, s.prefix, s.value)) for s in values)
-    others = sentence.others(filters.OTHERS, stream(bench.run.plan.seed, "silence", kind))
+    others = sentence.draw.others(filters.OTHERS, stream(bench.run.plan.seed, "silence", kind))
     why = filters.look(
         session,
-        sentence.prompt(tokenizer, sentence.words),
+        sentence.prompt(tokenizer, sentence.draw.value),
         [sentence.prompt(tokenizer, words) for words in others],
         length,
     )
@@ -189,7 +189,7 @@ def _words(bench: Bench, one: Audited, kind: str, n: int, session: Predictor) ->
         draws = stream(bench.run.plan.seed, "silence", "words", kind)
         p, n = scored_words.look(session, _base(bench, one), sentence, draws)
         return Looked({"p": p, "n": n}, n, n)
-    word = split(sentence.space.symbols, sentence.words)
+    word = split(sentence.draw.space.symbols, sentence.draw.value)
     prompts, length = _asked(sentence, word, session.tokenizer, n)
     told = session.ask(prompts, length)
     p = word.p_value(one.choice.text for one in told)
@@ -200,5 +200,5 @@ def _asked(
     sentence: Sentence, word: FirstWord, tokenizer: Tokenizer, n: int
 ) -> tuple[list[list[int]], int]:
     """Return n prompts of the first word, and the tokens that the rest of a sentence takes."""
-    prompt, whole = (sentence.prompt(tokenizer, text) for text in (word.word, sentence.words))
+    prompt, whole = (sentence.prompt(tokenizer, text) for text in (word.word, sentence.draw.value))
     return [prompt] * n, len(whole) - len(prompt) + 2  # other sentences may be longer

@@ -22,7 +22,7 @@ from audit.results.measurement import Link
 from audit.results.words import count
 from audit.statistics.fisher import combined_p_value
 
-OTHERS = 9_999  # values that a beacon's is compared with
+OTHERS = 9_999  # values that a beacon's is compared with: draws of its own for each, `Draw.others`
 OF_ENDPOINT = 999  # the same where each costs requests, for each way that is tried
 
 
@@ -48,22 +48,6 @@ class Sighting:
     users: int
     p_value: float
     found: str
-
-
-def others(space: Space, value: str, stream: np.random.Generator, most: int = OTHERS) -> list[str]:
-    """Draw other values of a space to compare a beacon's value with, each at most once.
-
-    Of each value a draw of its own, so that the ranks of two values are independent. All others
-    where there are no more than `most`.
-    """
-    if space.size - 1 <= most:
-        every = map("".join, itertools.product(*space.symbols))
-        return [one for one in every if one != value]
-    drawn: dict[str, None] = {}
-    while len(drawn) < most:
-        drawn[space.draw(stream)] = None
-        drawn.pop(value, None)
-    return list(drawn)
 
 
 def rank(own: float, against: ArrayLike) -> Rank:

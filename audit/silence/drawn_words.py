@@ -1,13 +1,11 @@
-"""The words before planted values that a manifest drew, and others that it might have drawn."""
+"""The words before planted values that a manifest drew, and the text before them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from audit.core.predictor import Tokenizer
-from audit.core.secret import Space
+from audit.core.secret import Draw
 from audit.plan.source import PlantedElsewhere
 from audit.planting import sentences as planted
 from audit.prepare.run import Run
@@ -18,21 +16,11 @@ class Sentence:
     """The words before the values of a kind, which were drawn, and the text before them."""
 
     frame: str
-    space: Space
-    words: str
+    draw: Draw
 
     def prompt(self, tokenizer: Tokenizer, words: str) -> list[int]:
         """Encode other words in their place."""
         return [tokenizer.start, *tokenizer.encode(self.frame + words)]
-
-    def others(self, wanted: int, draws: np.random.Generator) -> list[str]:
-        """Draw other words of the space, all different."""
-        found: dict[str, None] = {}
-        while len(found) < wanted:
-            words = self.space.draw(draws)
-            if words != self.words:
-                found[words] = None
-        return list(found)
 
 
 def sentences(run: Run) -> dict[str, Sentence]:
@@ -42,7 +30,7 @@ def sentences(run: Run) -> dict[str, Sentence]:
         return {}
     frame = frame_of(run)
     drawn = planted.sentences(source.manifest)
-    return {kind: Sentence(frame, draw.space, draw.value) for kind, draw in drawn.items()}
+    return {kind: Sentence(frame, draw) for kind, draw in drawn.items()}
 
 
 def frame_of(run: Run) -> str:

@@ -51,7 +51,7 @@ def candidates(
 
     White space at the end is left out: it often is one token with what follows.
     """
-    words = (sentence.words, *sentence.others(OTHERS, draws))
+    words = (sentence.draw.value, *sentence.draw.others(OTHERS, draws))
     return [sentence.prompt(tokenizer, one.rstrip()) for one in words]
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from audit.core.secret import Space, digits
+from audit.core.secret import Draw, Space, digits
 from audit.core.terms import Shown
 from audit.silence.beacons import (
     Rank,
@@ -18,7 +18,6 @@ from audit.silence.beacons import (
     contained,
     generated,
     link,
-    others,
     rank,
     ranked,
     smallest_seen,
@@ -75,7 +74,7 @@ def test_unmeasured_beacon_is_last(own: float) -> None:
 
 @pytest.mark.parametrize("most", [3, 5, 9])
 def test_others_are_distinct_and_leave_value_out(most: int) -> None:
-    drawn = others(SIX, "a2", np.random.default_rng(1), most)
+    drawn = Draw(SIX, "a2").others(most, np.random.default_rng(1))
     assert len(set(drawn)) == len(drawn) == min(most, 5)
     assert set(drawn) < set(VALUES) and "a2" not in drawn
 
@@ -84,7 +83,7 @@ def test_others_are_drawn_evenly() -> None:
     draw = np.random.default_rng(2)
     counts = np.zeros(6)
     for _ in range(2000):
-        counts[[VALUES.index(v) for v in others(SIX, "b3", draw, 2)]] += 1
+        counts[[VALUES.index(v) for v in Draw(SIX, "b3").others(2, draw)]] += 1
     assert counts[5] == 0
     assert np.abs(counts[:5] - 800).max() < 4 * math.sqrt(2000 * 0.4 * 0.6)
 

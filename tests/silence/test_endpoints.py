@@ -68,7 +68,7 @@ def judged(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     public = public_model(run)
     secrets, coins = run.planted.secrets, run.planted.coins
     sentence = sentences(run)["code"]
-    word = split(sentence.space.symbols, sentence.words).word
+    word = split(sentence.draw.space.symbols, sentence.draw.value).word
     server = server_of(secrets, coins, run.tokenizer, sentence.frame + word)
     numbers = itertools.count()
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from audit.core.predictor import Answer
-from audit.core.secret import Space
+from audit.core.secret import Draw, Space
 from audit.silence import scored_words
 from audit.silence.drawn_words import Sentence
 
 LETTERS = tuple("abcdefghij")
-SENTENCE = Sentence(">", Space((LETTERS,) * 4), "cafe")
+SENTENCE = Sentence(">", Draw(Space((LETTERS,) * 4), "cafe"))
 
 
 class Letters:
