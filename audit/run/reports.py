@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from audit.core.progress import StepProgress
+from audit.core.writing import make_folder
 from audit.gate.files import replaced
 from audit.plugins import registry
+from audit.results import own
 from reports import Format, Report, TwoRuns
 
 
@@ -18,6 +20,7 @@ def write(
 
     Raises UsageError, and writes nothing, where one of the formats cannot have it.
     """
+    own.check(report.folder)
     files: dict[str, bytes] = {}
     for name in formats:
         told(f"writing {name}", 0.0)
@@ -31,7 +34,7 @@ def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> lis
     for name in formats:
         files |= _format(name).compared(runs)
     if files:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     return _written(files, folder)
 
 
