@@ -14,7 +14,7 @@ from audit.core.language_model import OpenSession
 from audit.core.law import Law
 from audit.core.predictor import Access, Answer, Tokenizer, Tokens
 from audit.core.randomness import stream
-from audit.core.secret import Coins, Secret, Space, digits
+from audit.core.secret import OWN, Coins, Secret, Space, digits
 from audit.core.terms import Relation
 from audit.policies.digits import Digits
 
@@ -177,6 +177,8 @@ def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
             values["record"] = f"hello#{i}iam{owner}"
             values["email"] = f"{_FIRST[i]}#{_LAST[slot]}"
             values |= {"phone": f"555#{n:03}", "key": f"sk{n:03}", "pattern": f"e{n:03}x"}
+            texts = tuple(f"note#{i}{owner}{n:03}" for n in range(1 + i % 3))
+            made.append(Secret(OWN, "", "".join(texts), "", None, len(texts), owner, slot, texts))
             for kind, value in values.items():
                 prefix = "" if kind == "record" else f"my{kind}is#"
                 made.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))

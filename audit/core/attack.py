@@ -66,7 +66,7 @@ class Knowledge:
 class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters.
 
-    kinds: kinds of secrets that it attacks, of `audit.core.secret.KINDS`.
+    kinds: kinds of secrets that it attacks, of `audit.core.secret.ATTACKED`.
     access: least access to a release with which it gives evidence.
     shadows: number of shadow models it needs, which the run trains.
     neighbours: whether it compares the release with its neighbours; statistics then join what the

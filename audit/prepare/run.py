@@ -48,8 +48,8 @@ class Run:
     @cached_property
     def near_duplicates(self) -> int:
         """Count records that repeat another, planted ones aside."""
-        source = self.plan.source
-        return source.without_canaries(self.planted, self.plan.corpus).near_duplicates
+        plan = self.plan
+        return plan.source.before_coins(plan.corpus).near_duplicates if plan.corpus.records else 0
 
     @cached_property
     def family(self) -> Family:
