@@ -148,7 +148,17 @@ def knowledge(shadows: int, secrets: Sequence[Secret], public: bool) -> Knowledg
         stream=stream(0, "toy", "attacker"),
         neighbours=tuple(Neighbour(_neighbour(i), i, Relation.REMOVED) for i in range(2)),
         order=2.0,
+        corpus=tuple(
+            Record(user, _note(user, j), split="private")
+            for user in (*OWNERS, "ida", "jon")
+            for j in range(3)
+        ),
     )
+
+
+def _note(user: str, number: int) -> str:
+    """Write a record of words that no other record has."""
+    return "#".join(f"{user}{number}{word:02}" for word in range(8))
 
 
 def _neighbour(part: int) -> ToySession:
@@ -177,8 +187,8 @@ def secrets(kinds: Sequence[str]) -> tuple[Secret, ...]:
             values["record"] = f"hello#{i}iam{owner}"
             values["email"] = f"{_FIRST[i]}#{_LAST[slot]}"
             values |= {"phone": f"555#{n:03}", "key": f"sk{n:03}", "pattern": f"e{n:03}x"}
-            texts = tuple(f"note#{i}{owner}{n:03}" for n in range(1 + i % 3))
-            made.append(Secret(OWN, "", "".join(texts), "", None, len(texts), owner, slot, texts))
+            own = tuple(_note(owner, j) for j in range(1 + i % 3))
+            made.append(Secret(OWN, "", "##".join(own), "", None, len(own), owner, slot, own))
             for kind, value in values.items():
                 prefix = "" if kind == "record" else f"my{kind}is#"
                 made.append(Secret(kind, prefix, value, "", spaces[kind], 1 + i % 2, owner, slot))
