@@ -11,6 +11,7 @@ from pathlib import Path
 
 from audit.core import writing
 from audit.core.errors import UsageError, first_line
+from audit.core.user_state import state_path
 
 VARIABLE = "AUDIT_STAGE_KEY"
 _LEAST = 32  # characters
@@ -64,8 +65,7 @@ def _key() -> bytes:
 
 
 def _file() -> Path:
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(home) / "audit" / "stage.key"
+    return state_path("stages") / "key"
 
 
 def _made(path: Path) -> None:

@@ -61,7 +61,7 @@ def of_another_key(path: Path, patch: pytest.MonkeyPatch) -> Path:
 
 def of_no_key(path: Path, patch: pytest.MonkeyPatch) -> Path:
     patch.delenv("AUDIT_STAGE_KEY")
-    patch.setenv("XDG_CONFIG_HOME", str(path.parent / "none"))
+    patch.setenv("XDG_STATE_HOME", str(path.parent / "none"))
     return path
 
 
@@ -111,27 +111,27 @@ def after_the_first(last: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("AUDIT_STAGE_KEY")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path / "config" / "audit" / "stage.key"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "llm-audit" / "stages" / "key"
 
 
-def test_key_is_made_once_for_its_owner_only(config: Path) -> None:
-    assert stage_key.made() == "" and stage_key.where() == str(config)
-    first = config.read_text()
-    assert len(first) == 64 and stat.S_IMODE(config.stat().st_mode) == 0o600
-    assert stat.S_IMODE(config.parent.stat().st_mode) == 0o700
-    assert stage_key.made() == "" and config.read_text() == first
+def test_key_is_made_once_for_its_owner_only(key_file: Path) -> None:
+    assert stage_key.made() == "" and stage_key.where() == str(key_file)
+    first = key_file.read_text()
+    assert len(first) == 64 and stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(key_file.parent.stat().st_mode) == 0o700
+    assert stage_key.made() == "" and key_file.read_text() == first
 
 
-def test_poor_keys_are_refused(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poor_keys_are_refused(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage_key.made()
-    config.chmod(0o644)
+    key_file.chmod(0o644)
     with pytest.raises(UsageError, match="others can read"):
         stage_key.made()
-    config.unlink()
-    config.symlink_to("/dev/zero")
+    key_file.unlink()
+    key_file.symlink_to("/dev/zero")
     with pytest.raises(UsageError, match="it is a link"):
         stage_key.signature("a", "b")
     monkeypatch.setenv("AUDIT_STAGE_KEY", "secret")
@@ -140,9 +140,9 @@ def test_poor_keys_are_refused(config: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_run_without_a_home_says_that_it_cannot_be_resumed(
-    config: Path, monkeypatch: pytest.MonkeyPatch
+    key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config.parent.parent.write_text("not a folder")
+    key_file.parents[2].write_text("not a folder")
     monkeypatch.setenv("AUDIT_STAGE_KEY", "x" * 32)  # restored afterwards
     del os.environ["AUDIT_STAGE_KEY"]
     assert "set AUDIT_STAGE_KEY to resume this run" in stage_key.made()
