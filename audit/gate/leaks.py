@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
 from audit.findings import exhibits
+from audit.findings.case import GREY
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
 from audit.findings.shows import first_missing
@@ -59,8 +60,9 @@ def leak_checks(
     for attack in dict.fromkeys(finding.attack for finding in searches):
         of_attack = [f for f in searches if f.attack == attack]
         applicable = [f for f in of_attack if not f.stronger_than_release]
+        removed = [f for f in applicable if f.leaked != Leaked.LEAK and _removed(f)]
         known = [f for f in applicable if f.value is not None or f.leaked == Leaked.LEAK]
-        removed = [f for f in applicable if f.leaked == Leaked.NOT_MEASURED and _removed(f)]
+        known = [f for f in known if f not in removed]
         inside = [f for f in of_attack if f.leaked == Leaked.INSIDERS]
         if every and not applicable and not inside:
             why = "needs more access than the release gives"
@@ -71,7 +73,7 @@ def leak_checks(
         for finding in known:
             if every or finding.leaked == Leaked.LEAK:
                 yield _leak(label, finding, allowed)
-        for finding in removed:
+        for finding in removed if every else ():
             sentence = f"not measured: {_removed(finding)}"
             yield Check("leak", label, finding.name, rules.removed, sentence)
         for finding in inside:
@@ -106,10 +108,14 @@ def _missing(finding: FindingResult) -> str:
 
 
 def _removed(finding: FindingResult) -> str:
-    """Describe that nothing planted of its kinds was left in the training text; empty otherwise."""
-    contact = None if finding.silence is None else finding.silence.contact
-    gone = contact is not None and contact.by.lower().startswith(REMOVED)
-    return contact.by.rstrip(".") if contact is not None and gone else ""
+    """Describe that nothing planted of its kinds was left in the training text; empty otherwise.
+
+    What is more than chance all the same is no such thing.
+    """
+    if finding.silence is None or (finding.adjusted_p is not None and finding.adjusted_p <= GREY):
+        return ""
+    by = finding.silence.contact.by
+    return by.rstrip(".") if by.lower().startswith(REMOVED) else ""
 
 
 def measured(finding: FindingResult) -> str:
