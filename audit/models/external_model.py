@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from audit.core.files import read_json
 from audit.core.lora import Lora
 from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
+from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
@@ -222,9 +222,9 @@ def export_adapter(weights: Path, lora: Lora, base: Path, to: Path) -> None:
         inference_mode=True,
         task_type="CAUSAL_LM",
     )
-    to.mkdir(parents=True)
+    make_folder(to, private=True)
     config.save_pretrained(str(to))
-    shutil.copyfile(weights, to / WEIGHTS)
+    copy_file(weights, to / WEIGHTS)
 
 
 def _check_same_tokens(external: ModelFolder, base: ModelFolder, own: bool) -> None:
