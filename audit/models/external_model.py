@@ -21,6 +21,7 @@ from audit.core.model import ModelFolder, PreTrainedModel
 from audit.core.predictor import PROBE
 from audit.core.writing import copy_file, make_folder
 from audit.models.adapters import own_weights, shell
+from audit.models.hostile_folder import check_adapter_settings
 from audit.models.loaded_whole import check_adapter, weights_digest
 from audit.models.loading import (
     count_parameters,
@@ -86,6 +87,7 @@ def _adapter(path: Path, base: str | None, embedded: Path) -> ModelFolder:
             f"{path}: is an adapter without its base (its {ADAPTER} {why}); give the base with "
             "as_is:base=DIR"
         )
+    check_adapter_settings(path / ADAPTER)
     weights = path / WEIGHTS
     if not weights.is_file():
         raise UsageError(f"{path}: no {WEIGHTS}; save the adapter again with PEFT")
