@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from audit.core.errors import UsageError
 from audit.core.progress import StepProgress
 from audit.gate.files import replaced
 from audit.plugins import registry
+from audit.results.schema import Results, to_json
 from reports import Format, Report, TwoRuns
 
 
@@ -23,6 +25,19 @@ def write(
         told(f"writing {name}", 0.0)
         files |= _format(name).files(report)
     return _written(files, report.folder)
+
+
+def write_results(results: Results, folder: Path, formats: Iterable[str]) -> list[Path]:
+    """Write results.json of results that no run made, with its reports, into a folder.
+
+    Raises UsageError where it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror})") from None
+    made = replaced(folder / "results.json", to_json(results))
+    return [made, *write(Report(results, folder), formats)]
 
 
 def write_comparison(runs: TwoRuns, formats: Iterable[str], folder: Path) -> list[Path]:
