@@ -157,7 +157,7 @@ def _make(folder: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path, folder: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "w") as lock:
+    with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
