@@ -202,7 +202,7 @@ def test_third_is_always_found_by_top_test(people_in: int, out: int) -> None:
     """The least that a third of those in can show: all places of the eighth are theirs."""
     share = top_test.best_share(people_in, out, spike.LEVEL)
     assert share == Fraction(1, 8)
-    memorised = -(-people_in // reserve.SHARE)
+    memorised = -(-people_in // 3)
     scores = np.r_[np.ones(memorised), np.zeros(people_in - memorised)]
     assert top_test.places(people_in, out, share) <= memorised
     assert top_test.p_value(scores, np.zeros(out), share) <= spike.LEVEL
