@@ -24,8 +24,8 @@ MEANINGS = {
     LEAK: "A test found that the release depends on what was planted, whatever was promised.",
     INSIDERS: "A test found that the release depends on what was planted, for those who have more "
     "access to it than it gives.",
-    "no leak found": "Nothing was told apart from chance, where the undefended model leaked; the "
-    "power says what could have been seen.",
+    "no leak found": "Nothing was told apart from chance, where contact, sight and reach were "
+    "shown. Never a proof that nothing leaks.",
     "inconclusive": "The controls or the trials do not suffice for an answer.",
     "not measured": "The release, or this run, does not offer what the measurement needs.",
     REMOVED: "Nothing of what was planted was in the text that was trained on. What the removal "

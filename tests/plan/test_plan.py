@@ -351,7 +351,8 @@ def test_silence_is_stricter_or_laxer_and_never_free() -> None:
     assert stricter.reach.hits == 0.25 and "--plan PLAN.toml" in stricter.command
     for table, why in {
         "hits": [(0.6, "silence: hits is 0.6; it must be above 0 and at most 0.5"),
-                 (0, "hits is 0"), ("nan", "hits is nan"), ("inf", "hits is inf"), ("few", "expected a number")],
+                 (0, "hits is 0"), ("nan", "hits is nan"), ("inf", "hits is inf"),
+                 ("few", "expected a number")],
         "power": [(1, "power is 1.0"), (0.4, "at least 0.5 and below 1")],
         "score": [(0.2, "silence: unknown key 'score'; did you mean 'scores'?")],
     }.items():  # fmt: skip
