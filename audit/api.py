@@ -89,6 +89,7 @@ class Settings(TypedDict, total=False):
     user_form: str
     model: str | Path
     secrets: str | Path
+    coin_users: float
     epsilon: float
     delta: float
     policy: str
@@ -267,7 +268,7 @@ def plant(corpus: str, output: Path, manifest: Path, **given: Any) -> str:
     """Plant canaries as `audit plant` does, and return what was written.
 
     given: kind, pattern, turn, count, repetitions, template, design, base, seed, beacons, share,
-    each as `audit plant --help` describes it. Raises UsageError.
+    coin_users, each as `audit plant --help` describes it. Raises UsageError.
     """
     from audit.planting import plant_corpus
 

@@ -75,7 +75,7 @@ def digest(results: Path) -> str:
 
 
 def timed(name: str, words: list[str], kill: float | None = None) -> int:
-    """Runs a command of the audit; prints what it took; gives its exit code."""
+    """Run a command of the audit, print its time and memory, return its exit code."""
     before, began = used(), time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "audit", *words], start_new_session=True)
     highest = [0]
@@ -101,7 +101,7 @@ def used() -> float:
 
 
 def watched(pid: int, highest: list[int], ended: threading.Event) -> None:
-    """Keeps the most memory, in KiB, that the process and its children had at once.
+    """Keep the most memory, in KiB, that the process and its children had at once.
 
     Pages that they share count once: their proportional set sizes are added.
     """

@@ -36,6 +36,13 @@ TEMPLATE = click.option(
     metavar="KIND=TEXT",
     help='Words around planted values, such as code="My PIN is #{value}."; default: drawn by seed.',
 )
+COIN_USERS = click.option(
+    "--coin-users",
+    type=float,
+    metavar="SHARE",
+    help="Share of the real users who get a fair coin each: if it is tails, no record of the user "
+    "is trained on.",
+)
 
 
 def reading(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from audit.cli.commands import FORMATS, LOG, TEMPLATE, TRUST, carry_out, given, reading
+from audit.cli.commands import COIN_USERS, FORMATS, LOG, TEMPLATE, TRUST, carry_out, given, reading
 from audit.core.wording import by_kind
 
 
@@ -31,6 +31,7 @@ from audit.core.wording import by_kind
     metavar="text[:texts=N,tokens=T]",
     help="Release only texts that each defended model writes, N of at most T tokens.",
 )
+@COIN_USERS
 @TEMPLATE
 @click.option("--seed", type=int, help="Seed of every random stream; default 0.")
 @click.option("--device", help="auto, cpu or cuda; default auto.")

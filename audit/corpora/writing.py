@@ -55,15 +55,16 @@ def check_free(path: Path) -> None:
 
 def _lines(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
     """Write one line a record. columns: those that each has, empty where a record has none."""
-    entries = (dict.fromkeys(columns) | _entry(record) for record in records)
-    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+    rows = (dict.fromkeys(columns) | entry(record) for record in records)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _entry(record: Record) -> dict[str, Any]:
+def entry(record: Record) -> dict[str, Any]:
+    """Write a record as an object that is read as the same record."""
     content = {"messages": entries(record.messages)} if record.messages else {"text": record.text}
-    entry = {**content, "user": record.user}
     name = {} if record.name is None else {"name": record.name}
-    return entry | name | ({"split": record.split} if record.split else {})
+    split = {"split": record.split} if record.split else {}
+    return {**content, "user": record.user, **name, **split}
 
 
 def _text(records: Sequence[Record], path: Path) -> None:

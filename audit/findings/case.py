@@ -15,7 +15,7 @@ from audit.core.guarantee import Guarantee
 from audit.core.predictor import Access
 from audit.core.randomness import stream
 from audit.core.reach import Reach
-from audit.core.secret import ON_REQUEST, Coins, Secret
+from audit.core.secret import ON_REQUEST, OWN, Coins, Secret
 from audit.core.terms import Unit
 from audit.results.measurement import Control, Measurement, Power, measured
 from audit.statistics import power
@@ -225,7 +225,12 @@ class Case:
 
 
 def value(secret: Secret) -> tuple[str, str, str]:
-    """Compute what identifies a secret's value; the prefix is ignored for names of the corpus."""
+    """Compute what identifies a secret's value; the prefix is ignored for names of the corpus.
+
+    A real user with a coin is a unit of its own, whoever else wrote the same.
+    """
+    if secret.kind == OWN:
+        return secret.kind, secret.owner, secret.value
     of_corpus = secret.kind == "name" and secret.space is None
     return secret.kind, "" if of_corpus else secret.prefix, secret.value
 

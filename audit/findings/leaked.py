@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.core.terms import Leaked, Shown
+from audit.findings import exhibits
 from audit.findings.rejections import Rejections, is_confounded, test_of
 from audit.findings.shows import first_missing
 from audit.results.measurement import ChargeTest, Measurement, Silence
@@ -18,6 +19,8 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     test = test_of(finding)
     if finding.charge_test is not None:
         return Leaked.NOT_MEASURED, _no_search(finding, finding.charge_test)
+    if finding.exhibit is not None and finding.value is not None:
+        return exhibits.leaked(finding.exhibit, finding.k or 0)
     if finding.value is None and test in rejections.measured:
         return Leaked.NOT_MEASURED, _unmeasured(finding)
     if test in rejections.confounded:

@@ -1,4 +1,4 @@
-"""What a release has shown before it is judged, and the conditions of "no leak found"."""
+"""The evidence of contact and sight of a release, and the conditions of "no leak found"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_NEEDED = Link(state=Shown.NOT_NEEDED, by="a leak was found", n=0)
 
 @dataclass(frozen=True)
 class Shows:
-    """What a release has shown beside its measurements.
+    """The evidence that a release has beside its measurements.
 
     contact: by kind of secret, whether what was planted of it reached the measured weights. sight:
     by (attack, metric), whether that measure detects memorised text in this very model, or in one

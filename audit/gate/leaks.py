@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.core.terms import Leaked, OnClaim
+from audit.findings import exhibits
 from audit.findings.leaked import above_chance
 from audit.findings.rejections import most_shown
 from audit.findings.shows import first_missing
@@ -87,6 +88,8 @@ def _leak(label: str, finding: FindingResult, allowed: Mapping[str, str]) -> Che
         state, sentence = State.FAIL, f"a leak ({seen})"
     elif finding.leaked == Leaked.NONE_FOUND and not _missing(finding):
         state, sentence = State.PASS, f"no different from chance ({seen})"
+    elif finding.exhibit is not None and not exhibits.is_open(finding):
+        state, sentence = State.SKIPPED, f"an exhibit, which shows a leak or nothing ({seen})"
     else:
         why = "; ".join(filter(None, [f"({seen})", _missing(finding)]))
         state, sentence = State.INCONCLUSIVE, f"neither a leak nor its absence is shown {why}"

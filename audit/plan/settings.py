@@ -23,6 +23,7 @@ KNOWN: dict[str, Any] = {
     **dict.fromkeys(NAMES, str),
     "model": str,
     "secrets": str,
+    "coin_users": float,
     "epsilon": float,
     "delta": float,
     "policy": str,

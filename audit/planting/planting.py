@@ -11,11 +11,12 @@ from audit.core.chat import framed
 from audit.core.corpus import Corpus, Population, Record
 from audit.core.errors import UsageError
 from audit.core.randomness import stream
-from audit.core.secret import ON_REQUEST, Coins, Planted, Planting, Secret, Space, digits
+from audit.core.secret import ON_REQUEST, OWN, Coins, Planted, Planting, Secret, Space, digits
 from audit.core.spans import Span
 from audit.core.wording import Wording
 from audit.planting.coins import toss
 from audit.planting.kinds import names, sentences, values, wording
+from audit.planting.own import secrets_of
 
 _PATIENCE = 1000  # draws of a second record of the same length, before the first is drawn again
 
@@ -142,6 +143,8 @@ def _secrets(
         space = values(kind, planting.pattern, "planting.pattern")
         words = wording(kind, seed, prefix, suffix)
         yield from drawn(kind, words, space, (copies,), every, seed, count_tokens)
+    if OWN in planting.kinds:
+        yield from secrets_of(corpus.of("private"), owners)
 
 
 def _scored(record: Record) -> Span:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from audit.core.attack import Attack
-from audit.core.corpus import Corpus
+from audit.core.corpus import Corpus, Record
 from audit.core.heldout import Heldout
 from audit.core.model import TextTokenizer
 from audit.core.predictor import token_mask
@@ -48,8 +48,15 @@ class Run:
     @cached_property
     def near_duplicates(self) -> int:
         """Count records that repeat another, planted ones aside."""
-        source = self.plan.source
-        return source.without_canaries(self.planted, self.plan.corpus).near_duplicates
+        plan = self.plan
+        return plan.source.before_coins(plan.corpus).near_duplicates if plan.corpus.records else 0
+
+    @cached_property
+    def before_coins(self) -> tuple[Record, ...]:
+        """The corpus as it was before the coins, in an order that knows none."""
+        plan = self.plan
+        records = plan.source.before_coins(plan.corpus).records
+        return tuple(sorted(records, key=lambda record: (record.user, record.text)))
 
     @cached_property
     def family(self) -> Family:

@@ -161,6 +161,21 @@ class ChargeTest(Strict):
     )
 
 
+class Exhibit(Strict):
+    """Copies of text of users whom no coin decides. It has no p-value.
+
+    nats: the least log-probability under the base of a run that stands with one user alone, plus
+    the log of `tried`; null: no such run, or no base. unwritten: of how many users it is below −40.
+    shared: of how many users words came up that stand with several. tried: prompts × samples ×
+    places at which a run could have begun.
+    """
+
+    nats: Number | None
+    unwritten: Count
+    shared: Count
+    tried: Count
+
+
 class Power(Strict):
     """Power of this number of trials to show a leak, or to refute a claim.
 
@@ -298,6 +313,9 @@ class Measurement(Strict):
     epsilon_lower: EpsilonLower | None = None
     claim_test: ClaimTest | None = None
     charge_test: ChargeTest | None = None
+    exhibit: Exhibit | None = Field(
+        default=None, description="of copies that no coin decides: how likely the base writes them"
+    )
     power: Power = Power()
     stronger_than_release: bool = Field(
         default=False, description="whether it takes more access than the release gives"

@@ -14,15 +14,17 @@ from typing import Any
 
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.files import read_json, write_atomically
+from audit.core.guarantee import Guarantee
 from audit.core.lora import parsed
 from audit.findings import stored
 from audit.models.external_model import export_adapter
 from audit.models.loading import LSTM
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
-from audit.results import digests, quoting
+from audit.results import digests
 from audit.results.folder import RunFolder, run_record
 from audit.results.schema import ReleaseResult, Results
+from audit.run.promise import promise
 from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
 from audit.train.task import Task, weights_path
 
@@ -88,8 +90,10 @@ def export(run: Path, label: str, out: Path) -> str:
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        what, promise = _written(part, run / "stages", document["model"], made, found)
-        _write(part / GUARANTEE, _promise(results, found, promise))
+        what, promised = _written(
+            part, run / "stages", document["model"], made, found, results.corpus.sha256
+        )
+        _write(part / GUARANTEE, promise(results, found, promised))
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -126,11 +130,16 @@ def _result_of(results: Results, made: Mapping[str, Any]) -> ReleaseResult:
 
 
 def _written(
-    part: Path, stages: Path, base: Mapping[str, str], made: Mapping[str, Any], found: ReleaseResult
-) -> tuple[str, dict[str, Any]]:
+    part: Path,
+    stages: Path,
+    base: Mapping[str, str],
+    made: Mapping[str, Any],
+    found: ReleaseResult,
+    corpus: str,
+) -> tuple[str, Guarantee]:
     """Write weights and settings, or texts; return what they are, and their guarantee."""
     if made.get("texts"):
-        return _texts(part, stages / made["texts"]), found.guarantee.as_json()
+        return _texts(part, stages / made["texts"]), found.guarantee
     names = [one["weights"] for one in made["members"]]
     weights = [None if name is None else stages / name for name in names]
     for path in weights:
@@ -145,21 +154,26 @@ def _written(
         else:
             _copy_model(public, part, single)
         what = "an adapter" if lora else "a model"
-        return what, found.guarantee.as_json()
+        return what, found.guarantee
     _copy_model(public, part / PUBLIC, None)
     (part / MEMBERS).mkdir()
     members = [None if path is None else digests.member_name(i) for i, path in enumerate(weights)]
     for name, path in zip(members, weights, strict=True):
         if name is not None and path is not None:
             shutil.copyfile(path, part / MEMBERS / name)
-    settings = {"defense": made["defense"], "parameters": made["parameters"], "members": members}
+    settings: dict[str, Any] = {
+        "defense": made["defense"],
+        "parameters": made["parameters"],
+        "members": members,
+        "corpus": corpus,
+    }
     settings |= {"lora": base["lora"]} if base.get("lora") else {}
     _write(part / SERVICE, settings)
-    promise = opened(part).release.guarantee
-    if _kind(promise) != _kind(found.guarantee):
+    served = opened(part).release.guarantee
+    if _kind(served) != _kind(found.guarantee):
         raise UsageError(f"{made['defense']}: cannot be served from its weights alone")
-    _write(part / SERVICE, {**settings, "guarantee": dataclasses.asdict(promise)})
-    return f"a service of {len(members)} models", dataclasses.asdict(promise)
+    _write(part / SERVICE, {**settings, "guarantee": dataclasses.asdict(served)})
+    return f"a service of {len(members)} models", served
 
 
 def _texts(part: Path, stage: Path) -> str:
@@ -189,25 +203,6 @@ def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
                 shutil.copyfile(path, to / path.name)
     for path in [weights] if weights else sorted(base.glob("*.safetensors")):
         shutil.copyfile(path, to / (digests.MODEL if weights else path.name))
-
-
-def _promise(
-    results: Results, found: ReleaseResult, guarantee: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the guarantee, and what the run found, without any secret."""
-    return {
-        "defense": found.defense,
-        "parameters": found.parameters,
-        "guarantee": guarantee,
-        "audit": {
-            "plan_hash": results.plan["hash"],
-            "leaked": quoting.leaked_of(found),
-            "claim": str(found.claim),
-            "attacks": sorted({finding.attack for finding in found.findings}),
-            "not_tested": results.not_tested,
-            "utility": {name: m.model_dump(mode="json") for name, m in found.utility.items()},
-        },
-    }
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit import policies
 from audit.core.policy import Policy
-from audit.core.secret import Secret
+from audit.core.secret import OWN, Secret
 from audit.core.spans import merged
 from audit.findings.headline import NULL_LEAKS
 from audit.findings.verdict import leaks
@@ -70,10 +70,25 @@ def _warnings(run: Run, releases: Sequence[ReleaseResult]) -> list[str]:
             "and names is of a model that was trained on them, which whoever has the texts can do; "
             "a reader who learns more from them is not excluded"
         )
-    lines += _redrawn(run)
+    lines += [*_set_aside(run), *_redrawn(run)]
     if not plan.references:
         lines.append("no references were run, so finding no leak is never conclusive")
     return lines
+
+
+def _set_aside(run: Run) -> list[str]:
+    """State of which model the figures of real users are."""
+    present, own = (
+        run.planted.coins.present,
+        {s.owner for s in run.planted.secrets if s.kind == OWN},
+    )
+    aside = sum(not present[owner] for owner in own)
+    if not own:
+        return []
+    return [
+        f"what is found of {len(own)} real users with coins is of the model trained without the "
+        f"{aside} users set aside; a model trained again on all is another release"
+    ]
 
 
 def _redrawn(run: Run) -> list[str]:
@@ -147,7 +162,7 @@ def _missed(run: Run) -> list[str]:
         return []
     planted = [s for s in run.planted.secrets if run.planted.coins.planted(s)]
     lines = []
-    for kind in dict.fromkeys(s.kind for s in planted if s.kind != "record"):
+    for kind in dict.fromkeys(s.kind for s in planted if s.kind not in ("record", OWN)):
         values = [s for s in planted if s.kind == kind]
         missed = sum(not _marked(s, policy) for s in values)
         if missed:

@@ -13,7 +13,7 @@ from audit.core.language_model import LanguageModel
 from audit.core.predictor import Tokens
 from audit.core.randomness import stream
 from audit.core.release import ModelRelease
-from audit.core.secret import Draw, Secret
+from audit.core.secret import OWN, Draw, Secret
 from audit.findings.shows import not_shown
 from audit.measure.bench import Bench
 from audit.measure.releases import Audited
@@ -98,7 +98,7 @@ class Look:
     @property
     def _secrets(self) -> tuple[Secret, ...]:
         """Planted secrets, in their conversations if they are in any."""
-        return self.bench.run.planted.secrets
+        return tuple(s for s in self.bench.run.planted.secrets if s.kind != OWN)
 
     @cached_property
     def stage(self) -> str:

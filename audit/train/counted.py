@@ -20,7 +20,7 @@ from audit.models.adapters import own_weights
 
 @dataclass(frozen=True)
 class Counted:
-    """What a finished training learnt from.
+    """The texts and weights of a finished training.
 
     before, after: SHA-256 of the weights that it started from and of those that it left. finite:
     whether all of these are finite. learning: as of `Counts`. texts: by the place of a text, the

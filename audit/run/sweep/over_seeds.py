@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from audit.findings import charges_over_seeds as charges
-from audit.findings import shows
+from audit.findings import exhibits, shows
 from audit.findings.agreement import Agreement, agreements, leaked_by_setting
 from audit.findings.rejections import test_of
 from audit.findings.verdict import claim_overall
@@ -159,6 +159,7 @@ def _pooled(per_seed: Sequence[FindingResult], together: Agreement) -> Measureme
         "fair_coins": first.fair_coins,
         "p_value": together.p_values.get(test_of(first)),
         "charge_test": charge_test,
+        "exhibit": exhibits.clearest(per_seed),
         "untrained": next((f.untrained for f in per_seed if f.untrained), ""),
         "stronger_than_release": any(f.stronger_than_release for f in per_seed),
     }
