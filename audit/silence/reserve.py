@@ -1,8 +1,8 @@
 """Draws people for the spiked copy: as many as the audit has coins, planted and scored nowhere.
 
-They are like the planted ones in all but their values: the same words before a value, the same
-spaces, copies and number of people in and out. So what a measure finds in them it would find in
-the planted ones.
+They are like the planted ones in all but their values, of which none is planted: the same words
+before a value, the same spaces, copies and number of people in and out. So what a measure finds in
+them it would find in the planted ones.
 """
 
 from __future__ import annotations
@@ -76,5 +76,20 @@ def _secrets(run: Run, people: tuple[str, ...], seed: int) -> Iterator[Secret]:
         assert first.space is not None
         words = Wording(first.prefix, first.suffix)
         yield from drawn(
-            kind, words, first.space, each, people, seed, lambda t: len(run.tokenizer.encode(t))
+            kind,
+            words,
+            first.space,
+            each,
+            people,
+            seed,
+            lambda t: len(run.tokenizer.encode(t)),
+            _taken(run, kind),
         )
+
+
+def _taken(run: Run, kind: str) -> set[str]:
+    """Collect the values of a kind that the model may have learnt: of coins and of beacons."""
+    record = run.plan.source.record
+    beacons = () if record is None else record.beacons
+    values = {secret.value for secret in run.planted.secrets if secret.kind == kind}
+    return values | {beacon.value for beacon in beacons if beacon.kind == kind}
