@@ -106,6 +106,7 @@ class Settings(TypedDict, total=False):
     reveal: bool
     planting: Mapping[str, Any]
     training: Mapping[str, Any]
+    silence: Mapping[str, Any]
 
 
 @final

@@ -39,7 +39,7 @@ KNOWN: dict[str, Any] = {
     "workers": str,
     "reveal": bool,
 }
-TABLES = ("planting", "training")
+TABLES = ("planting", "training", "silence")
 
 
 def gather(

@@ -27,6 +27,7 @@ from audit.core.writing import (
 )
 from audit.findings import stored
 from audit.models.external_model import export_adapter
+from audit.models.hostile_folder import OPENED
 from audit.models.loading import LSTM, describe
 from audit.plan.plan import Chosen
 from audit.prepare.run import Run
@@ -38,7 +39,6 @@ from audit.run.service import GUARANTEE, MEMBERS, PUBLIC, SERVICE, opened
 from audit.train.task import Task, weights_path
 
 TEXTS = "texts.jsonl"
-SMALL = ("*.json", "*.txt", "*.model")  # beside weights: settings and tokenizer
 AGAIN = "run its plan again, which trains nothing that is there"
 
 
@@ -207,7 +207,7 @@ def _kind(promise: Any) -> tuple[Any, ...]:
 def _copy_model(base: Path, to: Path, weights: Path | None) -> None:
     """Copy a model folder, with other weights in the place of its own where these are given."""
     make_folder(to, private=True)
-    for pattern in SMALL:
+    for pattern in OPENED:  # settings and tokenizer
         for path in sorted(base.glob(pattern)):
             if weights is None or not path.name.endswith(".index.json"):
                 copy_file(path, to / path.name)

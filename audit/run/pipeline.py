@@ -115,6 +115,7 @@ def _corpus(current: Run) -> CorpusResult:
         **current.plan.source.size(corpus),
         near_duplicates=current.near_duplicates,
         private_token_share=current.private_share if corpus.records else None,
+        planted_token_share=current.planted_share,
         planted_users=len(present),
         trained_users=len(current.planted.corpus.users("private")) or sum(present.values()),
         twins=sum(not here for here in present.values()),

@@ -22,13 +22,14 @@ from audit.core.errors import UsageError
 from audit.core.model import ModelFolder
 from audit.core.progress import StepProgress
 from audit.core.training import Question
+from audit.models.hostile_folder import OPENED
 from audit.train.task import Task
 from audit.train.workers.place import Train, Workers
 from audit.train.workers.ray_worker import ask_again, train_and_ask, train_remotely
 from audit.train.workers.remote_teachers import RemoteTeachers
 
 RETRIES = 3  # how many workers a task may lose
-MODEL_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+MODEL_FILES = ("*.safetensors", *OPENED)
 
 
 @dataclass(frozen=True)
