@@ -34,7 +34,8 @@ def leaked(finding: Measurement, rejections: Rejections, silence: Silence) -> tu
     missing = first_missing(silence)
     if missing is not None:
         return Leaked.INCONCLUSIVE, missing.by
-    parts = (silence.reach.by, _bounded(finding, rejections))
+    seen = f"Sight: {silence.sight.by}.".replace("..", ".")
+    parts = (silence.reach.by, seen, _bounded(finding, rejections))
     said = " ".join(part for part in parts if part)
     return Leaked.NONE_FOUND, f"Not told apart from chance{_among(rejections)}. {said}".strip()
 
