@@ -1,6 +1,10 @@
 """The command `audit`, and `python -m audit`."""
 
-from audit.cli.interrupts import listen
+from audit.cli.safe_path import leave_out_working_directory
+
+leave_out_working_directory()
+
+from audit.cli.interrupts import listen  # noqa: E402
 
 
 def main() -> None:

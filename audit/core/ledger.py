@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import threading
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
@@ -21,7 +22,7 @@ _OF_PLACE = ("query", "stopped")  # keys of a row that follow from its place
 
 
 class Ledger:
-    """The accounts of one session.
+    """The accounts of one session; threads may share it.
 
     Two uses, never in one session: a query is admitted only if every account stays above 0
     (`admit`), or a part whose account does not hold a query is excluded from it (`hear`).
@@ -40,6 +41,7 @@ class Ledger:
         self._journal = journal
         self._previous = list(journal.previous())
         self._new: list[dict[str, Any]] = []
+        self._turn = threading.RLock()
 
     def mark(self, query: Sequence[int | float]) -> str:
         """Compute the fingerprint of a query under this session's key."""
@@ -78,7 +80,7 @@ class Ledger:
             in nats if the charge is a worst case. `local` decides nothing; another λ is another
             law, so a query with it is not a replay.
         """
-        admitted = 0
+        entries = []
         for i, fingerprint in enumerate(marks):
             entry: dict[str, Any] = {
                 "asked": fingerprint,
@@ -87,10 +89,10 @@ class Ledger:
             }
             if local is not None:
                 entry["local"] = [round_up(float(c)) for c in local[i]]
-            if not self._admit_one(entry):
-                break
-            admitted += 1
-        self.skip(len(charges) - admitted - (admitted < len(charges)))
+            entries.append(entry)
+        with self._turn:
+            admitted = sum(1 for _ in takewhile(self._admit_one, entries))
+            self.skip(len(charges) - admitted - (admitted < len(charges)))
         return admitted
 
     def hear(self, costs: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, int]:
@@ -104,24 +106,27 @@ class Ledger:
         admitted before STOP. No account stops the session: only the public budget does.
         """
         heard, admitted = np.zeros(costs.shape, dtype=bool), 0
-        for own, fingerprint in zip(costs, marks, strict=True):
-            entry = self._recalled(fingerprint) or self._payable(own, fingerprint)
-            if not self._admit_one(entry):
-                break
-            heard[admitted] = True
-            heard[admitted, entry[_SILENT]] = False
-            admitted += 1
-        self.skip(len(costs) - admitted - (admitted < len(costs)))
+        with self._turn:
+            for own, fingerprint in zip(costs, marks, strict=True):
+                entry = self._recalled(fingerprint) or self._payable(own, fingerprint)
+                if not self._admit_one(entry):
+                    break
+                heard[admitted] = True
+                heard[admitted, entry[_SILENT]] = False
+                admitted += 1
+            self.skip(len(costs) - admitted - (admitted < len(costs)))
         return heard, admitted
 
     def skip(self, queries: int) -> None:
         """Count queries that are answered without private data."""
-        self.queries += queries
+        with self._turn:
+            self.queries += queries
 
     def flush(self) -> None:
         """Write every charge to disk; answers may be released only after this."""
-        self._journal.append(self._new)
-        self._new = []
+        with self._turn:
+            self._journal.append(self._new)
+            self._new = []
 
     def _recalled(self, fingerprint: str) -> dict[str, Any] | None:
         """Return the entry of this very query by a killed process; else charges what that process

@@ -158,5 +158,6 @@ def rehearse(run: Run, attack: Attack, secrets: Sequence[Secret], session: Rehea
             opened=None if run.plan.source.model else True,
             neighbours=(Neighbour(others[1], 0, Relation.REMOVED),) if attack.neighbours else (),
             order=2.0 if attack.neighbours else None,
+            corpus=run.before_coins,
         ),
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -16,7 +18,7 @@ from typing import Any, final
 import numpy as np
 
 from audit.core.defense import Defense
-from audit.core.digest import digest_of_json
+from audit.core.digest import digest_of_json, sha256_of_file
 from audit.core.embedded import EMBEDDED_FOLDER
 from audit.core.errors import UsageError
 from audit.core.files import read_json
@@ -30,16 +32,16 @@ from audit.models.causal import CausalLM
 from audit.models.loading import describe, load_tokenizer, load_weights
 from audit.models.training.fine_tuning import Recipe
 from audit.plugins import registry
-from audit.results.folder import FileJournal, find
+from audit.results.digests import member_name
+from audit.run import served_ledger
 
 SERVICE, GUARANTEE = "service.json", "guarantee.json"
 PUBLIC, MEMBERS = "public", "members"  # folders
-_SESSION = "served"  # its name in the ledger
 
 
 @dataclass(frozen=True)
 class Opened:
-    """An exported service. hash: of its settings, which a ledger belongs to."""
+    """An exported service. hash: of its settings, corpus and weights, which a ledger belongs to."""
 
     release: Release
     public: CausalLM
@@ -48,11 +50,16 @@ class Opened:
 
 @final
 class Service:
-    """One session with a service. Only sampled text leaves it."""
+    """One session with a service, in the process that opened it. Only sampled text leaves it.
+
+    Threads take turns: charge, record and answer are one transaction. A transaction that fails
+    ends the session.
+    """
 
     def __init__(self, opened: Opened, predictor: Predictor, spent: int) -> None:
         """Open a session. spent: queries of earlier processes, which the ledger counts first."""
         self._opened, self._predictor, self._spent = opened, predictor, spent
+        self._process, self._turn, self._closed = os.getpid(), threading.Lock(), False
 
     @property
     def guarantee(self) -> Guarantee:
@@ -69,7 +76,11 @@ class Service:
         return None if left is None else max(0, left - self._spent)
 
     def complete(self, text: str, tokens: int) -> str:
-        """Continue a text by at most so many sampled tokens, each a query. Raises UsageError."""
+        """Continue a text by at most so many sampled tokens, each a query.
+
+        Raises UsageError, also in another process than the one that opened the service, and after
+        the service's block.
+        """
         tokenizer, longest = self._predictor.tokenizer, self._predictor.max_length
         prompt = [tokenizer.start, *tokenizer.encode(text)]
         if tokens < 1:
@@ -79,45 +90,51 @@ class Service:
                 f"the text has {len(prompt)} tokens; with {tokens} more it exceeds the {longest} "
                 "that the model reads"
             )
-        (answer,) = self._predictor.generate([prompt], tokens)
-        self._spent = 0  # the ledger has counted them now
+        with self._transaction():
+            (answer,) = self._predictor.generate([prompt], tokens)
+            self._spent = 0  # the ledger has counted them now
         written = list(answer.tokens)
         end = written.index(tokenizer.stop) if tokenizer.stop in written else len(written)
         return self._opened.public.tokenizer.decode(written[:end])
+
+    def close(self) -> None:
+        """Answer nothing from here on; a transaction under way ends first."""
+        if os.getpid() == self._process:
+            with self._turn:
+                self._closed = True
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if os.getpid() != self._process:  # before the lock, which a fork may have copied locked
+            raise UsageError(
+                "this service was opened by another process; send questions to that process"
+            )
+        with self._turn:
+            if self._closed:
+                raise UsageError("this service is closed; open it again with api.serve")
+            try:
+                yield
+            except BaseException:
+                self._closed = True  # memory may count other charges than the ledger
+                raise
 
 
 @contextlib.contextmanager
 def serve(folder: Path, ledger: Path) -> Iterator[Service]:
     """Open a service with its ledger in a folder of its own, made at first use.
 
-    Raises UsageError for a folder that is not an exported service, or a ledger that belongs to
-    another service or that another process uses.
+    Raises UsageError for a folder that is not an exported service, or a ledger that is not the one
+    of this service as it was last left, or that another process uses.
     """
     service = opened(folder)
-    held = find(ledger, service.hash)
-    with held.held({"service": str(folder)}):
-        journal = _Continued(held.journal(_SESSION))
-        rows = journal.previous()
-        spent = sum(not row["stopped"] for row in rows)
-        generator = np.random.default_rng([*held.key, len(rows)])  # new draws in each process
-        yield Service(service, service.release.open(generator, journal), spent)
-
-
-@dataclass(frozen=True)
-class _Continued:
-    """A journal whose earlier rows are not a replay: a new process asks new questions."""
-
-    inner: FileJournal
-
-    @property
-    def key(self) -> bytes:
-        return self.inner.key
-
-    def previous(self) -> Sequence[dict[str, Any]]:
-        return [{**row, "query": -1} for row in self.inner.previous()]
-
-    def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.inner.append(rows)
+    with served_ledger.held(ledger, service.hash) as journal:
+        spent = sum(not row["stopped"] for row in journal.rows)
+        predictor = service.release.open(np.random.default_rng(), journal)
+        one = Service(service, predictor, spent)
+        try:
+            yield one
+        finally:
+            one.close()
 
 
 def opened(folder: Path) -> Opened:
@@ -125,12 +142,15 @@ def opened(folder: Path) -> Opened:
     try:
         document = read_json(folder / SERVICE)
         name, given, members = (document[key] for key in ("defense", "parameters", "members"))
+        members = list(members)
     except (OSError, ValueError, KeyError, TypeError):
         raise UsageError(
             f"{folder}: is no exported service; `audit export RUN RELEASE {folder}` makes one"
         ) from None
-    for weights in filter(None, members):
-        if not (folder / MEMBERS / weights).is_file():
+    for i, weights in enumerate(members):
+        if weights not in (None, member_name(i)):
+            raise UsageError(f"{folder / SERVICE}: {weights!r} is not the name of member {i}")
+        if weights and not (folder / MEMBERS / weights).is_file():
             raise UsageError(f"{folder / MEMBERS / weights}: is not there; export it again")
     given_lora = document.get("lora")
     lora = None if given_lora is None else parsed(str(given_lora))
@@ -150,7 +170,17 @@ def opened(folder: Path) -> Opened:
     promised = document.get("guarantee")
     if promised is not None and promised != json.loads(_text(release.guarantee)):
         raise UsageError(f"{folder}: promises other than this version computes; export it again")
-    return Opened(release, public, digest_of_json({"defense": name, "parameters": given}))
+    return Opened(release, public, _identity(folder, document, described.sha256))
+
+
+def _identity(folder: Path, document: dict[str, Any], public: str) -> str:
+    """Hash all that an answer depends on: settings, the corpus, the public model, each member."""
+    named = enumerate(document["members"])
+    members = [
+        weights and sha256_of_file(folder / MEMBERS / member_name(i)) for i, weights in named
+    ]
+    settings = {key: value for key, value in document.items() if key != "guarantee"}
+    return digest_of_json({"settings": settings, "public": public, "members": members})
 
 
 def _defense(name: str, given: dict[str, Any]) -> Defense:

@@ -14,7 +14,7 @@ from audit.measure.bench import Bench
 from audit.measure.release import Measured, lost
 from audit.measure.releases import Audited
 from audit.results.measurement import Link
-from audit.silence import answers, counted, sightings, spike, weights
+from audit.silence import answers, counted, own, sightings, spike, weights
 from audit.silence.sightings import Key
 
 UNLIT = "Through an endpoint only beacons show what a measure sees; none of its kind were planted."
@@ -37,7 +37,7 @@ def shows(
     """
     missing = {kind: not_shown(f"{why}.") for kind, why in missed.items()}
     served = answers.contact(bench, one, attacked)
-    contact = {**_contact(bench, one), **missing, **served}
+    contact = {**_contact(bench, one), **missing, **served, **own.contact(bench.run, one)}
     if not one.external:
         return Shows(contact)
     beacons = sightings.sight(bench, one, attacked)

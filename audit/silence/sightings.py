@@ -31,7 +31,6 @@ from audit.core.randomness import stream
 from audit.core.secret import Secret, Space
 from audit.core.terms import Shown
 from audit.findings import measurements_of
-from audit.findings.reach import HITS
 from audit.measure import rehearsal
 from audit.measure.attacked import Attacked
 from audit.measure.bench import Bench
@@ -137,7 +136,7 @@ def _secret(one: Beacon, value: str, number: int) -> Secret:
 def times(run: Run, chosen: Chosen, kind: str, tiers: ByTier) -> int | None:
     """Compute how often an attack asks the sentence of beacons; None where it asks no sentence.
 
-    Each is asked for as often as each value with a coin, if a quarter of these leak.
+    Each is asked for as often as each value with a coin, if the least share that matters leaks.
     """
     secrets, coins = run.secrets_for(chosen.plugin), run.planted.coins
     planted = {s.value for s in secrets if s.kind == kind and coins.planted(s)}
@@ -145,7 +144,8 @@ def times(run: Run, chosen: Chosen, kind: str, tiers: ByTier) -> int | None:
     made = [len(e.found) for e in shape if isinstance(e, Hits) and e.sampled and e.kind == kind]
     if not made or not planted:
         return None
-    return tries(made[0], len(planted), sum(map(len, tiers.values())), Fraction(HITS))
+    leaking = Fraction(run.plan.reach.hits)
+    return tries(made[0], len(planted), sum(map(len, tiers.values())), leaking)
 
 
 def as_often(run: Run, chosen: Chosen, kind: str, tiers: ByTier) -> Attack:
@@ -160,7 +160,8 @@ def _seen(
 ) -> list[list[dict[str, Any]]]:
     """Load what an attack saw of the beacons of a kind, by its evidence and tier, or hold it."""
     values = [beacon.value for some in tiers.values() for beacon in some]
-    what = [chosen.name, chosen.parameters, kind, values, len(bench.run.planted.secrets)]
+    asked = times(bench.run, chosen, kind, tiers)
+    what = [chosen.name, chosen.parameters, kind, values, asked]
     code = (type(chosen.plugin).__module__, *_CODE)
     session = Session(bench, one, f"{chosen.label}/beacons of {kind}", what, code=code)
     look = partial(_look, bench.run, one, chosen, kind, tiers)

@@ -187,7 +187,7 @@ def test_quiet_endpoint_earns_silence_by_beacons(run: Run, audit: Audit) -> None
     assert f"text of {smallest} users reached the weights" in silence.contact.by
     assert "as stated by planted.jsonl" in silence.contact.by
     assert f"2 of 2 values that {smallest} users wrote" in silence.sight.by
-    assert silence.sight.by in quiet.findings[0].sentence
+    assert quiet.silence == silence  # as page one states it
 
 
 def test_leak_is_a_leak_beside_beacons(audit: Audit) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from audit.core.progress import StepProgress
+from audit.core.safe_path import children_leave_it_out
 from audit.train.task import Task
 from audit.train.workers.place import R, T, Train, Workers
 
@@ -64,7 +65,7 @@ class Pool(Workers):
         left, waiting = iter(items), set[Future[R]]()
         every: list[Future[R]] = []
         while True:
-            with _signals_held_back():  # the first items start the processes
+            with _starting():  # the first items start the processes
                 for item in islice(left, at_once - len(waiting)):
                     every.append(self.executor.submit(_done_in_worker, do, item))
                     waiting.add(every[-1])
@@ -95,7 +96,7 @@ def fitting_on_the_gpu(tasks: Sequence[Task]) -> int:
 def pool(count: int) -> Iterator[Pool]:
     """Start at most `count` processes; an error or an interrupt ends them all."""
     context = get_context("spawn")
-    with _signals_held_back():  # this starts the process that counts semaphores
+    with _starting():  # this starts the process that counts semaphores
         queue: Any = context.SimpleQueue()
         executor = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=(queue,))
     try:
@@ -109,15 +110,16 @@ def pool(count: int) -> Iterator[Pool]:
 
 
 @contextlib.contextmanager
-def _signals_held_back() -> Iterator[None]:
-    """Hold back signals until the block ends; for the processes that it starts, for ever.
+def _starting() -> Iterator[None]:
+    """Start processes with a safe path; hold back signals until the block ends, for them for ever.
 
-    They often reach the whole process group. This process decides what they mean, and ends its
+    Signals often reach the whole process group. This process decides what they mean, and ends its
     workers itself.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        yield
+        with children_leave_it_out():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from audit.core.errors import UsageError
+from audit.core.safe_path import children_leave_it_out
 from audit.core.scratch import SHORT, scratch
 from audit.train.workers.on_ray import Ray
 
@@ -40,7 +41,8 @@ def here() -> Iterator[Ray]:
     # Ray's own folder is readable by all users
     with scratch(SHORT) as private:
         try:
-            with _own_signals():
+            # workers import from where Ray is started: from an empty folder, not a stranger's
+            with _own_signals(), children_leave_it_out(), contextlib.chdir(private):
                 ray.init(
                     include_dashboard=False,
                     log_to_driver=False,
