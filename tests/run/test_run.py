@@ -1,4 +1,4 @@
-"""The whole way through the house, on the embedded default with a training too short to be good."""
+"""The whole way through the house, on some of the embedded text, with too short a training."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from typing import Any
 
 import pytest
 
+from audit.corpora import writing
 from audit.findings import stored
 from audit.results import schema, sums
 from audit.statistics.stopped_rate import Series, stopped_rate
 from audit.verify import verify
+from tests.builders import dialogs
 from tests.command_line import audit
 
 PLAN = """
+corpus = "some.jsonl"
 defense = ["submix:k=2"]
 attack = ["extraction:generations=20,searched=10"]
 utility_tokens = 200
@@ -34,9 +37,11 @@ epochs = 1
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    """The words of one run; the plan file stands beside the run folder."""
+    """The words of one run; the plan file and the corpus stand beside the run folder."""
     plan = folder.parent / "plan.toml"
     plan.write_text(PLAN)
+    if not (corpus := folder.parent / "some.jsonl").exists():
+        writing.write(dialogs(16).records, corpus)
     return ["run", "--plan", str(plan), "--output", str(folder), *more]
 
 
