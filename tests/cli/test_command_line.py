@@ -403,6 +403,7 @@ def test_one_name_is_listed_with_defaults_and_without_what_only_runs_set(tmp_pat
 
 def test_every_listed_defense_can_be_planned_with_every_attack(tmp_path):
     words = ("run", "--defense", "all", "--attack", "all", "--device", "cpu", "--dry-run")
+    words += ("--workers", "ray")  # elsewhere, so no training is timed here
     done = audit(*words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     listed = json.loads(audit("list", "defenses", "--json", cwd=tmp_path).stdout)
