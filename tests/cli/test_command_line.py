@@ -201,7 +201,7 @@ def test_pickled_weights(tmp_path):
 
 
 def edit(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **changes}))
 
 
 def test_a_model_that_needs_remote_code(tmp_path):
@@ -318,7 +318,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(tmp_path):
 
 
 def test_every_report_is_named_in_the_help_and_on_its_page():
-    page = (PROJECT / "docs" / "reference" / "formats.md").read_text()
+    page = (PROJECT / "docs" / "reference" / "formats.md").read_text("utf-8")
     for name in registry.names("reports"):
         assert name in REPORTS.split(", ") and f"`{name}`" in page
     assert "model_index" in audit("report", "--help", cwd=PROJECT).stdout
