@@ -9,6 +9,7 @@ import click
 
 from audit.cli.commands import given
 from audit.cli.progress import Progress
+from audit.cli.say import say
 from audit.core.errors import UsageError
 
 EXIT_CHECK_FAILED = 1
@@ -53,5 +54,5 @@ def check(engine: str, json_file: Path | None, no_texts: bool, **flags: Any) -> 
         )
     if json_file is not None:
         json_file.write_text(as_json.text(examined), encoding="utf-8")
-    click.echo(table.text(examined))
+    say(*table.text(examined).split("\n"))
     raise SystemExit(0 if examined.passed else EXIT_CHECK_FAILED)

@@ -13,6 +13,7 @@ from typing import Any
 from audit.core import files
 from audit.core.errors import UsageError, did_you_mean
 from audit.core.fields import from_text
+from audit.core.visible import printed
 from audit.corpora.reading import NAMES
 from audit.plan import trust
 
@@ -78,7 +79,7 @@ def _from_pyproject(trusted: bool) -> dict[str, Any]:
     settings = checked(table, f"{path} [tool.audit]")
     reasons = {} if trusted else trust.untrusted(settings)
     if reasons:
-        print(trust.ignored(path, reasons), file=sys.stderr)
+        print(printed(trust.ignored(path, reasons)), file=sys.stderr)
     return {key: value for key, value in settings.items() if key not in reasons}
 
 
