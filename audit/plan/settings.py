@@ -55,7 +55,10 @@ def gather(
     """
     settings = _from_pyproject(trust_config)
     if plan_file is not None:
-        settings = _over(settings, checked(_read_toml(plan_file), str(plan_file), own))
+        written = checked(_read_toml(plan_file), str(plan_file), own)
+        if code := trust.author_runs_code(plan_file, written):
+            print(printed(code), file=sys.stderr)
+        settings = _over(settings, written)
     settings = _over(settings, _from_environment())
     return _over(settings, {k: v for k, v in flags.items() if v is not None and v != ()})
 
